@@ -1,0 +1,1 @@
+"""Raw agent logs in, proven Qwen3 fine-tuning data out."""

@@ -1,0 +1,148 @@
+"""The Conversation: what was logged, faithfully and independent of any model.
+
+Readers make these values and the normaliser reads them. They hold what the log says and nothing
+else: reasoning, errors, order, the raw text of arguments, what could not be parsed. They know
+nothing of files, configurations or training formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from builder.problem import Problem
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words. `harness=True`: put there by the agent program, not by the user or the model."""
+
+    text: str
+    harness: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The model's thoughts in clear text. Encrypted or signed blobs never become one."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model made it.
+
+    `arguments` is as logged: a `str` where the log holds JSON text (OpenAI's wire form, possibly
+    empty or broken), else the decoded value. `id` is the log's own id and may repeat or be
+    missing. `key` names the call across the whole log where the log's ids can tell that two
+    records are one call (a replay after resume, a preserved message after compaction): equal keys
+    are logged once in the ledger. Without a key, position and content decide.
+    """
+
+    name: str
+    arguments: Json
+    id: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A JSON value where text is usual (a tool result that is an object)."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image, sound or document. The bytes are not kept; `kind` is image, audio, video, file."""
+
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unparsed:
+    """Something of the model's that could not be understood: its text, and why (`code`)."""
+
+    text: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered, as the model saw it. `call_id` may be missing or repeat."""
+
+    content: tuple[Text | Data | Media, ...]
+    call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+
+
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Data | Media | Unparsed
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    `role` is system, developer, user, assistant or tool; any other logged role is kept and later
+    rejected. Tool results are parts of messages of role tool. `turn` is the log's own id of the
+    turn (message, response or step id): messages with equal ids are one turn, messages with
+    different ids are not. `trained=False`: the log's author excluded this turn from training
+    (`weight: 0`).
+    """
+
+    role: str
+    parts: tuple[Part, ...]
+    turn: str | None = None
+    trained: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One conversation or one segment of it (compaction and rewinds make segments).
+
+    id        as logged (session, trace, row), unique within its source
+    record    where in the source: "lines 3-90", "session abc", "[4]"
+    messages  in the order in which the model saw them; results right after the turn that called
+    tools     tool definitions as logged, in any vendor's shape; None: the log does not say,
+              (): it says that there were none
+    model     name of the model as logged, or None
+    records   number of records read into this conversation and counted in none before it
+    problems  why it must not be trained on although it could be read (a truncated answer, an
+              abandoned branch); the first code rejects it, its calls stay in the call ledger
+    changes   {code: count} of what the reader had to alter in logged text
+    complete  the log says that the last turn is what is to be learnt even if it calls a tool
+              (a published single-turn dataset), so its calls are not unanswered
+    """
+
+    id: str
+    record: str
+    messages: tuple[Message, ...]
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+    records: int = 0
+    problems: tuple[Problem, ...] = ()
+    changes: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Records that by design carry nothing to learn from (a UI event, a title), counted by code."""
+
+    code: str
+    records: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Records that went into a conversation but are counted apart from it (see `Conversation`)."""
+
+    records: int = 1
+
+
+Event: TypeAlias = Conversation | Problem | Ignored | Used

@@ -1,0 +1,114 @@
+"""JSON in and out, without loss.
+
+orjson reads most records; what it would change or refuse (integers beyond 64 bits, lone
+surrogates) the standard library reads. NaN, Infinity, numbers that overflow a double, and
+integers beyond Python's own limit of digits are faults (`number`).
+Measured behaviour: verification.md "Facts", library-measurements.md "JSON".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import cast
+
+import orjson
+
+from builder.conversation import Json
+from builder.problem import Problem
+
+MAX_DEPTH = 500
+"""Nesting that is read. Deeper JSON is no log that a model saw, and recursive code would fail."""
+
+_LONG_DIGITS = re.compile(rb"\d{19}")
+
+
+class JsonFault(ValueError):
+    """JSON text that cannot be used: `code` is bad_utf8, bad_json, number or too_deep."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+    def at(self, where: str) -> Problem:
+        """The fault as a value, located."""
+        return Problem(self.code, where, self.detail)
+
+
+def _no_constant(name: str) -> Json:
+    raise JsonFault("number", f"{name} is not a JSON number")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise JsonFault("number", f"number out of range: {text[:40]}")
+    return value
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise JsonFault("number", f"integer of {len(text)} digits is beyond the limit") from error
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_no_constant, parse_float=_float, parse_int=_int, strict=True
+)
+
+
+def loads(data: bytes | str) -> Json:
+    """Decode one JSON text exactly. Duplicate keys: the last wins. A UTF-8 BOM is skipped.
+
+    Raises JsonFault, never anything else, whatever the bytes.
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raw = raw[3:]
+    if not _LONG_DIGITS.search(raw):
+        try:
+            return _checked(cast("Json", orjson.loads(raw)), raw)
+        except orjson.JSONDecodeError:
+            pass  # the standard library decides, and says why
+    try:
+        text = data if isinstance(data, str) else raw.decode("utf-8")
+        text = text.removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise JsonFault("bad_utf8", f"invalid UTF-8 at byte {error.start}") from None
+    try:
+        return _checked(cast("Json", _DECODER.decode(text)), raw)
+    except json.JSONDecodeError as error:
+        raise JsonFault("bad_json", f"{error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise JsonFault("too_deep", "nesting is too deep to read") from None
+
+
+def _checked(value: Json, raw: bytes) -> Json:
+    # A depth of n needs n opening brackets: most texts are cleared by counting.
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(value) > MAX_DEPTH:
+        raise JsonFault("too_deep", f"nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def depth(value: Json) -> int:
+    """Nesting depth of a decoded value: 0 for a scalar, 1 for a flat list."""
+    deepest = 0
+    stack: list[tuple[Json, int]] = [(value, 0)]
+    while stack:
+        item, level = stack.pop()
+        deepest = max(deepest, level)
+        if isinstance(item, dict):
+            stack.extend((child, level + 1) for child in item.values())
+        elif isinstance(item, list):
+            stack.extend((child, level + 1) for child in item)
+    return deepest
+
+
+def dumps(value: Json) -> str:
+    """JSON exactly as transformers' `tojson` writes it: ", " and ": ", insertion order, no escapes.
+
+    Source: verification.md "Facts"; never orjson's compact form.
+    """
+    return json.dumps(value, ensure_ascii=False)

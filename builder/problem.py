@@ -1,0 +1,34 @@
+"""Faults of data, as values.
+
+A fault in a log is not an exception: it is found, given a code, counted and written down,
+and the rest of the run goes on. Exceptions are for bugs and for the user's own mistakes
+(:class:`UsageError`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault: what it is (`code`), where it is (`where`) and what was found (`detail`).
+
+    `code` is a stable snake_case word that users count, filter and gate on. `where` points into
+    the source ("line 12", "[3]", "session abc"). `records` is the number of records that are
+    thereby not used: 1 for a record that could not be read, 0 for a fault of a conversation whose
+    records were read all right.
+    """
+
+    code: str
+    where: str
+    detail: str
+    records: int = 1
+
+
+class UsageError(Exception):
+    """The user's mistake: a bad option, configuration or path. Ends the command with exit code 2.
+
+    The message is one line that names the file, the key and, where there is one, the nearest
+    valid name.
+    """

@@ -1,0 +1,339 @@
+"""A source: one file of log, as readers see it — decompressed, read-only, with limits.
+
+Walking folders is `inputs.py`'s business, counting the ledger's. A source hands out records and
+counts them (`records_read`), so that the ledger's sum is checked against what was really read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import shutil
+import sqlite3
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+HEAD_BYTES = 1 << 16
+"""How much of a file recognition may look at before it asks for more."""
+PEEK_LINES = 200
+PEEK_BYTES = 4 << 20
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+SQLITE_MAGIC = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a source: where it stands ("line 12", "[3]") and its decoded value."""
+
+    where: str
+    value: Json
+
+
+class Source:
+    """One file, or a folder that is one store.
+
+    `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
+    `data` is a source in memory (standard input, tests). A store has `members`, the files below
+    it, named relative to it and ordered by name; its own `peek.kind` is "folder".
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path | None = None,
+        *,
+        data: bytes | None = None,
+        members: Sequence[Source] = (),
+        max_record_bytes: int = 256 << 20,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.max_record_bytes = max_record_bytes
+        self.members = tuple(members)
+        self._records_read = 0
+        self._data = data
+
+    @property
+    def records_read(self) -> int:
+        """Records handed out so far, those of the members among them."""
+        return self._records_read + sum(member.records_read for member in self.members)
+
+    def count_records(self, records: int = 1) -> None:
+        """Count records that a reader took by other means (rows of a database)."""
+        self._records_read += records
+
+    # -- bytes -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The decompressed bytes. Raises one of STREAM_ERRORS."""
+        raw: BinaryIO
+        raw = io.BytesIO(self._data or b"") if self.path is None else self.path.open("rb")
+        with raw:
+            magic = raw.read(4)
+            raw.seek(0)
+            if magic.startswith(GZIP_MAGIC):
+                with gzip.open(raw, "rb") as stream:
+                    yield cast("BinaryIO", stream)
+            elif magic == ZSTD_MAGIC:
+                with zstd.ZstdFile(raw, "rb") as stream:
+                    yield cast("BinaryIO", stream)
+            else:
+                yield raw
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, decompressed; what could be read of a damaged stream; never raises."""
+        return self.first(HEAD_BYTES)
+
+    def first(self, size: int) -> bytes:
+        """The first `size` bytes, decompressed, or as many as can be read; never raises."""
+        pieces: list[bytes] = []
+        with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
+            while size > 0 and (piece := stream.read(min(size, 1 << 14))):
+                pieces.append(piece)
+                size -= len(piece)
+        return b"".join(pieces)
+
+    # -- recognition -------------------------------------------------------------------------
+
+    @cached_property
+    def peek(self) -> Peek:
+        """What the file is made of, from its first bytes: for `recognise`."""
+        return _peek(self)
+
+    # -- records -----------------------------------------------------------------------------
+
+    def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
+        """Records out of a decoded list, counted; `where` is a format of the position."""
+        for index, item in enumerate(items):
+            self._records_read += 1
+            yield Record(where.format(index), item)
+
+    def lines(self) -> Iterator[tuple[int, bytes, bool] | Problem]:
+        """(number from 1, bytes without line end, ended with a newline) of each non-blank line.
+
+        Counts each as a record. A line beyond the limit, and a stream that breaks off, are
+        Problems; after the latter nothing more comes.
+        """
+        limit = self.max_record_bytes
+        number = 0
+        try:
+            with self.open() as stream:
+                while line := stream.readline(limit + 1):
+                    number += 1
+                    if len(line) > limit:
+                        size = len(line)
+                        while line and not line.endswith(b"\n"):
+                            line = stream.readline(1 << 20)
+                            size += len(line)
+                        self._records_read += 1
+                        yield Problem(
+                            "too_large", f"line {number}", f"{size} bytes, the limit is {limit}"
+                        )
+                        continue
+                    ended = line.endswith(b"\n")
+                    line = line.rstrip(b"\r\n")
+                    if number == 1:
+                        line = line.removeprefix(b"\xef\xbb\xbf")
+                    if line.strip():
+                        self._records_read += 1
+                        yield number, line, ended
+        except STREAM_ERRORS as error:
+            self._records_read += 1
+            yield stream_problem(error, f"after line {number}")
+
+    def json_lines(self) -> Iterator[Record | Problem]:
+        """The records of a JSONL file; each line that is no JSON is a Problem, the rest goes on.
+
+        A last line without newline that does not parse is `truncated`.
+        """
+        for item in self.lines():
+            if isinstance(item, Problem):
+                yield item
+                continue
+            number, line, ended = item
+            try:
+                yield Record(f"line {number}", loads(line))
+            except JsonFault as fault:
+                problem = fault.at(f"line {number}")
+                if not ended and fault.code in ("bad_json", "bad_utf8"):
+                    problem = Problem("truncated", problem.where, problem.detail)
+                yield problem
+
+    def records(self) -> Iterator[Record | Problem]:
+        """The records of a JSON or JSONL file, counted, whichever it is.
+
+        JSONL: its lines. A JSON list: its elements. Any other JSON document: itself ("file").
+        """
+        if self.peek.kind != "json":
+            yield from self.json_lines()
+            return
+        value = self.document()
+        if isinstance(value, Problem):
+            self._records_read += 1
+            yield value
+        elif isinstance(value, list):
+            yield from self.counted(value)
+        else:
+            self._records_read += 1
+            yield Record("file", value)
+
+    def document(self) -> Json | Problem:
+        """The whole file as one JSON value. Counts nothing: use `counted` for what is in it."""
+        return self._document
+
+    @cached_property
+    def _document(self) -> Json | Problem:
+        try:
+            with self.open() as stream:
+                data = stream.read(self.max_record_bytes + 1)
+        except STREAM_ERRORS as error:
+            return stream_problem(error, "file")
+        if len(data) > self.max_record_bytes:
+            return Problem("too_large", "file", f"more than {self.max_record_bytes} bytes")
+        try:
+            return loads(data)
+        except JsonFault as fault:
+            return fault.at("file")
+
+    @contextlib.contextmanager
+    def sqlite(self) -> Iterator[sqlite3.Connection]:
+        """A read-only connection. Raises sqlite3.Error, OSError.
+
+        A database without a write-ahead log is opened as immutable, so that nothing is written
+        beside it. With one (another process may be writing) its log is read as well.
+        Text that is not UTF-8 comes with lone surrogates, which the normaliser counts.
+        """
+        with tempfile.TemporaryDirectory() as scratch:
+            connection = self._connect(Path(scratch))
+            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    def _connect(self, scratch: Path) -> sqlite3.Connection:
+        plain = self.path is not None and self.head.startswith(SQLITE_MAGIC)
+        plain = plain and self._magic() == SQLITE_MAGIC[:4]
+        if self.path is None or not plain:  # compressed, or standard input
+            copy = scratch / "store.db"
+            with self.open() as stream, copy.open("wb") as out:
+                shutil.copyfileobj(stream, out)
+            return sqlite3.connect(f"{copy.as_uri()}?immutable=1", uri=True)
+        wal = self.path.with_name(self.path.name + "-wal")
+        uri = self.path.resolve().as_uri()
+        if not wal.exists() or wal.stat().st_size == 0:
+            return sqlite3.connect(f"{uri}?immutable=1", uri=True)
+        connection = sqlite3.connect(f"{uri}?mode=ro", uri=True)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.Error:  # a log beside it that cannot be shared (read-only folder)
+            connection.close()
+            copy = scratch / "store.db"
+            shutil.copyfile(self.path, copy)
+            shutil.copyfile(wal, copy.with_name("store.db-wal"))
+            return sqlite3.connect(copy)
+        return connection
+
+    def _magic(self) -> bytes:
+        assert self.path is not None
+        with self.path.open("rb") as raw:
+            return raw.read(4)
+
+
+STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
+"""What opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
+
+
+def stream_problem(error: Exception, where: str) -> Problem:
+    """The Problem for an error of STREAM_ERRORS: `truncated` or `unreadable`."""
+    if isinstance(error, EOFError):
+        return Problem("truncated", where, "the compressed stream ends before its end marker")
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Problem("unreadable", where, text or type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """What the beginning of a file shows.
+
+    kind     empty, folder, sqlite, zip, parquet, jsonl, json, text or binary
+    records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
+             json: the first elements of the document if it is a list, else the document itself
+    problem  why text that begins like JSON could not be decoded
+    """
+
+    kind: str
+    records: tuple[Json, ...] = ()
+    problem: Problem | None = None
+
+    @property
+    def objects(self) -> tuple[dict[str, Json], ...]:
+        """Those of `records` that are JSON objects."""
+        return tuple(value for value in self.records if isinstance(value, dict))
+
+
+def _peek(source: Source) -> Peek:
+    if source.members:
+        return Peek("folder")
+    head = source.head.removeprefix(b"\xef\xbb\xbf")
+    if not head.strip():
+        return Peek("empty")
+    if head.startswith(SQLITE_MAGIC):
+        return Peek("sqlite")
+    if head.startswith(b"PK\x03\x04"):
+        return Peek("zip")
+    if head.startswith(b"PAR1"):
+        return Peek("parquet")
+    first, values, single = _first_lines(source)
+    if first and not single:
+        return Peek("jsonl", tuple(values))
+    problem: Problem | None = None
+    if first or head.lstrip()[:1] in (b"[", b"{"):
+        value = source.document()
+        if not isinstance(value, Problem):
+            return Peek("json", tuple(value[:PEEK_LINES]) if isinstance(value, list) else (value,))
+        problem = value
+    # A log that begins with a broken line still has good ones.
+    if any(isinstance(item, dict) and item for item in values):
+        return Peek("jsonl", tuple(values))
+    return Peek("binary" if b"\x00" in head else "text", problem=problem)
+
+
+def _first_lines(source: Source) -> tuple[bool, list[Json], bool]:
+    """(does the first line parse, values of the lines that do, is it the only line)."""
+    data = source.first(PEEK_BYTES)
+    lines = data.split(b"\n")
+    if len(data) >= PEEK_BYTES and len(lines) > 1:
+        lines.pop()  # cut by the limit
+    lines = [line for line in lines if line.strip()]
+    values: list[Json] = []
+    first = False
+    for index, line in enumerate(lines[:PEEK_LINES]):
+        try:
+            value = loads(line.strip())
+        except JsonFault:
+            continue
+        if isinstance(value, (dict, list)) or first:
+            values.append(value)
+            first = first or index == 0
+    return first, values, len(lines) == 1
