@@ -1,4 +1,4 @@
-"""Narrowing of JSON values: logs are hostile text, so nothing is of a type until it was looked at."""
+"""Narrowing of JSON values: logs are hostile, so nothing has a type until it was looked at."""
 
 from __future__ import annotations
 
