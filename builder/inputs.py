@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import stat
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,99 +16,178 @@ from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.source import Source
 
-MAX_FOLDER_DEPTH = 64
+MAX_FOLDER_DEPTH = 200
+
+Identities = tuple[tuple[int, int], ...]
+"""(device, inode) of the folders above: symbolic links may lead back into one of them."""
 
 
 def find_sources(
-    spec: str, *, max_record_bytes: int = 256 << 20, stdin: BinaryIO | None = None
+    spec: str,
+    *,
+    base: Path | None = None,
+    max_record_bytes: int = 256 << 20,
+    stdin: BinaryIO | None = None,
 ) -> Iterator[Source | Problem]:
     """The sources that `spec` names, ordered by name; what cannot be read is a Problem.
 
-    `spec` is a file, a folder (all files below it), a glob or `-` (standard input). A source's
-    name is its path relative to the folder that was named, or the file's own name. A folder that
-    a reader knows as one store is one source. Symbolic links are followed; a link to a folder
-    that it is inside of is a Problem `directory_loop`. Raises UsageError if nothing is there.
+    `spec` is a file, a folder (all files below it), a glob (`**` is any number of folders; as in a
+    shell, `*` does not match a leading dot) or `-` (standard input). It is relative to `base`. A
+    source's name is its path relative to the folder that was named, or the file's own name. A
+    folder that a reader knows as one store is one source. Symbolic links are followed; a folder
+    that links lead to twice is read once, and a link to a folder that it is inside of is a
+    Problem `directory_loop`. Raises UsageError if nothing is there.
     """
     if spec == "-":
         data = (stdin or sys.stdin.buffer).read()
         yield Source("stdin", data=data, max_record_bytes=max_record_bytes)
         return
-    path = Path(spec).expanduser()
-    if path.is_dir():
-        yield from _folder(path, path, (), max_record_bytes)
-    elif path.exists():
-        yield from _file(path, path.name, max_record_bytes)
-    else:
-        matches = sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(spec) else []
-        if not matches:
-            raise UsageError(f"input {spec!r}: no such file or folder")
-        root = _glob_root(path)
-        for match in map(Path, matches):
-            if match.is_file():
-                yield from _file(match, match.relative_to(root).as_posix(), max_record_bytes)
-            elif not glob.has_magic(path.name) or "**" not in spec:
-                yield from _folder(match, root, (), max_record_bytes)
-
-
-def _glob_root(pattern: Path) -> Path:
-    parts = []
-    for part in pattern.parts[:-1]:
-        if glob.has_magic(part):
-            break
-        parts.append(part)
-    return Path(*parts) if parts else Path()
-
-
-def _file(path: Path, name: str, limit: int) -> Iterator[Source | Problem]:
+    try:
+        pattern = Path(spec).expanduser()
+    except RuntimeError as error:  # ~nobody
+        raise UsageError(f"input {spec!r}: {error}") from error
+    path = (base or Path()) / pattern
     try:
         mode = path.stat().st_mode
-    except OSError as error:
-        yield Problem("unreadable", name, error.strerror or str(error))
+    except (FileNotFoundError, NotADirectoryError):
+        if not glob.has_magic(str(pattern)):
+            raise UsageError(f"input {spec!r}: no such file or folder") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"input {spec!r}: {_reason(error)}") from error
+    else:
+        root = path if stat.S_ISDIR(mode) else path.parent
+        yield from _entry(path, _Walk(root, max_record_bytes), ())
         return
-    if not stat.S_ISREG(mode):
-        yield Problem("not_a_file", name, "neither a file nor a folder")
-        return
-    yield Source(name, path, max_record_bytes=limit)
+    yield from _glob(spec, base or Path(), pattern, max_record_bytes)
 
 
-def _folder(
-    folder: Path, root: Path, above: tuple[tuple[int, int], ...], limit: int
-) -> Iterator[Source | Problem]:
-    name = folder.relative_to(root).as_posix()
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What stays the same on the way down, and the folders that were read."""
+
+    root: Path
+    limit: int
+    stores: bool = True
+    seen: set[tuple[int, int]] = field(default_factory=set)
+
+
+def _glob(spec: str, base: Path, pattern: Path, limit: int) -> Iterator[Source | Problem]:
+    """What a pattern matches; below a folder that it matches, everything."""
+    parts = pattern.parts
+    plain = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    root = base.joinpath(*parts[:plain])
+    matches: set[Path] = set()
+    for item in _expand(root, parts[plain:], ()):
+        if isinstance(item, Problem):
+            yield item
+        else:
+            matches.add(item)
+    if not matches:
+        raise UsageError(f"input {spec!r}: nothing matches the pattern")
+    walk = _Walk(root, limit)
+    taken: set[Path] = set()
+    for match in sorted(matches):
+        if taken.isdisjoint(match.parents):
+            taken.add(match)
+            yield from _entry(match, walk, ())
+
+
+def _expand(folder: Path, parts: tuple[str, ...], above: Identities) -> Iterator[Path | Problem]:
+    """The paths below `folder` that match the pattern's parts."""
+    if not parts:
+        yield folder
+        return
+    head, rest = parts[0], parts[1:]
+    if not glob.has_magic(head):
+        if (folder / head).exists():
+            yield from _expand(folder / head, rest, above)
+        return
     try:
         status = folder.stat()
-        entries = sorted(os.listdir(folder))
+        names = [name for name in os.listdir(folder) if head[0] == "." or name[0] != "."]
+    except (FileNotFoundError, NotADirectoryError):
+        return
     except OSError as error:
-        yield Problem("unreadable", name, error.strerror or str(error))
+        yield Problem("unreadable", _name(folder), _reason(error))
+        return
+    if head != "**":
+        for name in fnmatch.filter(names, head):
+            yield from _expand(folder / name, rest, above)
         return
     identity = (status.st_dev, status.st_ino)
     if identity in above or len(above) > MAX_FOLDER_DEPTH:
+        return
+    yield from _expand(folder, rest, above)
+    for name in names:
+        if (folder / name).is_dir():
+            yield from _expand(folder / name, parts, (*above, identity))
+
+
+def _entry(path: Path, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
+    """The sources at a path, whatever is there."""
+    name = _name(path.relative_to(walk.root))
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        yield Problem("unreadable", name, _reason(error))
+        return
+    if stat.S_ISDIR(mode):
+        yield from _folder(path, walk, above)
+    elif stat.S_ISREG(mode):
+        yield Source(name, path, max_record_bytes=walk.limit)
+    else:
+        yield Problem("not_a_file", name, "neither a file nor a folder")
+
+
+def _folder(folder: Path, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
+    name = _name(folder.relative_to(walk.root))
+    try:
+        status = folder.stat()
+        entries = sorted(os.listdir(folder))
+        store = walk.stores and _is_store(folder)
+    except OSError as error:
+        yield Problem("unreadable", name, _reason(error))
+        return
+    identity = (status.st_dev, status.st_ino)
+    if identity in above:
         yield Problem("directory_loop", name, "the folder is reached again from inside itself")
-        return
-    store = _store(folder, name, limit)
-    if store is not None:
-        yield store
-        return
-    for entry in entries:
-        path = folder / entry
-        if path.is_dir():
-            yield from _folder(path, root, (*above, identity), limit)
-        elif entry.endswith(("-wal", "-shm")) and (folder / entry[:-4]).exists():
-            continue  # sqlite's own, read with the database
+    elif len(above) > MAX_FOLDER_DEPTH:
+        yield Problem("too_deep", name, f"more than {MAX_FOLDER_DEPTH} folders deep")
+    elif identity in walk.seen:
+        pass  # its files were read under another name
+    elif store:
+        walk.seen.add(identity)
+        yield from _store(folder, folder.resolve().name if folder == walk.root else name, walk)
+    else:
+        walk.seen.add(identity)
+        names = set(entries)
+        for entry in entries:
+            if entry.endswith(("-wal", "-shm")) and entry[:-4] in names:
+                continue  # sqlite's own, read with the database
+            yield from _entry(folder / entry, walk, (*above, identity))
+
+
+def _is_store(folder: Path) -> bool:
+    """Whether a reader of stores knows the folder by the names at its top."""
+    tests = (getattr(reader, "is_store", None) for reader in readers().values())
+    return any(test is not None and test(folder) for test in tests)
+
+
+def _store(folder: Path, name: str, walk: _Walk) -> Iterator[Source | Problem]:
+    """The folder as one source; what cannot be read of it stands beside it as Problems."""
+    members: list[Source] = []
+    for item in _folder(folder, _Walk(folder, walk.limit, stores=False), ()):
+        if isinstance(item, Problem):
+            yield Problem(item.code, f"{name}/{item.where}", item.detail)
         else:
-            yield from _file(path, path.relative_to(root).as_posix(), limit)
+            members.append(item)
+    yield Source(name, folder, members=members, max_record_bytes=walk.limit)
 
 
-def _store(folder: Path, name: str, limit: int) -> Source | None:
-    """The folder as one source if a reader of stores knows it by the names at its top."""
-    for reader in readers().values():
-        is_store = getattr(reader, "is_store", None)
-        if is_store is None or not is_store(folder):
-            continue
-        members = [
-            Source(path.relative_to(folder).as_posix(), path, max_record_bytes=limit)
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        ]
-        return Source(name, folder, members=members, max_record_bytes=limit)
-    return None
+def _name(path: Path) -> str:
+    """The path as text with `/`; bytes of a name that are no UTF-8 are shown as escapes."""
+    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

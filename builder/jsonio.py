@@ -17,7 +17,7 @@ import orjson
 from builder.conversation import Json
 from builder.problem import Problem
 
-MAX_DEPTH = 500
+MAX_DEPTH = 200
 """Nesting that is read. Deeper JSON is no log that a model saw, and recursive code would fail."""
 
 _LONG_DIGITS = re.compile(rb"\d{19}")

@@ -1,0 +1,262 @@
+"""The configuration: YAML, read strictly, every fault named.
+
+The dataclasses below are the schema: their fields are the keys, their types what is accepted,
+their defaults the defaults. An unknown key, a wrong type, a bad choice, a key written twice or a
+missing file ends in one UsageError that lists all faults, one a line: file, key, nearest valid
+name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import types
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+import yaml
+
+from builder.conversation import Json
+from builder.problem import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class UserPath:
+    """A path as the user wrote it, and the folder that it is relative to (None: the current)."""
+
+    written: str
+    base: Path | None = None
+
+    @property
+    def located(self) -> Path:
+        """The path to open."""
+        return (self.base or Path()) / expand_home(self.written)
+
+    @property
+    def shown(self) -> str:
+        """For files that leave this machine: as written, the home folder as `~`."""
+        home = str(expand_home("~"))
+        if home != "/" and self.written.startswith(home + os.sep):
+            return "~" + self.written[len(home) :].replace(os.sep, "/")
+        return self.written
+
+
+def expand_home(written: str) -> Path:
+    """The path with a leading `~` expanded where that names a home folder."""
+    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class InputConfig:
+    """`inputs[]`: where logs are, and what they do not say themselves."""
+
+    path: UserPath
+    format: str = "auto"
+    tools: UserPath | None = None
+    system: UserPath | None = None
+    license: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizeConfig:
+    """`normalize`: see builder.normalize."""
+
+    system: Literal["keep", "drop", "replace"] = "keep"
+    reasoning: Literal["drop", "keep"] = "drop"
+    unanswered_calls: Literal["trim", "reject"] = "trim"
+    parallel_calls: Literal["keep", "split", "reject"] = "keep"
+    control_tokens: Literal["reject", "neutralise"] = "reject"
+    missing_tools: Literal["infer", "reject"] = "infer"
+    media: Literal["placeholder", "reject"] = "placeholder"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyConfig:
+    """`verify`: `tokenizer` is qwen3 (embedded), a folder, or a Hub id, perhaps with @revision."""
+
+    tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
+    schema: Literal["report", "reject"] = "report"
+
+    @property
+    def target(self) -> str:
+        """What `Target.load` takes: the folder if there is one of that name, else the name."""
+        located = self.tokenizer.located
+        known = self.tokenizer.written == "qwen3" or not located.is_dir()
+        return self.tokenizer.written if known else str(located)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsConfig:
+    """`limits`: a longer record (a line, a document, in MB of 2^20 bytes) is rejected."""
+
+    max_record_mb: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration, with every default filled in."""
+
+    name: str = "dataset"
+    inputs: tuple[InputConfig, ...] = ()
+    normalize: NormalizeConfig = field(default_factory=NormalizeConfig)
+    verify: VerifyConfig = field(default_factory=VerifyConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+
+    def resolved(self) -> dict[str, Json]:
+        """Every key with its value, for the manifest; paths as the user wrote them."""
+        return cast("dict[str, Json]", _plain(self))
+
+
+def load_config(path: Path) -> Config:
+    """Read a YAML file; paths in it are relative to its folder. Raises UsageError."""
+    try:
+        document = yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a subclass of SafeLoader
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except _DuplicateKey as fault:
+        raise UsageError(f"{path}: {fault}") from fault
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark
+        place = f" at line {at.line + 1}, column {at.column + 1}" if at else ""
+        raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+    faults: list[str] = []
+    config = _Reading(path.parent, faults).section(Config, document, "")
+    if faults or not isinstance(config, Config):
+        raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
+    return config
+
+
+def override(
+    config: Config,
+    *,
+    inputs: Sequence[str] = (),
+    format: str | None = None,  # noqa: A002 - the option's name
+    tools: str | None = None,
+    system: str | None = None,
+) -> Config:
+    """The configuration with what the command line says: inputs replace inputs, the rest keys."""
+    chosen = config.inputs
+    if inputs:
+        chosen = tuple(InputConfig(UserPath(path)) for path in inputs)
+    if format is not None:
+        chosen = tuple(replace(item, format=format) for item in chosen)
+    if tools is not None:
+        chosen = tuple(replace(item, tools=UserPath(tools)) for item in chosen)
+    if system is not None:
+        chosen = tuple(replace(item, system=UserPath(system)) for item in chosen)
+    return replace(config, inputs=chosen)
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """The end of a message about an unknown name: `, did you mean X?` or the names there are."""
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f", did you mean {close[0]!r}?" if close else f"; there are: {', '.join(names)}"
+
+
+class _DuplicateKey(Exception):
+    """A key that is written twice: YAML lets the last win, which hides a mistake."""
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, refusing duplicate keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    raise _DuplicateKey(f"{key.value}: the key is written twice (line {line})")
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_FAULT = object()
+"""In place of a value that was refused; the fault is already noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Checks a YAML value against the dataclasses; faults are collected, not raised."""
+
+    base: Path
+    faults: list[str]
+
+    def section(self, kind: type, value: object, key: str) -> object:
+        """A value for a dataclass: a mapping of its fields. An empty section is all defaults."""
+        if value is None:
+            value = {}
+        if not isinstance(value, dict):
+            return self.refuse(key, "a mapping of keys", value)
+        hints = get_type_hints(kind)
+        known = {item.name: item for item in fields(kind)}
+        found: dict[str, object] = {}
+        for name, item in value.items():
+            path = f"{key}.{name}" if key else str(name)
+            if name not in known:
+                self.faults.append(f"{path}: unknown key{nearest(str(name), known)}")
+                continue
+            found[name] = self.value(hints[name], item, path)
+        for name, item in known.items():
+            needed = item.default is MISSING and item.default_factory is MISSING
+            if needed and name not in found:
+                self.faults.append(f"{key}.{name}: is missing")
+                return _FAULT
+        if _FAULT in found.values():
+            return _FAULT
+        return kind(**found)
+
+    def value(self, kind: object, value: object, key: str) -> object:
+        """A value for a field of type `kind`."""
+        origin, choices = get_origin(kind), get_args(kind)
+        if origin is Literal:
+            if isinstance(value, str) and value in choices:
+                return value
+            hint = nearest(value, choices) if isinstance(value, str) else ""
+            return self.refuse(key, f"one of {', '.join(choices)}", value, hint)
+        if origin in (Union, types.UnionType):
+            return None if value is None else self.value(choices[0], value, key)
+        if origin is tuple:
+            return self.items(choices[0], value, key)
+        if isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath:
+            return self.section(kind, value, key)
+        if kind is int:
+            # bool is an int to Python, never to a reader of the file
+            good = isinstance(value, int) and not isinstance(value, bool) and value > 0
+            return value if good else self.refuse(key, "a whole number above 0", value)
+        if not isinstance(value, str) or not value:
+            return self.refuse(key, "text", value)
+        return UserPath(value, self.base) if kind is UserPath else value
+
+    def items(self, kind: object, value: object, key: str) -> object:
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            return self.refuse(key, "a list", value)
+        found = [self.value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
+        return _FAULT if _FAULT in found else tuple(found)
+
+    def refuse(self, key: str, expected: str, value: object, hint: str = "") -> object:
+        shown = repr(value) if isinstance(value, (str, int, float, bool)) else _kind(value)
+        self.faults.append(f"{key or 'the file'}: must be {expected}, found {shown[:80]}{hint}")
+        return _FAULT
+
+
+def _kind(value: object) -> str:
+    names = {dict: "a mapping", list: "a list", type(None): "nothing"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, UserPath):
+        return value.shown
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return cast("Json", value)

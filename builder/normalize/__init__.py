@@ -1,0 +1,147 @@
+"""Conversation → Dialogue: what was logged, made fit for the Qwen3 chat template.
+
+An ordered tuple of pure steps. Each takes a draft and gives the next one with every alteration
+counted by code (`meta.changes`), or the Problem that rejects the conversation. Nothing is invented:
+what is missing is cut or rejected, and definitions inferred from calls are marked as inferred.
+
+The rule for turns: messages are one turn where the log's own ids say so. Without ids, assistant
+messages with nothing between them are one turn (`assistant_joined`). Turns with different ids and
+nothing between them are joined only if the first calls nothing (`assistant_joined`), since roles
+must alternate. Consecutive user messages are joined by a blank line (`user_joined`). Harness text
+is left out; only where it is all that an assistant turn answered does it stay, as the context that
+the model saw (`harness_prompt`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from builder.conversation import Conversation, ToolCall
+from builder.jsonio import dumps
+from builder.normalize.calls import arguments, cut, pair, parallel
+from builder.normalize.content import characters, reasoning, tools
+from builder.normalize.draft import Draft, DraftCall, calls_in, read_draft
+from builder.normalize.options import NormalizeOptions
+from builder.normalize.turns import edges, joins, system, turns
+from builder.problem import Problem
+from builder.sample import Call, Dialogue, Turn
+from builder.text import escape_tokens, token_pattern
+
+__all__ = ["REMEDY", "Normalised", "NormalizeOptions", "normalise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """What became of a conversation.
+
+    dialogue      None if it was rejected, then `problem` says why
+    changes       {code: count} of every alteration of logged text
+    tools_source  logged, supplied, inferred, mixed or none
+    reasoning     none, dropped or kept
+    unit          conversation; turn where the last turn calls and is itself what is to be learnt
+    kept          ordinals (order of appearance, from 0) of the calls in the dialogue
+    dropped       {ordinal: code} of all others
+    """
+
+    dialogue: Dialogue | None
+    problem: Problem | None
+    changes: Mapping[str, int]
+    tools_source: str = "none"
+    reasoning: str = "none"
+    unit: str = "conversation"
+    kept: frozenset[int] = frozenset()
+    dropped: Mapping[int, str] = field(default_factory=dict)
+
+
+REMEDY: Mapping[str, str] = MappingProxyType(
+    {
+        "control_tokens": "normalize.control_tokens: neutralise",
+        "media": "normalize.media: placeholder",
+        "missing_tools": "normalize.missing_tools: infer",
+        "parallel_calls": "normalize.parallel_calls: keep or split",
+        "schema": "verify.schema: report",
+        "too_large": "limits.max_record_mb: a larger number",
+        "unanswered": "normalize.unanswered_calls: trim",
+    }
+)
+"""For a code of a reject, the option that would keep it."""
+
+Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
+
+
+def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalised:
+    """Make the conversation fit for the template, or say why it cannot be."""
+    total = sum(
+        isinstance(part, ToolCall) for message in conversation.messages for part in message.parts
+    )
+    result: Draft | Problem
+    draft = Draft(())
+    if conversation.problems:
+        result = replace(conversation.problems[0], records=0)
+    else:
+        result = read_draft(conversation, media=options.media)
+    for step in STEPS:
+        if isinstance(result, Problem):
+            break
+        draft = result
+        result = step(draft, options)
+    if isinstance(result, Problem):
+        dropped = {n: draft.dropped.get(n, result.code) for n in range(total)}
+        return Normalised(None, result, draft.changes, dropped=dropped)
+    draft = result
+    kept = frozenset(call.ordinal for call in calls_in(draft.blocks))
+    assert kept.isdisjoint(draft.dropped), "a call was kept and dropped"
+    assert len(kept) + len(draft.dropped) == total, "a call was lost"
+    last = draft.blocks[-1]
+    return Normalised(
+        dialogue=_dialogue(draft, options),
+        problem=None,
+        changes=dict(sorted(draft.changes.items())),
+        tools_source=draft.tools_source,
+        reasoning=draft.reasoning,
+        unit="turn" if any(call.answer is None for call in last.calls) else "conversation",
+        kept=kept,
+        dropped=draft.dropped,
+    )
+
+
+STEPS: tuple[Step, ...] = (
+    system,
+    turns,
+    pair,
+    arguments,
+    cut,
+    edges,
+    parallel,
+    reasoning,
+    tools,
+    joins,
+    characters,
+)
+
+
+def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:
+    pattern = token_pattern(options.added_tokens)
+    result = [Turn("system", text) for text in draft.system]
+    for block in draft.blocks:
+        result.append(
+            Turn(
+                role=block.role,
+                content=block.content,
+                reasoning="".join(block.reasoning),
+                calls=tuple(_written(call, pattern) for call in block.calls),
+            )
+        )
+        answers = tuple(call.answer for call in block.calls if call.answer is not None)
+        if answers:
+            result.append(Turn("tool", responses=answers))
+    return Dialogue(tuple(result), draft.tools or ())
+
+
+def _written(call: DraftCall, pattern: re.Pattern[str]) -> Call:
+    assert isinstance(call.arguments, dict), "decoded before"
+    text, _ = escape_tokens(dumps(call.arguments), pattern)
+    return Call(call.name, call.arguments, text)

@@ -1,0 +1,114 @@
+"""Steps on what is written: thoughts, tool definitions, characters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from builder.jsonio import dumps
+from builder.normalize.draft import Draft, calls_in
+from builder.normalize.options import NormalizeOptions
+from builder.problem import Problem
+from builder.text import break_tokens, clean, map_strings, token_pattern
+from builder.tools import convert, infer, tool_name
+
+
+def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Thoughts dropped, or kept where the template keeps them: after the last user turn.
+
+    Source: the template's last_query_index, qwen3-template-pitfalls.md A1.
+    """
+    has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
+    query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
+    blocks = []
+    dropped = 0
+    for at, block in enumerate(draft.blocks):
+        keep = options.reasoning == "keep" and at > query and has[at]
+        dropped += has[at] and not keep
+        text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
+        blocks.append(replace(block, reasoning=(text,) if keep else ()))
+    draft = draft.counting(reasoning_dropped=dropped)
+    state = "dropped" if draft.changes.get("reasoning_dropped") else "none"
+    if any(block.reasoning for block in blocks):
+        state = "kept"
+    return replace(draft, blocks=tuple(blocks), reasoning=state)
+
+
+def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Definitions: logged, else supplied, else inferred from all calls of the conversation.
+
+    A called name that the logged or supplied list lacks gets an inferred definition
+    (`tool_inferred`, source `mixed`).
+    """
+    counts: Counter[str] = Counter()
+    listed, source = draft.tools, "logged"
+    if listed is None and options.supplied_tools is not None:
+        listed, source = options.supplied_tools, "supplied"
+    definitions = convert(listed or (), counts)
+    known = {tool_name(tool) for tool in definitions}
+    missing = [(name, given) for name, given in draft.called if name not in known]
+    kept = {call.name for call in calls_in(draft.blocks)}
+    if options.missing_tools == "reject":
+        if lacking := sorted(kept - known):
+            detail = f"no definition of {', '.join(lacking)}"
+            return Problem("missing_tools", "conversation", detail[:200], records=0)
+        missing = []
+    inferred = infer(missing)
+    counts["tool_inferred"] += len(inferred)
+    if inferred:
+        source = "mixed" if known else "inferred"
+    elif not definitions:
+        source = "none"
+    draft = replace(draft, tools=(*definitions, *inferred), tools_source=source)
+    return draft.counting(**counts)
+
+
+def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Unicode that survives, and no control token of the log's: see `builder.text`."""
+    counts: Counter[str] = Counter()
+    pattern = token_pattern(options.added_tokens)
+    tokens: list[str] = []
+
+    def words(text: str) -> str:
+        text = clean(text, counts)
+        broken, n = break_tokens(text, pattern)
+        if n:
+            tokens.extend(pattern.findall(text))
+            counts["control_tokens"] += n
+        return broken
+
+    def cleaned(text: str) -> str:
+        return clean(text, counts)
+
+    try:
+        blocks = tuple(
+            replace(
+                block,
+                texts=tuple(map(words, block.texts)),
+                reasoning=tuple(map(words, block.reasoning)),
+                calls=tuple(
+                    replace(
+                        call,
+                        name=cleaned(call.name),
+                        arguments=map_strings(call.arguments, cleaned),
+                        answer=None if call.answer is None else words(call.answer),
+                    )
+                    for call in block.calls
+                ),
+            )
+            for block in draft.blocks
+        )
+        tools = tuple(map_strings(tool, words) for tool in draft.tools or ())
+        system = tuple(map(words, draft.system))
+    except KeyError:
+        return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
+    for call in calls_in(blocks):
+        if found := pattern.search(call.name):
+            return Problem("control_tokens", "conversation", f"{found[0]} in a tool's name", 0)
+        escaped = pattern.findall(dumps(call.arguments))
+        counts["control_tokens"] += len(escaped)
+        tokens += escaped
+    if tokens and options.control_tokens == "reject":
+        seen = ", ".join(dict.fromkeys(tokens))
+        return Problem("control_tokens", "conversation", f"logged text holds {seen}"[:200], 0)
+    return replace(draft, blocks=blocks, system=system, tools=tools).counting(**counts)

@@ -1,0 +1,177 @@
+"""Values written as text: JSON, or the Python literals that many datasets hold in its place.
+
+Hermes rows print dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results hold Python's
+`repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner reads the literals that
+JSON can express: dictionaries with string keys, lists, tuples, strings, numbers and the constants
+in both spellings (`True` and `true`, `None` and `null`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+
+MAX_DEPTH = 100
+"""Nesting that the scanner follows; it recurses. JSON proper has the limit of `jsonio`."""
+
+_SPACE = re.compile(r"\s*")
+_STRING = re.compile(
+    r"'(?P<single>[^'\\\n\r]*(?:\\.[^'\\\n\r]*)*)'"
+    r'|"(?P<double>[^"\\\n\r]*(?:\\.[^"\\\n\r]*)*)"',
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?P<fraction>\.\d*)?|(?P<bare>\.\d+))(?P<power>[eE][-+]?\d+)?\b")
+_WORD = re.compile(r"[A-Za-z]+\b")
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)", re.DOTALL)
+
+_CONSTANTS: dict[str, bool | None] = {
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
+    "None": None,
+    "null": None,
+}
+_ESCAPES = {
+    "\\": "\\", "'": "'", '"': '"', "\n": "",
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+}  # fmt: skip
+
+
+def values(text: str, changes: Counter[str]) -> list[Json]:
+    """The values that stand in the text one after the other (a comma between them may be).
+
+    Each is JSON, or else a Python literal, which is counted as `python_literal` in `changes`.
+    Raises JsonFault if there is none, or anything else.
+    """
+    try:
+        return [loads(text)]
+    except JsonFault:
+        pass  # several values, or Python's spelling
+    found: list[Json] = []
+    literals = 0
+    at = _skip(text, 0)
+    while at < len(text):
+        value, end = scan(text, at)
+        try:
+            value = loads(text[at:end])  # exact where both can read it
+        except JsonFault:
+            literals += 1
+        found.append(value)
+        at = _skip(text, end)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+    if not found:
+        raise JsonFault("bad_json", "no value")
+    if literals:
+        changes["python_literal"] += literals
+    return found
+
+
+def value(text: str, changes: Counter[str]) -> Json:
+    """The one value that the text is. Raises JsonFault; see `values`."""
+    found = values(text, changes)
+    if len(found) > 1:
+        raise JsonFault("bad_json", f"{len(found)} values in one text")
+    return found[0]
+
+
+def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
+    """The literal that begins at `at`, and where it ends. Raises JsonFault."""
+    if depth > MAX_DEPTH:
+        raise JsonFault("too_deep", f"a literal nested deeper than {MAX_DEPTH}")
+    at = _skip(text, at)
+    first = text[at : at + 1]
+    if first == "{":
+        return _dict(text, at + 1, depth + 1)
+    if first == "[":
+        items, end, _ = _items(text, at + 1, "]", depth + 1)
+        return items, end
+    if first == "(":
+        items, end, is_tuple = _items(text, at + 1, ")", depth + 1)
+        return items if is_tuple else items[0], end
+    if match := _STRING.match(text, at):
+        return _unescape(match["single"] if first == "'" else match["double"]), match.end()
+    if match := _NUMBER.match(text, at):
+        return _number(match), match.end()
+    match = _WORD.match(text, at)
+    if match and match[0] in _CONSTANTS:
+        return _CONSTANTS[match[0]], match.end()
+    raise _fault(text, at)
+
+
+def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
+    found: dict[str, Json] = {}
+    at = _skip(text, at)
+    while text[at : at + 1] != "}":
+        key, at = scan(text, at, depth)
+        if not isinstance(key, str):
+            raise JsonFault("bad_json", "a key that is no string")
+        at = _expect(text, at, ":")
+        found[key], at = scan(text, at, depth)
+        at = _skip(text, at)
+        if text[at : at + 1] != "}":
+            at = _expect(text, at, ",")
+    return found, at + 1
+
+
+def _items(text: str, at: int, close: str, depth: int) -> tuple[list[Json], int, bool]:
+    """The items, where they end, and whether they would be a tuple in parentheses."""
+    found: list[Json] = []
+    comma = False
+    at = _skip(text, at)
+    while text[at : at + 1] != close:
+        item, at = scan(text, at, depth)
+        found.append(item)
+        at = _skip(text, at)
+        if text[at : at + 1] != close:
+            at = _expect(text, at, ",")
+            comma = True
+    return found, at + 1, comma or not found
+
+
+def _number(match: re.Match[str]) -> Json:
+    if match["fraction"] is None and match["bare"] is None and match["power"] is None:
+        try:
+            return int(match[0])
+        except ValueError:
+            raise JsonFault("number", f"integer of {len(match[0])} digits") from None
+    number = float(match[0])
+    if number in (float("inf"), float("-inf")):
+        raise JsonFault("number", f"number out of range: {match[0][:40]}")
+    return number
+
+
+def _unescape(body: str) -> str:
+    return _ESCAPE.sub(_character, body) if "\\" in body else body
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) > 1 and code[0] in "xuU":
+        point = int(code[1:], 16)
+        return chr(point) if point <= 0x10FFFF else match[0]
+    if code[0] in "01234567":
+        return chr(int(code, 8))
+    return _ESCAPES.get(code, match[0])  # Python leaves an unknown escape as it stands
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _expect(text: str, at: int, char: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] != char:
+        raise _fault(text, at)
+    return _skip(text, at + 1)
+
+
+def _fault(text: str, at: int) -> JsonFault:
+    found = repr(text[at]) if at < len(text) else "the end"
+    return JsonFault("bad_json", f"unexpected {found} at character {at}")

@@ -1,0 +1,319 @@
+"""Tool definitions: any vendor's shape into `{"type": "function", "function": {…}}`.
+
+Shapes: OpenAI (wrapped, flat, Responses, custom), Anthropic `input_schema`, MCP `inputSchema`,
+Gemini `functionDeclarations`, Bedrock `toolSpec`, and the published datasets' maps of Python types
+(function-calling-datasets.md). Definitions that are already wrapped stay verbatim; of the others
+name, description and parameters are kept. Nothing is described that was not described in the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, dumps, loads
+
+SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+
+_TYPE_NAMES = {
+    "str": "string", "text": "string", "char": "string", "byte": "string", "bytes": "string",
+    "int": "integer", "long": "integer", "short": "integer", "biginteger": "integer",
+    "float": "number", "double": "number", "decimal": "number",
+    "bool": "boolean",
+    "dict": "object", "hashmap": "object", "map": "object", "hashtable": "object",
+    "mapping": "object",
+    "list": "array", "tuple": "array", "set": "array", "arraylist": "array", "queue": "array",
+    "stack": "array", "sequence": "array", "iterable": "array",
+    "none": "null", "nonetype": "null",
+}  # fmt: skip
+_ANY = frozenset({"any", "object?", "unknown", "type_unspecified"})
+_TYPE_HEAD = re.compile(r"\s*(?:typing\.)?([A-Za-z_]+)\s*(\[(.*)\])?")
+
+
+def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str, Json]]:
+    """The definitions wrapped, each name once, in order.
+
+    Counts: `tool_wrapped`, `tool_keys_dropped`, `tool_types_mapped`, `custom_tool` (a free-text
+    tool becomes a function of one string), `server_tool_dropped` (a provider's own tool, without a
+    schema), `duplicate_tool`, `bad_tool` (no name to be found).
+    """
+    wrapped: dict[str, dict[str, Json]] = {}
+    for definition in _flat(definitions):
+        tool = _wrap(definition, changes)
+        if tool is None:
+            continue
+        name = tool_name(tool)
+        if name in wrapped:
+            changes["duplicate_tool"] += 1
+            continue
+        wrapped[name] = tool
+    return list(wrapped.values())
+
+
+def tool_name(tool: dict[str, Json]) -> str:
+    """The name in a wrapped definition, or ""."""
+    function = tool.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
+    """Single definitions out of lists, JSON texts and Gemini's and Bedrock's groups."""
+    for entry in definitions:
+        definition = _loaded(entry)
+        if isinstance(definition, list):
+            yield from _flat(definition)
+            continue
+        group: Json = None
+        if isinstance(definition, dict):
+            group = definition.get("functionDeclarations") or definition.get(
+                "function_declarations"
+            )
+            if not isinstance(group, list) and set(definition) <= {"tools", "toolChoice"}:
+                group = definition.get("tools")
+        if isinstance(group, list):
+            yield from _flat(group)
+        else:
+            yield definition
+
+
+def _loaded(value: Json) -> Json:
+    """The value behind JSON text, None where it is broken; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return loads(value)
+    except JsonFault:
+        return None
+
+
+def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
+    if not isinstance(definition, dict):
+        changes["bad_tool"] += 1
+        return None
+    kind = definition.get("type")
+    function = definition.get("function")
+    if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
+        return _verbatim(definition, function, changes)
+    if kind == "custom":
+        return _custom(definition, changes)
+    inner = definition.get("toolSpec") or function
+    spec = inner if isinstance(inner, dict) else definition
+    name = spec.get("name")
+    if not isinstance(name, str) or not name:
+        dropped = isinstance(kind, str) and kind != "function"
+        changes["server_tool_dropped" if dropped else "bad_tool"] += 1
+        return None
+    parameters, where = _parameters(spec)
+    if parameters is None and isinstance(kind, str) and kind not in ("function", "tool"):
+        changes["server_tool_dropped"] += 1
+        return None
+    kept: dict[str, Json] = {"name": name}
+    if isinstance(spec.get("description"), str):
+        kept["description"] = spec["description"]
+    if parameters is not None:
+        kept["parameters"] = _schema(parameters, changes)
+    changes["tool_wrapped"] += 1
+    if set(spec) - {"name", "description", "type", where}:
+        changes["tool_keys_dropped"] += 1
+    return {"type": "function", "function": kept}
+
+
+def _verbatim(
+    definition: dict[str, Json], function: dict[str, Json], changes: Counter[str]
+) -> dict[str, Json]:
+    """A wrapped definition as it is, unless its parameters are no JSON Schema."""
+    parameters = function.get("parameters")
+    if isinstance(parameters, dict):
+        mapped = _schema(parameters, changes)
+        if mapped is not parameters:
+            function = {**function, "parameters": mapped}
+            definition = {**definition, "function": function}
+    if definition.get("type") != "function":
+        changes["tool_wrapped"] += 1
+        return {"type": "function", "function": function}
+    return definition
+
+
+def _custom(definition: dict[str, Json], changes: Counter[str]) -> dict[str, Json] | None:
+    custom = definition.get("custom")
+    spec = custom if isinstance(custom, dict) else definition
+    name = spec.get("name")
+    if not isinstance(name, str) or not name:
+        changes["bad_tool"] += 1
+        return None
+    changes["custom_tool"] += 1
+    function: dict[str, Json] = {"name": name}
+    if isinstance(spec.get("description"), str):
+        function["description"] = spec["description"]
+    function["parameters"] = {
+        "type": "object",
+        "properties": {"input": {"type": "string"}},
+        "required": ["input"],
+    }
+    return {"type": "function", "function": function}
+
+
+def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
+    """The parameters of an unwrapped definition and the key they stood under."""
+    for key in (
+        "parameters", "input_schema", "inputSchema", "parametersJsonSchema",
+        "parameters_json_schema", "arguments",
+    ):  # fmt: skip
+        value = _loaded(spec.get(key))
+        if isinstance(value, dict):
+            inner = value.get("json")
+            if key == "inputSchema" and isinstance(inner, dict) and set(value) == {"json"}:
+                return inner, key
+            return value, key
+    return None, "parameters"
+
+
+def _schema(parameters: Json, changes: Counter[str]) -> Json:
+    """The parameters as JSON Schema; the very same object if they are that already."""
+    if not isinstance(parameters, dict):
+        return parameters
+    result: Json = parameters
+    if _is_parameter_map(parameters):
+        result = _from_map(parameters)
+    else:
+        mapped = _map_types(parameters)
+        if mapped != parameters:
+            result = mapped
+    if result is not parameters:
+        changes["tool_types_mapped"] += 1
+    return result
+
+
+def _is_parameter_map(parameters: dict[str, Json]) -> bool:
+    """A map of parameter names, no schema around it (the form of xLAM)."""
+    if not parameters or "properties" in parameters or isinstance(parameters.get("type"), str):
+        return False
+    return all(
+        isinstance(value, dict) and isinstance(value.get("type"), str)
+        for value in parameters.values()
+    )
+
+
+def _from_map(parameters: dict[str, Json]) -> Json:
+    properties: dict[str, Json] = {}
+    required: list[Json] = []
+    for name, value in parameters.items():
+        assert isinstance(value, dict)
+        kind = value.get("type")
+        optional = "default" in value
+        if isinstance(kind, str) and "optional" in kind.lower():
+            optional = True
+        if value.get("required") is True:
+            optional = False
+        mapped = _map_types({key: item for key, item in value.items() if key != "required"})
+        properties[name] = mapped
+        if not optional:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _map_types(schema: Json) -> Json:
+    """A schema with type names that JSON Schema does not know mapped to those it knows."""
+    if not isinstance(schema, dict):
+        return schema
+    mapped: dict[str, Json] = {}
+    for key, value in schema.items():
+        if key == "type":
+            mapped |= _map_type(value)
+        elif key in ("properties", "$defs", "definitions", "patternProperties"):
+            entries = value.items() if isinstance(value, dict) else ()
+            mapped[key] = {name: _map_types(item) for name, item in entries} if entries else value
+        elif key in ("items", "additionalProperties", "not") and isinstance(value, dict):
+            mapped[key] = _map_types(value)
+        elif key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
+            mapped[key] = [_map_types(item) for item in value]
+        elif key == "required" and value is None:
+            continue
+        else:
+            mapped[key] = value
+    return mapped
+
+
+def _map_type(value: Json) -> dict[str, Json]:
+    """The `type` keyword (and `items`, where the name tells them) for a logged type name."""
+    if not isinstance(value, str) or value in SCHEMA_TYPES:
+        return {"type": value}
+    head = _TYPE_HEAD.match(value)
+    name = head[1].lower() if head else ""
+    inner = head[3] if head and head[3] else ""
+    if name in _ANY:
+        return {}
+    if name in ("optional", "union") and inner:
+        return _map_type(inner.split(",")[0].strip())
+    if name in SCHEMA_TYPES:
+        return {"type": name}
+    kind = _TYPE_NAMES.get(name)
+    if kind is None:
+        return {"type": value}  # not understood: left for the schema check to report
+    if kind == "array" and inner and "," not in inner:
+        return {"type": "array", "items": _map_type(inner.strip())}
+    return {"type": kind}
+
+
+def infer(calls: Iterable[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]:
+    """Definitions from what was called: names, argument names and types, nothing else.
+
+    An argument is required if every call of that name has it. In the order of first appearance.
+    """
+    seen: dict[str, list[dict[str, Json]]] = {}
+    for name, arguments in calls:
+        seen.setdefault(name, []).append(arguments)
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "parameters": {
+                    "type": "object",
+                    "properties": {
+                        key: _value_schema([item[key] for item in used if key in item])
+                        for key in dict.fromkeys(key for item in used for key in item)
+                    },
+                    "required": [key for key in used[0] if all(key in item for item in used)],
+                },
+            },
+        }
+        for name, used in seen.items()
+    ]
+
+
+def _value_schema(values: list[Json]) -> Json:
+    kinds: list[Json] = list(dict.fromkeys(_kind(value) for value in values))
+    if "number" in kinds and "integer" in kinds:
+        kinds.remove("integer")
+    schema: dict[str, Json] = {"type": kinds[0] if len(kinds) == 1 else kinds}
+    if kinds == ["array"]:
+        items = [item for value in values if isinstance(value, list) for item in value]
+        if items and len({_kind(item) for item in items}) == 1:
+            schema["items"] = {"type": _kind(items[0])}
+    return schema
+
+
+def _kind(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"
+
+
+def fingerprint(tools: Iterable[Json]) -> str:
+    """The tools as one text, for caching and comparing."""
+    return "\n".join(dumps(tool) for tool in tools)
