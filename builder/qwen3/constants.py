@@ -1,4 +1,7 @@
-"""Facts of the format."""
+"""Facts of the format.
+
+Sources: the specification (tool-calling format, Qwen3) and the files of the Qwen3 tokenizer.
+"""
 
 from __future__ import annotations
 
@@ -31,3 +34,47 @@ ADDED_TOKENS: tuple[str, ...] = (
     "</think>",
 )
 """The added tokens of the Qwen3 tokenizer (tokenizer_config.json, `added_tokens_decoder`)."""
+
+STRUCTURE_TOKENS: tuple[str, ...] = (
+    "<|im_start|>",
+    "<|im_end|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+)
+"""The added tokens that a target of this format must have."""
+
+TOOLS_BEGIN = (
+    "# Tools\n\n"
+    "You may call one or more functions to assist with the user query.\n\n"
+    "You are provided with function signatures within <tools></tools> XML tags:\n"
+    "<tools>"
+)
+"""The specification's text before the tool definitions, one a line, in the system turn."""
+
+TOOLS_END = (
+    "\n</tools>\n\n"
+    "For each function call, return a json object with function name and arguments"
+    " within <tool_call></tool_call> XML tags:\n"
+    "<tool_call>\n"
+    '{"name": <function-name>, "arguments": <args-json-object>}\n'
+    "</tool_call>"
+)
+"""The specification's text after the tool definitions, at the end of the system turn."""
+
+EMPTY_THINK = "<think>\n\n</think>\n\n"
+"""What the template puts before a last assistant turn without thoughts."""
+
+EMBEDDED_FILES = {
+    "tokenizer.json": "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",
+    "tokenizer_config.json": "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63",
+}
+"""sha256 of the embedded tokenizer's files; provenance: assets/PROVENANCE.md."""
+
+KNOWN_TEMPLATES = {
+    "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "Qwen3 original (2025-04)",
+}
+"""Chat templates by the sha256 of their text."""

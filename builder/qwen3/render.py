@@ -1,0 +1,188 @@
+"""An independent renderer of the flat form, written from the specification. No template engine.
+
+It exists to disagree: the check `spec` compares its bytes with those of Hugging Face's template.
+It also knows what the template does not tell, where the trained text of each turn stands and which
+control tokens belong to the structure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from builder.conversation import Json
+from builder.jsonio import dumps
+from builder.qwen3.constants import EMPTY_THINK, STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
+
+RESPONSE_OPEN = "<tool_response>"
+RESPONSE_CLOSE = "</tool_response>"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A rendered conversation.
+
+    text     what the model sees
+    spans    for each assistant turn [start, end) in code points: from just after the generation
+             prompt of the non-thinking mode (an empty think block is outside) to the end of its
+             `<|im_end|>`
+    control  (offset, token) of every control token that the structure puts into the text, in order
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    control: tuple[tuple[int, str], ...]
+
+
+def render(messages: Sequence[tuple[str, str]], tools: Sequence[Json] = ()) -> Rendering:
+    """Render (role, content) messages of roles system, user and assistant, with tools."""
+    writer = _Writer()
+    first_system = messages[0][1] if messages and messages[0][0] == "system" else None
+    if tools or first_system is not None:
+        writer.token("<|im_start|>")
+        writer.text("system\n")
+        if first_system is not None:
+            writer.text(first_system)
+        if tools:
+            writer.text("\n\n" if first_system is not None else "")
+            block = tools_block(tuple(dumps(tool) for tool in tools))
+            writer.marked(block.text, block.control)
+        writer.end()
+    query = last_query(messages)
+    for index, (role, content) in enumerate(messages):
+        if role == "system" and index == 0:
+            continue
+        if role in ("user", "system"):
+            writer.token("<|im_start|>")
+            writer.text(f"{role}\n")
+            writer.marked(content, _response_tags(content) if role == "user" else ())
+            writer.end()
+        elif role == "assistant":
+            writer.assistant(content, query=query, index=index, last=index == len(messages) - 1)
+    return writer.rendering()
+
+
+def last_query(messages: Sequence[tuple[str, str]]) -> int:
+    """Index of the last user turn that is no tool response; the last index if there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        role, content = messages[index]
+        if role == "user" and not is_response(content):
+            return index
+    return len(messages) - 1
+
+
+def is_response(content: str) -> bool:
+    """Does the template take this user turn for tool responses?"""
+    return content.startswith(RESPONSE_OPEN) and content.endswith(RESPONSE_CLOSE)
+
+
+def split_thought(content: str) -> tuple[str, str]:
+    """(thought, rest) as the template splits assistant text: at the last `</think>`.
+
+    The thought is what stands before the FIRST closing tag, after the last opening one in it.
+    """
+    if "</think>" not in content:
+        return "", content
+    head, _, _ = content.partition("</think>")
+    thought = head.rstrip("\n").rpartition("<think>")[2].lstrip("\n")
+    return thought, content.rpartition("</think>")[2].lstrip("\n")
+
+
+class _Writer:
+    """Pieces of the text, with what is known of them."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.length = 0
+        self.control: list[tuple[int, str]] = []
+        self.spans: list[tuple[int, int]] = []
+
+    def text(self, text: str) -> None:
+        self.pieces.append(text)
+        self.length += len(text)
+
+    def token(self, token: str) -> None:
+        self.control.append((self.length, token))
+        self.text(token)
+
+    def marked(self, text: str, control: Sequence[tuple[int, str]]) -> None:
+        """Text in which control tokens of the structure stand at the given offsets."""
+        self.control += [(self.length + offset, token) for offset, token in control]
+        self.text(text)
+
+    def end(self) -> None:
+        self.token("<|im_end|>")
+        self.text("\n")
+
+    def assistant(self, content: str, *, query: int, index: int, last: bool) -> None:
+        self.token("<|im_start|>")
+        self.text("assistant\n")
+        start = self.length
+        thought, body = split_thought(content)
+        if index > query and (last or thought):
+            thought = thought.strip("\n")
+            self.token("<think>")
+            self.text(f"\n{thought}\n")
+            self.token("</think>")
+            self.text("\n\n")
+            body = body.lstrip("\n")
+            if not thought:
+                start += len(EMPTY_THINK)
+        self.marked(body, _call_tags(body))
+        self.end()
+        self.spans.append((start, self.length - 1))
+
+    def rendering(self) -> Rendering:
+        return Rendering("".join(self.pieces), tuple(self.spans), tuple(self.control))
+
+
+@lru_cache(maxsize=256)
+def tools_block(definitions: tuple[str, ...]) -> Rendering:
+    """The tools block of the system turn, from the definitions' JSON texts."""
+    listing = "".join(f"\n{text}" for text in definitions)
+    text = TOOLS_BEGIN + listing + TOOLS_END
+    tail = len(TOOLS_BEGIN) + len(listing)
+    control = [(tail + offset, token) for offset, token in _tokens_in(TOOLS_END)]
+    return Rendering(text, (), tuple(control))
+
+
+_STRUCTURE = re.compile("|".join(map(re.escape, STRUCTURE_TOKENS)))
+_RESPONSE = re.compile(r"<tool_response>\n[\s\S]*?\n</tool_response>")
+_CALL = re.compile(r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>")
+
+
+def _tokens_in(text: str) -> list[tuple[int, str]]:
+    return [(match.start(), match[0]) for match in _STRUCTURE.finditer(text)]
+
+
+def _response_tags(content: str) -> list[tuple[int, str]]:
+    """The tags of a turn made of `<tool_response>` blocks joined by newlines, else none."""
+    if not is_response(content):
+        return []
+    tags: list[tuple[int, str]] = []
+    at = 0
+    while match := _RESPONSE.match(content, at):
+        tags += [
+            (match.start(), RESPONSE_OPEN),
+            (match.end() - len(RESPONSE_CLOSE), RESPONSE_CLOSE),
+        ]
+        at = match.end()
+        if at == len(content):
+            return tags
+        if content[at] != "\n":
+            return []
+        at += 1
+    return []
+
+
+def _call_tags(body: str) -> list[tuple[int, str]]:
+    """The tags of the calls in an assistant text, found by the specification's pattern."""
+    tags: list[tuple[int, str]] = []
+    for match in _CALL.finditer(body):
+        tags += [
+            (match.start(), "<tool_call>"),
+            (match.end() - len("</tool_call>"), "</tool_call>"),
+        ]
+    return tags

@@ -1,0 +1,354 @@
+"""The proof of a sample: the checks of verification.md, all of them, on every sample.
+
+The authority is the target tokenizer's own `apply_chat_template`. All faults of a sample are
+collected; a check that makes no sense after an earlier fault is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from builder.conversation import Json
+from builder.jsonio import dumps
+from builder.qwen3.flatten import structured
+from builder.qwen3.parse import (
+    CALL_PATTERN,
+    ParseFault,
+    is_canonical,
+    parse,
+    read_call,
+    split_answer,
+    split_responses,
+)
+from builder.qwen3.render import Rendering, render
+from builder.qwen3.tokenizer import Target
+from builder.sample import Call, Dialogue, Sample, Turn
+from builder.schemas import BrokenSchemaFault, violations
+
+CONTEXT = 40
+"""Code points shown on either side of a difference."""
+OURS = frozenset({"render", "spec", "structured", "inverse", "calls", "pairing", "order", "tokens"})
+"""Codes that on a sample of our own normaliser mean a bug of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: code of the check, what it is, and where (message index, offset in code points).
+
+    `expected` and `found` are the two contexts of a difference.
+    """
+
+    code: str
+    message: str
+    turn: int | None = None
+    offset: int | None = None
+    expected: str | None = None
+    found: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a sample after all checks; `findings` is empty if it is proven.
+
+    `warnings` are schema violations under `verify.schema: report`. `text` is the template's
+    rendering ("" if it gave none), `spans` as in `builder.qwen3.render.Rendering`.
+    """
+
+    findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...] = ()
+    text: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    tokens: int = 0
+    calls: int = 0
+
+    @property
+    def render_sha256(self) -> str:
+        """sha256 of the rendering as UTF-8, in hex."""
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+
+class Verifier:
+    """Checks samples against one tokenizer. `schema`: report or reject arguments that break it."""
+
+    def __init__(self, target: Target, schema: str = "report") -> None:
+        self.target = target
+        self.schema = schema
+
+    def check(
+        self, sample: Sample, dialogue: Dialogue | None = None, unit: str = "conversation"
+    ) -> Verdict:
+        """Run all checks.
+
+        `dialogue` is the structured form that our normaliser meant; without it (foreign data) it
+        is what the sample's text says. `unit` "turn": the last turn may call without an answer.
+        """
+        findings = list(_well_formed(sample))
+        if findings:
+            return Verdict(tuple(findings))
+        meant, faults = (dialogue, []) if dialogue is not None else _meaning(sample)
+        findings += faults
+        findings += _order(sample)
+        warnings: list[Finding] = []
+        if meant is not None:
+            findings += _calls(sample, meant)
+            findings += _pairing(meant, unit)
+            hard, soft = _tools(meant, self.schema)
+            findings += hard
+            warnings += soft
+        try:
+            text = self.target.render(sample.record["messages"], sample.tools)  # type: ignore[arg-type]  # a JSON value by construction
+        except Exception as error:  # whatever a template raises is a verdict on the sample
+            message = f"{type(error).__name__}: {error}"[:200]
+            return Verdict((*findings, Finding("render", message)), tuple(warnings))
+        rendering = render(sample.messages, sample.tools)
+        if rendering.text != text:
+            findings.append(
+                _differ("spec", "the specification says otherwise", text, rendering.text)
+            )
+        if meant is not None:
+            findings += self._structured(meant, text)
+        findings += _inverse(sample, text, own=dialogue is not None)
+        hard, tokens = self._tokens(rendering, text)
+        findings += hard
+        return Verdict(
+            tuple(findings),
+            tuple(warnings),
+            text,
+            rendering.spans,
+            tokens,
+            sum(len(turn.calls) for turn in meant.turns) if meant else 0,
+        )
+
+    def _structured(self, meant: Dialogue, text: str) -> Iterator[Finding]:
+        messages, tools = structured(_canonical(meant))
+        try:
+            served = self.target.render(messages, tools)
+        except Exception as error:  # as above
+            yield Finding("structured", f"{type(error).__name__}: {error}"[:200])
+            return
+        if served != text:
+            yield _differ("structured", "a server renders other bytes", served, text)
+
+    def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], int]:
+        if not unicodedata.is_normalized("NFC", text):
+            return [Finding("nfc", "the rendering is not NFC: the tokenizer changes it")], 0
+        ids, control = self.target.encode(text)
+        findings = []
+        if rendering.text == text and tuple(control) != rendering.control:
+            expected, found = set(rendering.control), set(control)
+            offset, token = min(expected ^ found)
+            what = "stands in the text" if (offset, token) in found else "is missing"
+            message = f"control token {token} {what} where the structure does not put it"
+            if what == "is missing":
+                message = f"control token {token} is no token here"
+            findings.append(Finding("tokens", message, offset=offset, found=_context(text, offset)))
+        decoded = self.target.decode(ids)
+        if decoded != text:
+            findings.append(_differ("tokens", "the ids decode to other text", text, decoded))
+        return findings, len(ids)
+
+
+def _well_formed(sample: Sample) -> Iterator[Finding]:
+    """What must hold before anything can be rendered."""
+    if not sample.messages:
+        yield Finding("order", "no messages")
+    for index, (role, content) in enumerate(sample.messages):
+        if role not in ("system", "user", "assistant"):
+            yield Finding("order", f"unknown role {role[:40]!r}: the template skips it", index)
+        if not _encodable(content):
+            yield Finding("format", "a lone surrogate cannot be written as UTF-8", index)
+    for index, tool in enumerate(sample.tools):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(tool, dict) or tool.get("type") != "function" or not name:
+            message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
+            yield Finding("tools", message)
+        elif not _encodable(dumps(tool)):
+            yield Finding("format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
+    """The structured form of a foreign sample, and where its text means none."""
+    turns: list[Turn] = []
+    findings: list[Finding] = []
+    for index, (role, content) in enumerate(sample.messages):
+        if role == "assistant":
+            try:
+                answer = split_answer(content)
+            except ParseFault as fault:
+                shown = _context(content, fault.offset)
+                findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=shown))
+                continue
+            turns.append(Turn(role, answer.text, answer.thought, answer.calls))
+            continue
+        responses = split_responses(content) if role == "user" else None
+        if responses is not None:
+            turns.append(Turn("tool", responses=responses))
+        else:
+            if role == "user" and "<tool_response>" in content:
+                message = "<tool_response> markup in a turn that is not made of its blocks alone"
+                findings.append(Finding("pairing", message, index, found=_context(content, 0)))
+            turns.append(Turn(role, content))
+    return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
+
+
+def _order(sample: Sample) -> Iterator[Finding]:
+    before = ""
+    for index, (role, content) in enumerate(sample.messages):
+        is_answer = role == "user" and split_responses(content) is not None
+        if role == "system" and index:
+            yield Finding("order", "a system message that is not the first", index)
+        if role == "assistant" and before in ("", "system"):
+            yield Finding("order", "an assistant turn before any user turn", index)
+        if before == role == "assistant":
+            yield Finding("order", "two assistant turns in a row", index)
+        if role == "user" and (before == "user" or (before == "responses" and is_answer)):
+            yield Finding("order", "two user turns in a row", index)
+        if not content.strip():
+            yield Finding("order", "an empty turn", index)
+        before = "responses" if is_answer else role
+    if before != "assistant":
+        yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
+
+
+def _calls(sample: Sample, meant: Dialogue) -> Iterator[Finding]:
+    """The specification's pattern finds the intended calls, all of them and nothing else."""
+    turns = [turn.calls for turn in meant.turns if turn.role == "assistant"]
+    texts = [
+        (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
+    ]
+    if len(turns) != len(texts):
+        yield Finding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
+        return
+    for (index, content), intended in zip(texts, turns, strict=True):
+        found: list[Call] = []
+        try:
+            found += [read_call(match) for match in CALL_PATTERN.finditer(content)]
+        except ParseFault as fault:
+            yield Finding("calls", fault.detail, index, fault.offset)
+            continue
+        want = [(call.name, dumps(call.arguments)) for call in intended]
+        have = [(call.name, dumps(call.arguments)) for call in found]
+        if want != have:
+            yield Finding(
+                "calls",
+                "the calls found are not those intended",
+                index,
+                expected=str(want)[:200],
+                found=str(have)[:200],
+            )
+
+
+def _pairing(meant: Dialogue, unit: str) -> Iterator[Finding]:
+    open_calls = 0
+    for index, turn in enumerate(meant.turns):
+        if turn.role == "tool":
+            if len(turn.responses) != open_calls:
+                message = f"{len(turn.responses)} tool responses answer {open_calls} calls"
+                yield Finding("pairing", message, index)
+            open_calls = 0
+            continue
+        if open_calls:
+            yield Finding("pairing", f"{open_calls} calls without a response", index - 1)
+        open_calls = len(turn.calls)
+    if open_calls and unit != "turn":
+        message = f"{open_calls} calls of the last turn without a response"
+        hint = "if each sample ends with the turn to be learnt, verify with --unit turn"
+        yield Finding("pairing", f"{message} ({hint})", len(meant.turns) - 1)
+
+
+def _tools(meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
+    """(findings, warnings): called names and their arguments."""
+    hard: list[Finding] = []
+    soft: list[Finding] = []
+    known: dict[str, Json] = {}
+    for tool in meant.tools:
+        assert isinstance(tool, dict), "checked before"
+        function = tool["function"]
+        assert isinstance(function, dict), "checked before"
+        known.setdefault(str(function["name"]), function.get("parameters"))
+    breaks = hard if schema == "reject" else soft
+    for index, turn in enumerate(meant.turns):
+        for call in turn.calls:
+            if any(char in '"\\' or ord(char) < 32 or ord(char) == 127 for char in call.name):
+                message = f"the name {call.name[:40]!r} holds a character that breaks the JSON"
+                hard.append(Finding("tools", message, index))
+            elif call.name not in known:
+                hard.append(Finding("tools", f"{call.name[:80]!r} is called, not defined", index))
+            elif known[call.name] is not None:
+                try:
+                    found = violations(known[call.name], call.arguments)
+                except BrokenSchemaFault as fault:
+                    soft.append(Finding("bad_schema", f"{call.name[:80]}: {fault}", index))
+                    continue
+                breaks += [Finding("schema", f"{call.name[:80]}: {text}", index) for text in found]
+    return hard, soft
+
+
+def _canonical(meant: Dialogue) -> Dialogue:
+    """The dialogue as a server would hold it: JSON text only where tokens were neutralised."""
+    if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
+        return meant
+    turns = (
+        replace(
+            turn,
+            calls=tuple(
+                call if is_canonical(call) else Call.of(call.name, call.arguments)
+                for call in turn.calls
+            ),
+        )
+        for turn in meant.turns
+    )
+    return replace(meant, turns=tuple(turns))
+
+
+def _inverse(sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
+    try:
+        back = parse(text)
+    except ParseFault as fault:
+        shown = _context(text, fault.offset)
+        yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
+        return
+    if [dumps(tool) for tool in back.tools] != [dumps(tool) for tool in sample.tools]:
+        yield Finding("inverse", "the tools read back from the rendering differ")
+    if len(back.messages) != len(sample.messages):
+        message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
+        yield Finding("inverse", message)
+        return
+    for index, (was, now) in enumerate(zip(sample.messages, back.messages, strict=True)):
+        if was == now:
+            continue
+        lossy = not own and was[0] == now[0] == "assistant" and was[1].endswith(now[1])
+        code = "lossy" if lossy else "inverse"
+        message = "the template loses text" if lossy else "read back from the rendering it differs"
+        yield replace(_differ(code, message, was[1], now[1]), turn=index)
+
+
+def _differ(code: str, message: str, expected: str, found: str) -> Finding:
+    """The finding of a difference: its first offset and both contexts."""
+    offset = next(
+        (at for at, (one, two) in enumerate(zip(expected, found, strict=False)) if one != two),
+        min(len(expected), len(found)),
+    )
+    return Finding(
+        code,
+        message,
+        offset=offset,
+        expected=_context(expected, offset),
+        found=_context(found, offset),
+    )
+
+
+def _context(text: str, offset: int) -> str:
+    return text[max(0, offset - CONTEXT) : offset + CONTEXT]

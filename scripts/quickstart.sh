@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# On a fresh machine with Python 3.11 or newer: installs into .venv and builds a dataset from the
+# small logs in data/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/venv.sh
+echo "Installing into .venv (once; this takes a minute or two) …"
+install_extra ""
+out="${1:-out/quickstart}"
+.venv/bin/builder build data -o "$out"
+.venv/bin/builder verify "$out"
+cat <<TEXT
+
+Look at:
+  $out/data/train-00000-of-00001.jsonl   the training samples
+  $out/rejects.jsonl                     what was not used, and why
+  $out/README.md                         the dataset card
+Try:
+  .venv/bin/builder inspect data/claude-code/parallel.jsonl
+  .venv/bin/builder build ~/.claude/projects -o out/mine
+TEXT
