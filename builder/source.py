@@ -99,6 +99,15 @@ class Source:
             else:
                 yield raw
 
+    def raw(self) -> Iterator[bytes]:
+        """The file's own bytes, still compressed, in pieces. Raises OSError."""
+        if self.path is None:
+            yield self._data or b""
+            return
+        with self.path.open("rb") as stream:
+            while piece := stream.read(1 << 20):
+                yield piece
+
     @cached_property
     def head(self) -> bytes:
         """The first bytes, decompressed; what could be read of a damaged stream; never raises."""

@@ -5,12 +5,14 @@ Source: gemini-api.md (Part), gemini-cli.md.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from builder.conversation import (
     Data,
     Json,
     Media,
+    Message,
     Part,
     Reasoning,
     Text,
@@ -103,3 +105,44 @@ def response_content(response: Json) -> tuple[Text | Data | Media, ...]:
                 value = response[name]
                 return (Text(value) if isinstance(value, str) else Data(value),)
     return (Text(response) if isinstance(response, str) else Data(response),)
+
+
+_ACKNOWLEDGED = frozenset(
+    {"Got it. Thanks for the context!", "Got it. Thanks for the additional context!"}
+)
+_SET_UP = re.compile(
+    r"\s*(?:<session_context>|<hook_context>|<system-reminder>"
+    r"|This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat)"
+)
+
+
+def mark_harness(parts: list[Part], role: str) -> list[Part]:
+    """The parts with the program's own words marked: context blocks, put-on acknowledgements.
+
+    The program opens a history with a block of context, and answers it (and the summary of a
+    compressed history) itself in the model's name.
+    """
+    return [
+        replace(part, harness=True)
+        if isinstance(part, Text)
+        and (_SET_UP.match(part.text) if role == "user" else part.text in _ACKNOWLEDGED)
+        else part
+        for part in parts
+    ]
+
+
+def content_messages(content: Json, keys: CallKeys) -> tuple[list[Message], list[str]]:
+    """The messages of one `Content`, and the names of its unknown parts.
+
+    Tool results stand in contents of role user (older: function); they come first.
+    """
+    item = as_dict(content)
+    parts, unknown = read_parts(as_list(item.get("parts")), keys)
+    role = as_str(item.get("role"))
+    role = {"model": "assistant", "function": "user"}.get(role, role)
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
+    messages = [Message("tool", results)] if results else []
+    if rest:
+        messages.append(Message(role, tuple(rest)))
+    return messages, unknown

@@ -1,0 +1,244 @@
+"""The main job: inputs to an output folder, every sample proven, everything accounted for."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from builder.card import card
+from builder.config import Config, InputConfig
+from builder.conversation import Json
+from builder.engine import run, spool_path, verifier_for
+from builder.inputs import find_sources
+from builder.jsonio import JsonFault, loads
+from builder.ledger import CallFates, Ledger
+from builder.normalize import NormalizeOptions
+from builder.output import Piece, Writer, json_lines, output_folder, write_samples
+from builder.problem import Problem, UsageError
+from builder.readers import readers
+from builder.shard import Entry, SourceResult, Task
+
+PACKAGES = ("toolcall-dataset-builder", "transformers", "tokenizers", "jinja2", "orjson")
+
+
+@dataclass(slots=True)
+class Built:
+    """What a run has made: the ledger, its bugs, and the numbers that the card shows."""
+
+    ledger: Ledger
+    bugs: int = 0
+    rejects: int = 0
+    tokens: int = 0
+    formats: Counter[str] = field(default_factory=Counter)
+    models: Counter[str] = field(default_factory=Counter)
+    licenses: Counter[str] = field(default_factory=Counter)
+    tools_sources: Counter[str] = field(default_factory=Counter)
+    data_files: list[str] = field(default_factory=list)
+
+
+def build(
+    config: Config,
+    out: Path,
+    *,
+    workers: int,
+    progress: Callable[[int], Callable[[SourceResult], None]],
+) -> Built:
+    """Run the job. `progress(sources)` gives what to call after each source.
+
+    Raises UsageError (input, tokenizer, output folder), LedgerFault (a bug of ours).
+    """
+    started = time.time()
+    tasks, unreadable = plan(
+        config, verifier_for(config.verify.target, config.verify.schema).target.added_tokens
+    )
+    with output_folder(out) as work:
+        results = list(
+            run(
+                tasks,
+                work,
+                tokenizer=config.verify.target,
+                schema=config.verify.schema,
+                workers=workers,
+                done=progress(len(tasks)),
+            )
+        )
+        built, pieces = settle(results, unreadable, work)
+        writer = Writer(work)
+        if pieces:
+            built.data_files = write_samples(writer, pieces)
+        rejects = [row for result in (*unreadable, *results) for row in result.rejects]
+        built.rejects = len(rejects)
+        writer.write("rejects.jsonl", json_lines(rejects))
+        target = verifier_for(config.verify.target, config.verify.schema).target
+        writer.write("README.md", [card(config, built, target).encode("utf-8", "replace")])
+        manifest: dict[str, Json] = {
+            "inputs": [
+                {"path": result.name, "bytes": result.bytes, "sha256": result.sha256}
+                for result in results
+            ],
+            "config": config.resolved(),
+            "versions": _versions(),
+            "tokenizer": {
+                "name": config.verify.tokenizer.shown,
+                "files": dict(target.files),
+                "template_sha256": target.template_sha256,
+                "template_name": target.template_name,
+            },
+            "ledger": built.ledger.to_json(),
+            "files": [
+                {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
+                for item in sorted(writer.files, key=lambda item: item.path)
+            ],
+            "run": {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+                "seconds": round(time.time() - started, 3),
+                "host": platform.node(),
+                "python": platform.python_version(),
+                "workers": workers,
+                "engine": "local",
+            },
+        }
+        writer.publish(out, manifest)
+    return built
+
+
+def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[SourceResult]]:
+    """(a task for each source, what could not be read), in order. Raises UsageError."""
+    tasks: list[Task] = []
+    unreadable: list[SourceResult] = []
+    if not config.inputs:
+        raise UsageError("no inputs: name files or folders, or a configuration with inputs")
+    for item in config.inputs:
+        if item.format != "auto" and item.format not in readers():
+            known = ", ".join(readers())
+            raise UsageError(f"format {item.format!r}: no such reader; there are: {known}")
+        options = _options(config, item, added_tokens)
+        for source in find_sources(
+            item.path.written,
+            base=item.path.base,
+            max_record_bytes=config.limits.max_record_mb << 20,
+        ):
+            if isinstance(source, Problem):
+                result = SourceResult(source.where)
+                result.reject(Problem(source.code, "file", source.detail))
+                result.ledger.read = 1
+                result.ledger.rejected[source.code] = 1
+                unreadable.append(result)
+                continue
+            tasks.append(Task(source, options, item.format, item.license))
+    return tasks, unreadable
+
+
+def _options(config: Config, item: InputConfig, added_tokens: tuple[str, ...]) -> NormalizeOptions:
+    tools = None
+    system = None
+    if item.tools is not None:
+        path = item.tools.located
+        try:
+            value = loads(path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
+        except JsonFault as fault:
+            raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
+        tools = tuple(value) if isinstance(value, list) else (value,)
+    if item.system is not None:
+        path = item.system.located
+        try:
+            system = path.read_text(encoding="utf-8").rstrip("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"system {str(path)!r}: {error}") from error
+    choice = config.normalize
+    if choice.system == "replace" and system is None:
+        raise UsageError("normalize.system: replace needs inputs[].system or --system")
+    return NormalizeOptions(
+        system=choice.system,
+        reasoning=choice.reasoning,
+        unanswered_calls=choice.unanswered_calls,
+        parallel_calls=choice.parallel_calls,
+        control_tokens=choice.control_tokens,
+        missing_tools=choice.missing_tools,
+        media=choice.media,
+        supplied_tools=tools,
+        supplied_system=system,
+        added_tokens=added_tokens,
+    )
+
+
+def settle(
+    results: Sequence[SourceResult], unreadable: Sequence[SourceResult], work: Path
+) -> tuple[Built, list[Piece]]:
+    """Over all sources: duplicates, the ledger, the samples to write in order.
+
+    A conversation whose messages are those of another, or the beginning of another's, is a
+    duplicate: the longest is kept, of equal ones the first. Raises LedgerFault.
+    """
+    ledger = Ledger()
+    built = Built(ledger)
+    fates = CallFates()
+    beginnings = {prefix for _, entry, _ in _entries(results) for prefix in entry.prefixes[:-1]}
+    whole: set[bytes] = set()
+    pieces: list[Piece] = []
+    offset = 0
+    last = -1
+    for index, entry, result in _entries(results):
+        if index != last:
+            offset, last = 0, index
+        if entry.size is None:
+            ledger.conversations_rejected[str(entry.code)] += 1
+            fates.add(entry.calls)
+            continue
+        full = entry.prefixes[-1]
+        if full in whole or full in beginnings:
+            ledger.duplicates += 1
+            fates.add((key, code or "duplicate") for key, code in entry.calls)
+        else:
+            whole.add(full)
+            pieces.append(Piece(spool_path(work, index), offset, entry.size))
+            fates.add(entry.calls)
+            _count(built, entry, result)
+        offset += sum(entry.size)
+    for result in (*unreadable, *results):
+        ledger.add_records(result.ledger)
+        ledger.found += result.ledger.found
+        built.bugs += result.bugs
+    fates.count(ledger)
+    ledger.built = ledger.samples = len(pieces)
+    ledger.check()
+    return built, pieces
+
+
+def _entries(results: Sequence[SourceResult]) -> Iterator[tuple[int, Entry, SourceResult]]:
+    for index, result in enumerate(results):
+        for entry in result.entries:
+            yield index, entry, result
+
+
+def _count(built: Built, entry: Entry, result: SourceResult) -> None:
+    built.tokens += entry.tokens
+    built.formats[result.format or "unknown"] += 1
+    built.models[entry.model or "unknown"] += 1
+    built.licenses[result.license or "unknown"] += 1
+    built.tools_sources[entry.tools_source] += 1
+
+
+def _versions() -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def default_workers() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

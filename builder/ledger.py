@@ -1,0 +1,127 @@
+"""The ledger: every record, conversation and call that was read, and what became of it.
+
+Its form and its sums are those of contract.md, "Ledger".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from builder.conversation import Conversation, Json, ToolCall
+from builder.jsonio import dumps
+
+
+class LedgerFault(Exception):
+    """The sums do not hold: something was lost or counted twice, a bug of ours."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Counts, by code where something was not used."""
+
+    read: int = 0
+    used: int = 0
+    ignored: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    found: int = 0
+    built: int = 0
+    duplicates: int = 0
+    conversations_rejected: Counter[str] = field(default_factory=Counter)
+    calls_logged: int = 0
+    calls_kept: int = 0
+    calls_dropped: Counter[str] = field(default_factory=Counter)
+    samples: int = 0
+
+    def add_records(self, other: Ledger) -> None:
+        """Add the counts of records of a part of the run."""
+        self.read += other.read
+        self.used += other.used
+        self.ignored.update(other.ignored)
+        self.rejected.update(other.rejected)
+
+    def check(self) -> None:
+        """Raises LedgerFault unless every sum of the contract holds."""
+        sums = (
+            ("records", self.read, self.used + self.ignored.total() + self.rejected.total()),
+            (
+                "conversations",
+                self.found,
+                self.built + self.conversations_rejected.total() + self.duplicates,
+            ),
+            ("calls", self.calls_logged, self.calls_kept + self.calls_dropped.total()),
+        )
+        for name, whole, parts in sums:
+            if whole != parts:
+                raise LedgerFault(f"{name}: {whole} found, {parts} accounted for")
+
+    def to_json(self) -> dict[str, Json]:
+        """The ledger as the contract prints it, codes in alphabetical order."""
+        return {
+            "records": {
+                "read": self.read,
+                "used": self.used,
+                "ignored": _sorted(self.ignored),
+                "rejected": _sorted(self.rejected),
+            },
+            "conversations": {
+                "found": self.found,
+                "built": self.built,
+                "duplicates": self.duplicates,
+                "rejected": _sorted(self.conversations_rejected),
+            },
+            "calls": {
+                "logged": self.calls_logged,
+                "kept": self.calls_kept,
+                "dropped": _sorted(self.calls_dropped),
+            },
+            "samples": self.samples,
+        }
+
+
+def _sorted(counts: Counter[str]) -> dict[str, Json]:
+    return {code: counts[code] for code in sorted(counts) if counts[code]}
+
+
+def call_keys(conversation: Conversation, *, format: str, source: str) -> list[bytes]:  # noqa: A002 - the field's term
+    """A digest of 16 bytes for each call, in order: equal digests are one call, logged again.
+
+    A call that its reader gave a key is known by it in every file of the format. Any other is
+    known by where it stands.
+    """
+    keys = []
+    calls = (
+        part
+        for message in conversation.messages
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    )
+    for ordinal, call in enumerate(calls):
+        identity: list[Json] = [source, conversation.id, ordinal]
+        if call.key is not None:
+            identity = [format, call.key, call.name, call.arguments]
+        text = dumps(identity).encode("utf-8", "surrogatepass")
+        keys.append(hashlib.blake2b(text, digest_size=16).digest())
+    return keys
+
+
+class CallFates:
+    """What became of each call of a run: kept if it is kept anywhere, else its first code."""
+
+    def __init__(self) -> None:
+        self._fates: dict[bytes, str | None] = {}
+
+    def add(self, fates: Iterable[tuple[bytes, str | None]]) -> None:
+        """Add (key, drop code or None for kept), in the order of the sources."""
+        for key, code in fates:
+            if code is None or key not in self._fates:
+                self._fates[key] = code
+
+    def count(self, ledger: Ledger) -> None:
+        """Write the counts of calls into the ledger."""
+        dropped = Counter(code for code in self._fates.values() if code is not None)
+        ledger.calls_logged = len(self._fates)
+        ledger.calls_dropped = dropped
+        ledger.calls_kept = len(self._fates) - dropped.total()
