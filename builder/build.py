@@ -7,7 +7,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -75,7 +75,6 @@ def build(
         rejects = [row for result in (*unreadable, *results) for row in result.rejects]
         built.rejects = len(rejects)
         writer.write("rejects.jsonl", json_lines(rejects))
-        target = verifier_for(config.verify.target, config.verify.schema).target
         writer.write("README.md", [card(config, built, target).encode("utf-8", "replace")])
         manifest: dict[str, Json] = {
             "inputs": [
@@ -114,16 +113,13 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
     unreadable: list[SourceResult] = []
     if not config.inputs:
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
-    for item in config.inputs:
+    limit = config.limits.max_record_mb << 20
+    for number, item in enumerate(config.inputs):
         if item.format != "auto" and item.format not in readers():
             known = ", ".join(readers())
             raise UsageError(f"format {item.format!r}: no such reader; there are: {known}")
         options = _options(config, item, added_tokens)
-        for source in find_sources(
-            item.path.written,
-            base=item.path.base,
-            max_record_bytes=config.limits.max_record_mb << 20,
-        ):
+        for source in find_sources(item.path.written, base=item.path.base, max_record_bytes=limit):
             if isinstance(source, Problem):
                 result = SourceResult(source.where)
                 result.reject(Problem(source.code, "file", source.detail))
@@ -131,7 +127,8 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
                 result.ledger.rejected[source.code] = 1
                 unreadable.append(result)
                 continue
-            tasks.append(Task(source, options, item.format, item.license))
+            origin = f"{number}/{source.name}"
+            tasks.append(Task(source, options, origin, item.format, item.license))
     return tasks, unreadable
 
 
@@ -153,21 +150,16 @@ def _options(config: Config, item: InputConfig, added_tokens: tuple[str, ...]) -
             system = path.read_text(encoding="utf-8").rstrip("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"system {str(path)!r}: {error}") from error
-    choice = config.normalize
-    if choice.system == "replace" and system is None:
+    if config.normalize.system == "replace" and system is None:
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
-    return NormalizeOptions(
-        system=choice.system,
-        reasoning=choice.reasoning,
-        unanswered_calls=choice.unanswered_calls,
-        parallel_calls=choice.parallel_calls,
-        control_tokens=choice.control_tokens,
-        missing_tools=choice.missing_tools,
-        media=choice.media,
-        supplied_tools=tools,
-        supplied_system=system,
-        added_tokens=added_tokens,
-    )
+    options = normalize_options(config)
+    return replace(options, supplied_tools=tools, supplied_system=system, added_tokens=added_tokens)
+
+
+def normalize_options(config: Config) -> NormalizeOptions:
+    """The normaliser's options that the configuration's `normalize:` says."""
+    chosen = config.normalize
+    return NormalizeOptions(**{item.name: getattr(chosen, item.name) for item in fields(chosen)})
 
 
 def settle(

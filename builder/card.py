@@ -54,12 +54,15 @@ def card(config: Config, built: Built, target: Target) -> str:
             ]
         }
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    summary = (
+        f"{ledger.samples} training samples ({built.tokens} tokens) in the Qwen3 tool-calling"
+        " format: `messages` (system, user, assistant; calls as `<tool_call>` text, results as user"
+        " turns of `<tool_response>` blocks) and `tools`. `meta/` holds a line for each sample, in"
+        " the same order: source, model, changes, counts."
+    )
     parts = [
         f"---\n{head}---\n\n# {_plain(config.name)}",
-        f"{ledger.samples} training samples ({built.tokens} tokens) in the Qwen3 tool-calling format:"
-        " `messages` (system, user, assistant; calls as `<tool_call>` text, results as user turns of"
-        " `<tool_response>` blocks) and `tools`. `meta/` holds a line for each sample, in order:"
-        " source, model, changes, counts.",
+        summary,
         _proof(target),
         _ledger(ledger),
         _sources(built),
@@ -129,8 +132,8 @@ def _tools_note(sources: Counter[str]) -> str:
     if not inferred:
         return "All tool definitions are the logged or supplied ones."
     return (
-        f"In {inferred} samples tool definitions were inferred from the calls (names and types only)."
-        " Such a list names just the tools that will be called, which the list at inference does"
+        f"In {inferred} samples tool definitions were inferred from the calls (names and types"
+        " only). Such a list names just the tools that will be called, which the list at inference does"
         " not: supply the real definitions with `inputs[].tools` where you have them."
     )
 

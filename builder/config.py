@@ -104,6 +104,10 @@ class Config:
     verify: VerifyConfig = field(default_factory=VerifyConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
 
+    def with_tokenizer(self, tokenizer: UserPath) -> Config:
+        """The same with another tokenizer to verify against."""
+        return replace(self, verify=replace(self.verify, tokenizer=tokenizer))
+
     def resolved(self) -> dict[str, Json]:
         """Every key with its value, for the manifest; paths as the user wrote them."""
         return cast("dict[str, Json]", _plain(self))

@@ -26,10 +26,11 @@ from builder.verify import Finding, Verdict, Verifier
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A source to build, and what its input says of it."""
+    """A source to build, and what its input says of it. `origin` is unique in the run."""
 
     source: Source
     options: NormalizeOptions
+    origin: str
     format: str = "auto"
     license: str | None = None
 
@@ -176,7 +177,7 @@ def _conversation(
 ) -> None:
     """One conversation to one entry, and its sample to the spool."""
     assert result.format is not None, "set with the reader"
-    keys = call_keys(conversation, format=result.format, source=result.name)
+    keys = call_keys(conversation, format=result.format, source=task.origin)
     problem: Problem | None
     try:
         normalised, sample, verdict, problem = prove(conversation, task.options, verifier)

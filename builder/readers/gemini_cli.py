@@ -23,6 +23,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers._contents import content_messages
+from builder.readers._gemini_records import answered_in, begins, call_ids, common, view_of
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
 from builder.readers._session import CallKeys, ignored, span
 from builder.source import Record, Source
@@ -178,6 +179,8 @@ class _Session:
         ids = list(self.now.messages)
         at = ids.index(target) if target in self.now.messages else 0
         self._close(rewound=True)
+        if at == 0:
+            self.now.first = where
         self._count(where)
         for key in ids[at:]:
             del self.now.messages[key]
@@ -193,6 +196,7 @@ class _Session:
             message = as_dict(value)
             if message.get("type") in ("user", "gemini"):
                 self.now.messages[name_or_none(message.get("id")) or f"{where}[{index}]"] = message
+        self._close(rewound=False)  # as it was set, to compare the state before with
 
     def _close(self, *, rewound: bool) -> None:
         """Keep the state as it is; the next one begins as a copy of it."""
@@ -205,8 +209,10 @@ class _Session:
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id) for state in states]
         records = found = 0
+        first = ""
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
             records += state.records
+            first = first or state.first
             later = [other.said for other in views[at + 1 :] if other.said]
             if not view.said or any(begins(other, view.said) for other in later):
                 continue
@@ -222,13 +228,13 @@ class _Session:
             found += 1
             yield Conversation(
                 id=self.id if found == 1 else f"{self.id}#{found}",
-                record=span(state.first, state.last),
+                record=span(first, state.last),
                 messages=view.messages,
                 model=view.model,
                 records=records,
                 problems=problems,
             )
-            records = 0
+            records, first = 0, ""
         if records:
             yield Used(records) if found else Ignored("no_turns", records)
         yield from ignored(self.ignored)

@@ -1,0 +1,221 @@
+"""The command line. Heavy imports stand inside the commands: `--help` answers at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from builder.problem import UsageError
+
+app = typer.Typer(
+    name="builder",
+    help="Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Schema(StrEnum):
+    """What to do with arguments that break their tool's schema."""
+
+    report = "report"
+    reject = "reject"
+
+
+class Unit(StrEnum):
+    """What a sample is."""
+
+    conversation = "conversation"
+    query = "query"
+    turn = "turn"
+
+
+class Engine(StrEnum):
+    """What runs the job."""
+
+    local = "local"
+
+
+Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(help="qwen3 (embedded), a folder, or a Hub id with optional @revision."),
+]
+Format = Annotated[
+    str | None, typer.Option(help="The reader to use; default: recognise from content.")
+]
+
+
+@app.command()
+def build(
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="INPUT…", help="Files, folders, globs or '-'.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The output folder.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
+    ] = None,
+    tools: Annotated[
+        str | None, typer.Option(help="Tool definitions for logs that do not record them (JSON).")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(help="System prompt for logs that do not record it (text).")
+    ] = None,
+    format: Format = None,  # noqa: A002 - the option's name
+    tokenizer: Tokenizer = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; default: the cores.")
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="What runs the job.")] = Engine.local,
+    strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Read, normalise, verify and write: logs to a dataset."""
+    from builder.build import default_workers  # noqa: PLC0415 - see the module's docstring
+    from builder.cli_build import list_stores, run_build  # noqa: PLC0415
+    from builder.config import Config, UserPath, load_config, override  # noqa: PLC0415
+
+    assert engine is Engine.local
+    chosen = load_config(config) if config is not None else Config()
+    chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
+    if tokenizer is not None:
+        chosen = chosen.with_tokenizer(UserPath(tokenizer))
+    if not chosen.inputs:
+        return list_stores(as_json=as_json)
+    if out is None:
+        raise UsageError("build: -o OUT is missing: where should the dataset go?")
+    return run_build(
+        chosen,
+        out,
+        workers=workers or default_workers(),
+        strict=strict,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def verify(
+    dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
+    tokenizer: Tokenizer = None,
+    schema: Annotated[Schema, typer.Option(help="Arguments that break a schema.")] = Schema.report,
+    unit: Annotated[
+        Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Check a dataset of any origin against the chat template, line by line."""
+    from builder.cli_verify import run_verify  # noqa: PLC0415 - see the module's docstring
+
+    return run_verify(
+        dataset,
+        tokenizer=tokenizer or "qwen3",
+        schema=schema.value,
+        unit=unit.value if unit else None,
+        as_json=as_json,
+        quiet=quiet,
+        show_all=show_all,
+    )
+
+
+@app.command()
+def inspect(
+    file: Annotated[str, typer.Argument(help="A log file or a store.")],
+    index: Annotated[int, typer.Option(min=0, help="Which conversation, from 0.")] = 0,
+    format: Format = None,  # noqa: A002 - the option's name
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """What a file is and why, and one conversation as the model will see it."""
+    from builder.build import normalize_options  # noqa: PLC0415 - see the module's docstring
+    from builder.cli_inspect import run_inspect  # noqa: PLC0415
+    from builder.config import Config, load_config  # noqa: PLC0415
+
+    del quiet  # everything it prints was asked for
+    chosen = load_config(config) if config is not None else Config()
+    return run_inspect(
+        file,
+        index=index,
+        format=format,
+        options=normalize_options(chosen),
+        tokenizer=tokenizer or chosen.verify.target,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def formats(
+    explain: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")
+    ] = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """List the readers, with what each recognises."""
+    from builder.inputs import find_sources  # noqa: PLC0415 - see the module's docstring
+    from builder.readers import readers, recognise  # noqa: PLC0415
+    from builder.source import Source  # noqa: PLC0415
+
+    if explain is not None:
+        rows = {}
+        for source in find_sources(explain):
+            if isinstance(source, Source):
+                rows[source.name] = recognise(source)
+        if as_json:
+            sys.stdout.write(json.dumps(rows) + "\n")
+        elif not quiet:
+            for name, claims in rows.items():
+                said = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
+                print(f"{name}: {said or 'no reader knows it'}")
+        return 0
+    listed = {name: reader.SUMMARY for name, reader in readers().items()}
+    if as_json:
+        sys.stdout.write(json.dumps(listed) + "\n")
+    elif not quiet:
+        width = max(map(len, listed), default=0)
+        for name, summary in listed.items():
+            print(f"{name:{width}}  {summary}")
+    return 0
+
+
+def main() -> None:
+    """The console command: exit codes as in contract.md."""
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")  # log text may not fit the terminal's encoding
+    try:
+        result = app(arguments, standalone_mode=False)
+    except UsageError as error:
+        for line in str(error).splitlines():
+            print(f"builder: {line}", file=sys.stderr)
+        return 2
+    except click.ClickException as error:
+        print(f"builder: {error.format_message()}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        print("builder: interrupted; nothing was half-written", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    return result if isinstance(result, int) else 0
