@@ -54,9 +54,8 @@ def build(
     Raises UsageError (input, tokenizer, output folder), LedgerFault (a bug of ours).
     """
     started = time.time()
-    tasks, unreadable = plan(
-        config, verifier_for(config.verify.target, config.verify.schema).target.added_tokens
-    )
+    target = verifier_for(config.verify.target, config.verify.schema).target
+    tasks, unreadable = plan(config, target.added_tokens)
     with output_folder(out) as work:
         results = list(
             run(

@@ -133,8 +133,8 @@ def _tools_note(sources: Counter[str]) -> str:
         return "All tool definitions are the logged or supplied ones."
     return (
         f"In {inferred} samples tool definitions were inferred from the calls (names and types"
-        " only). Such a list names just the tools that will be called, which the list at inference does"
-        " not: supply the real definitions with `inputs[].tools` where you have them."
+        " only). Such a list names just the tools that will be called, which the list at inference"
+        " does not: supply the real definitions with `inputs[].tools` where you have them."
     )
 
 

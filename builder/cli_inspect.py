@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -65,10 +66,10 @@ def run_inspect(
         if contents.conversations:
             raise UsageError(f"--index {index}: there are {contents.conversations} conversations")
     else:
-        shown = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
+        shown, spans = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
         result["conversation"] = shown
         if not as_json:
-            _print_conversation(shown)
+            _print_conversation(shown, spans)
     if as_json:
         sys.stdout.write(json.dumps(result, ensure_ascii=True) + "\n")
     return 0
@@ -110,7 +111,8 @@ def _read(source: Source, name: str, index: int) -> _Contents:
 
 def _conversation(
     conversation: Conversation, options: NormalizeOptions, verifier: Verifier
-) -> dict[str, Json]:
+) -> tuple[dict[str, Json], tuple[tuple[int, int], ...]]:
+    """The conversation for `--json`, and where its trained text stands."""
     normalised, sample, verdict, problem = prove(conversation, options, verifier)
     shown: dict[str, Json] = {
         "id": conversation.id,
@@ -130,7 +132,7 @@ def _conversation(
         shown["text"] = verdict.text
         shown["spans"] = [list(span) for span in verdict.spans]
         shown["tokens"] = verdict.tokens
-    return shown
+    return shown, verdict.spans if verdict is not None else ()
 
 
 def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
@@ -145,7 +147,7 @@ def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
         print(escaped(f"  {problem.code} at {problem.where}: {problem.detail}"))
 
 
-def _print_conversation(shown: dict[str, Json]) -> None:
+def _print_conversation(shown: dict[str, Json], spans: Iterable[tuple[int, int]]) -> None:
     print(escaped(f"conversation {shown['id']} ({shown['record']}), model {shown['model']}"))
     changes = shown["changes"]
     if isinstance(changes, dict) and changes:
@@ -155,17 +157,13 @@ def _print_conversation(shown: dict[str, Json]) -> None:
         print(escaped(f"  rejected: {rejected['code']}: {rejected['message']}"))
         if rejected["remedy"]:
             print(f"  what would keep it: {rejected['remedy']}")
-    text, spans = shown.get("text"), shown.get("spans")
-    if isinstance(text, str) and isinstance(spans, list):
+    text = shown.get("text")
+    if isinstance(text, str):
         print(f"  {shown['tokens']} tokens; trained text is marked\n")
-        print(marked(text, [(span[0], span[1]) for span in spans if _is_span(span)]))
+        print(marked(text, spans))
 
 
-def _is_span(span: Json) -> bool:
-    return isinstance(span, list) and all(isinstance(item, int) for item in span)
-
-
-def marked(text: str, spans: list[tuple[int, int]]) -> str:
+def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
     begin, end = (TRAINED, RESET) if colours(sys.stdout) else ("⟦", "⟧")
     borders = [0, *(border for span in spans for border in span), len(text)]

@@ -227,8 +227,9 @@ class _Rollout:
         elif kind == "agent_message":
             self._from_agent(item, where)
         elif kind == "additional_tools":
-            tools = items.definitions(item.get("tools"))
-            self.tools += [tool for tool in tools if tool not in self.tools]
+            for tool in items.definitions(item.get("tools")):
+                if tool not in self.tools:  # a replay brings them again
+                    self.tools.append(tool)
         elif kind in items.SILENT:
             return kind
         else:
