@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from builder.problem import UsageError
@@ -209,13 +208,17 @@ def _run(arguments: list[str]) -> int:
         for line in str(error).splitlines():
             print(f"builder: {line}", file=sys.stderr)
         return 2
-    except click.ClickException as error:
-        print(f"builder: {error.format_message()}", file=sys.stderr)
-        return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("builder: interrupted; nothing was half-written", file=sys.stderr)
         return 130
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except Exception as error:
+        # typer carries click inside or beside it, by version: its usage errors share a method.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        print(f"builder: {message()}", file=sys.stderr)
+        return 2
     return result if isinstance(result, int) else 0

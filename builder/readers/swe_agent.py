@@ -35,13 +35,22 @@ def recognise(source: Source) -> str | None:
         return None
     run = source.peek.objects[0]
     runs = [run, *(as_dict(attempt) for attempt in as_list(run.get("attempts"))[:1])]
-    for item in runs:
-        history = [as_dict(entry) for entry in as_list(item.get("history"))[:5]]
-        if history and all("role" in entry and entry.keys() & _OWN for entry in history):
+    for history, _ in map(_history, runs):
+        head = [as_dict(entry) for entry in history[:5]]
+        if head and all("role" in entry and entry.keys() & _OWN for entry in head):
             return "a history of items with role and agent, message_type or thought"
-        if history and "environment" in item and isinstance(item.get("trajectory"), list):
-            return "history, trajectory and environment"
     return None
+
+
+def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
+    """The history of a run and where it stands; without one, the fullest view in the last step."""
+    if history := as_list(run.get("history")):
+        return history, "history"
+    steps = as_list(run.get("trajectory"))
+    last = as_dict(steps[-1]) if steps else {}
+    # `messages` of a step hold its own result as well, its `query` does not.
+    key = "messages" if last.get("messages") else "query"
+    return as_list(last.get(key)), f"trajectory[{len(steps) - 1}].{key}"
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -65,18 +74,13 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-    steps = [as_dict(step) for step in as_list(run.get("trajectory"))]
-    history, where = as_list(run.get("history")), f"{prefix}history[{{}}]"
-    if not history and steps:
-        last = steps[-1]  # a step's `messages` hold its own result as well, its `query` does not
-        key = "messages" if last.get("messages") else "query"
-        history, where = as_list(last.get(key)), f"{prefix}trajectory[{len(steps) - 1}].{key}[{{}}]"
+    history, where = _history(run)
     if not history:
         source.count_records()
         yield Problem("no_messages", f"{prefix or 'file'}".rstrip("."), "the run has no history")
         return
     by_agent: dict[str, list[Record]] = {}
-    for record in source.counted(history, where):
+    for record in source.counted(history, f"{prefix}{where}[{{}}]"):
         if isinstance(record.value, dict):
             agent = as_str(record.value.get("agent")) or "main"
             by_agent.setdefault(agent, []).append(record)
@@ -87,9 +91,10 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
         name = f"attempt {prefix[9:-2]} {agent}" if prefix else agent
         yield from _agent(unique(name[:200], names), records, facts)
     answers = sum(as_dict(item).get("role") == "assistant" for item in history)
-    if len(steps) > answers:  # blocked or malformed actions that were asked for again
-        source.count_records(len(steps) - answers)
-        yield Ignored("step_outside_history", len(steps) - answers)
+    steps = len(as_list(run.get("trajectory"))) if where == "history" else 0
+    if steps > answers:  # blocked or malformed actions that were asked for again
+        source.count_records(steps - answers)
+        yield Ignored("step_outside_history", steps - answers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+"""mini-swe-agent: `.traj.json` files of version 1 and 2, and bare lists of its messages.
+
+A record is a message. Source: swe-agent.md "mini-swe-agent"; mini-swe-agent's models/ for the
+Responses form and for retries. Models that write their command into the text (the only kind in
+version 1) come as text turns. The tool definition, `bash(command)`, is not logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.problem import Problem
+from builder.readers._messages import (
+    assistant_parts,
+    content,
+    reasoning,
+    tool_result,
+    unknown_parts,
+)
+from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.source import Record, Source
+
+NAME = "mini-swe-agent"
+SUMMARY = "mini-swe-agent .traj.json files: messages with info, or its messages alone"
+
+_MARKS = (
+    "```mswea_bash_command",
+    "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+    "MINI_SWE_AGENT_FINAL_OUTPUT",
+)
+"""What its prompts say and no other agent's."""
+
+
+def recognise(source: Source) -> str | None:
+    """Claim `trajectory_format` mini-swe-agent-…, and lists of messages with its prompt."""
+    if source.peek.kind != "json":
+        return None
+    objects = source.peek.objects
+    if len(objects) == 1 and isinstance(objects[0].get("messages"), list):
+        run = objects[0]
+        if as_str(run.get("trajectory_format")).startswith("mini-swe-agent"):
+            return "trajectory_format names mini-swe-agent"
+        return "info.mini_version" if "mini_version" in as_dict(run.get("info")) else None
+    prompts = [as_str(item.get("content")) for item in objects[:2] if "role" in item]
+    if len(prompts) == 2 and any(mark in prompt for prompt in prompts for mark in _MARKS):
+        return "messages with mini-swe-agent's prompt"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation, and one for each malformed answer with calls that was asked for again."""
+    value = source.document()
+    if isinstance(value, Problem):
+        source.count_records()
+        yield value
+        return
+    info = as_dict(as_dict(value).get("info"))
+    items, where = as_list(value), "[{}]"
+    if isinstance(value, dict):
+        items, where = as_list(value.get("messages")), "messages[{}]"
+    if not items:
+        source.count_records()
+        yield Problem("no_messages", "file", "no list of messages")
+        return
+    run = _Run()
+    for record in source.counted(items, where):
+        yield from run.take(record)
+    if run.messages:
+        model = as_dict(as_dict(info.get("config")).get("model"))
+        yield Conversation(
+            id="main",
+            record=run.where,
+            messages=tuple(run.messages),
+            model=name_or_none(model.get("model_name")),
+            records=run.records,
+            problems=unknown_parts(run.unknown, run.where),
+            complete=info.get("exit_status") == "Submitted",
+        )
+
+
+@dataclass(slots=True)
+class _Run:
+    """The messages of a run as they are read."""
+
+    messages: list[Message] = field(default_factory=list)
+    records: int = 0
+    unknown: list[str] = field(default_factory=list)
+    where: str = ""
+
+    def take(self, record: Record) -> Iterator[Event]:
+        """Add a message; yields what is no part of the conversation."""
+        item = record.value
+        if not isinstance(item, dict):
+            yield Problem("not_object", record.where, f"a message is a {type(item).__name__}")
+            return
+        if item.get("role") == "exit":
+            yield Ignored("exit")
+            return
+        extra = as_dict(item.get("extra"))
+        interrupted = "interrupt_type" in extra
+        if interrupted:
+            yield from _malformed(as_dict(extra.get("response")), record.where)
+        self.messages += _messages(item, extra, self.unknown, harness=interrupted)
+        self.records += 1
+        first = self.where.partition("-")[0]
+        self.where = f"{first}-{record.where}" if first else record.where
+
+
+def _messages(
+    item: dict[str, Json], extra: dict[str, Json], unknown: list[str], *, harness: bool
+) -> list[Message]:
+    """The messages that one item is; a Responses answer is one turn of several items."""
+    if item.get("object") == "response":
+        parts = [part for part in _response_parts(item, unknown)]
+        return [Message("assistant", tuple(parts), turn=name_or_none(item.get("id")))]
+    role = as_str(item.get("role"))
+    if role == "assistant":
+        parts = list(assistant_parts(item, unknown))
+        if not any(isinstance(part, Reasoning) for part in parts):
+            parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
+        return [Message(role, tuple(parts))]
+    kind = as_str(item.get("type"))
+    if role == "tool" or kind == "function_call_output":
+        result = tool_result(item, unknown)
+        if kind == "function_call_output":
+            said = content(item.get("output"), unknown)
+            result = ToolResult(said, call_id=name_or_none(item.get("call_id")))
+        failed = bool(extra.get("exception_info"))
+        return [
+            Message(
+                "tool",
+                (
+                    ToolResult(
+                        result.content, call_id=result.call_id, name=result.name, is_error=failed
+                    ),
+                ),
+            )
+        ]
+    if not role:
+        return [Message("assistant", tuple(_item_parts(item, unknown)))]
+    said = content(item.get("content"), unknown)
+    if harness:
+        return [
+            Message(
+                role,
+                tuple(
+                    Text(part.text, harness=True) if isinstance(part, Text) else part
+                    for part in said
+                ),
+            )
+        ]
+    return [Message(role, said)]

@@ -1,0 +1,34 @@
+"""Shared: the verifier over the embedded tokenizer, loaded once; hypothesis profiles."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci",
+    max_examples=500,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+settings.register_profile("dev", parent=settings.get_profile("ci"), max_examples=60)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def verifier():
+    from builder.engine import verifier_for
+
+    return verifier_for("qwen3", "report")
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of real logs and references beside the project; there in CI, not everywhere."""
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared beside the project")
+    return SHARED

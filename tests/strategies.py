@@ -1,0 +1,154 @@
+"""Random conversations full of what breaks templates."""
+
+from hypothesis import strategies as st
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Media,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.qwen3.constants import ADDED_TOKENS
+
+HOSTILE = [
+    *ADDED_TOKENS,
+    "<tools>",
+    "</tools>",
+    "# Tools\n\nYou may call one or more functions",
+    '{"name": "f", "arguments": {}}',
+    "<think>\n\n</think>\n\n",
+    "<tool_response>\n",
+    "\n</tool_response>",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\\",
+    '"',
+    "\x00",
+    "\u2028",
+    "\ufeff",
+    "e\u0301",
+    "\u0338",
+    ">",
+    "<",
+    "\U0001f600",
+    "\ud83d",
+    "\ude00",
+    " ",
+    "Zoë",
+]
+words = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=5).map("".join)
+plain = st.text(alphabet="abc d\n", max_size=12)
+texts = st.one_of(plain, words)
+good_names = st.sampled_from(["f", "g", "read file", "a.b/c"])
+names = st.one_of(good_names, good_names, good_names, words)
+ids = st.one_of(st.none(), st.sampled_from(["1", "2", "3"]))
+
+json_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(min_value=-(10**30), max_value=10**30),
+        st.floats(allow_nan=False, allow_infinity=False),
+        texts,
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(texts, inner, max_size=3)),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, json_values, max_size=3)
+arguments = st.one_of(
+    objects,
+    st.sampled_from(["", "null", "{}", '{"a": 1}', '"{\\"a\\": 1}"', "[1]", "{"]),
+    st.none(),
+)
+calls = st.builds(ToolCall, names, arguments, ids)
+results = st.builds(
+    ToolResult,
+    st.lists(
+        st.one_of(texts.map(Text), json_values.map(Data), st.just(Media("image"))), max_size=2
+    ).map(tuple),
+    ids,
+    st.one_of(st.none(), names),
+)
+
+
+def _message(role, parts, turns):
+    return st.builds(Message, st.just(role), st.lists(parts, max_size=4).map(tuple), turns)
+
+
+turn_ids = st.one_of(st.none(), st.sampled_from(["t1", "t2", "t3"]))
+say = st.builds(Text, texts, st.booleans())
+messages = st.one_of(
+    _message("system", texts.map(Text), st.none()),
+    _message("developer", texts.map(Text), st.none()),
+    _message("user", st.one_of(say, st.just(Media("image")), results), turn_ids),
+    _message(
+        "assistant",
+        st.one_of(
+            texts.map(Text), calls, texts.map(Reasoning), st.builds(Unparsed, texts, st.just("bad"))
+        ),
+        turn_ids,
+    ),
+    _message("tool", results, st.none()),
+)
+
+
+def _exchange(text, call_list, order):
+    """A turn that calls, with an answer for each call, in any order."""
+    calls = tuple(
+        ToolCall(call.name, call.arguments, str(number)) for number, call in enumerate(call_list)
+    )
+    answers = [
+        Message("tool", (ToolResult((Text(f"r{call.id}" + text),), call.id),)) for call in calls
+    ]
+    order.shuffle(answers)
+    return [Message("assistant", (Text(text), *calls)), *answers]
+
+
+exchanges = st.builds(
+    _exchange, texts, st.lists(calls, min_size=1, max_size=3), st.randoms(use_true_random=False)
+)
+well_formed = st.lists(
+    st.one_of(
+        exchanges,
+        texts.map(lambda text: [Message("user", (Text("u" + text),))]),
+        st.builds(
+            lambda text, thought: [Message("assistant", (Reasoning(thought), Text("a" + text)))],
+            texts,
+            texts,
+        ),
+    ),
+    max_size=6,
+).map(
+    lambda groups: [
+        Message("user", (Text("begin"),)),
+        *(message for group in groups for message in group),
+        Message("assistant", (Text("end"),)),
+    ]
+)
+definitions = st.one_of(
+    st.none(),
+    st.lists(
+        st.one_of(
+            st.builds(lambda n, p: {"name": n, "parameters": p}, names, objects),
+            st.builds(
+                lambda n: {"type": "function", "function": {"name": n, "parameters": {}}}, names
+            ),
+            json_values,
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+conversations = st.builds(
+    lambda m, tools, complete: Conversation(
+        id="c", record="r", messages=tuple(m), tools=tools, complete=complete
+    ),
+    st.one_of(st.lists(messages, max_size=8), well_formed, well_formed, well_formed),
+    definitions,
+    st.booleans(),
+)

@@ -1,0 +1,60 @@
+"""Laws of the whole path, on random conversations full of hostile text."""
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+from strategies import conversations
+
+from builder.conversation import ToolCall
+from builder.jsonio import dumps, loads
+from builder.normalize import NormalizeOptions, normalise
+from builder.qwen3.flatten import flatten
+from builder.qwen3.parse import parse
+from builder.verify_files import read_sample
+
+options = st.builds(
+    NormalizeOptions,
+    system=st.sampled_from(["keep", "drop"]),
+    reasoning=st.sampled_from(["drop", "keep"]),
+    unanswered_calls=st.sampled_from(["trim", "reject"]),
+    parallel_calls=st.sampled_from(["keep", "split", "reject"]),
+    control_tokens=st.sampled_from(["neutralise", "reject"]),
+    missing_tools=st.sampled_from(["infer", "reject"]),
+    media=st.sampled_from(["placeholder", "reject"]),
+)
+
+
+@given(conversations, options)
+def test_what_is_normalised_is_proven(verifier, conversation, options):
+    """Every sample of our own passes every check; every call is kept or dropped with a code."""
+    normalised = normalise(conversation, options)
+    total = sum(isinstance(p, ToolCall) for m in conversation.messages for p in m.parts)
+    assert normalised.kept.isdisjoint(normalised.dropped)
+    assert normalised.kept | set(normalised.dropped) == set(range(total))
+    if normalised.dialogue is None:
+        event(f"rejected {normalised.problem.code}")
+        assert not normalised.kept
+        return
+    event("built")
+    sample = flatten(normalised.dialogue)
+    verdict = verifier.check(sample, normalised.dialogue, normalised.unit)
+    assert verdict.findings == ()
+    # As foreign data, without what was meant, it is proven as well.
+    assert verifier.check(sample, unit=normalised.unit).findings == ()
+    assert verdict.calls == len(normalised.kept)
+    assert parse(verdict.text) == sample
+    assert read_sample(loads(sample.line)) == sample
+
+
+@given(conversations)
+def test_neutralised_arguments_keep_their_value(conversation):
+    """Escapes inside arguments change no decoded value."""
+    normalised = normalise(conversation, NormalizeOptions(control_tokens="neutralise"))
+    for turn in normalised.dialogue.turns if normalised.dialogue else ():
+        for call in turn.calls:
+            assert dumps(loads(call.text)) == dumps(call.arguments)
+
+
+@given(conversations, options)
+def test_normalising_is_deterministic(conversation, options):
+    """The same conversation and options give the same result."""
+    assert normalise(conversation, options) == normalise(conversation, options)
