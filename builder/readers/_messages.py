@@ -116,6 +116,13 @@ def tool_result(message: dict[str, Json], unknown: list[str]) -> ToolResult:
     )
 
 
+def as_harness(parts: tuple[Text | Data | Media, ...]) -> tuple[Text | Data | Media, ...]:
+    """The parts with their texts marked as the agent program's own."""
+    return tuple(
+        Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts
+    )
+
+
 def unknown_parts(names: list[str], where: str) -> tuple[Problem, ...]:
     """The problem of a conversation with parts of unknown types: the model saw them, we cannot."""
     if not names:

@@ -22,7 +22,6 @@ the human typed, aborted turns, rollbacks. Source: codex.md.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,7 +45,8 @@ from builder.problem import Problem
 from builder.readers import _codex_items as items
 from builder.readers._codex_lines import KINDS, Line, answered, id_in, interleaved, line_of, typed
 from builder.readers._narrow import as_dict, as_str, name_or_none, unknown
-from builder.readers._session import CallKeys, ignored, span
+from builder.readers._replays import with_keys
+from builder.readers._session import ignored, span
 from builder.source import Source
 
 NAME = "codex"
@@ -55,8 +55,6 @@ SUMMARY = "OpenAI Codex CLI rollouts (JSONL): lines with type and payload, or th
 _BOOKKEEPING = frozenset(
     {"world_state", "token_usage_record", "inter_agent_communication_metadata"}
 )
-_RANDOM = re.compile(r"(?=[A-Za-z]*[0-9])[0-9A-Za-z]{12}")
-"""Twelve characters with a digit among them: an id that no other call has by chance."""
 
 
 def recognise(source: Source) -> str | None:
@@ -362,7 +360,7 @@ class _Rollout:
         return Conversation(
             id=name,
             record=span(self.first, self.last),
-            messages=tuple(_messages(self.system, self.turns)),
+            messages=tuple(with_keys(NAME, _messages(self.system, self.turns))),
             tools=tuple(self.tools) or None,
             model=self.model,
             records=self.records,
@@ -375,20 +373,11 @@ def _messages(system: str, turns: Sequence[_Turn]) -> Iterator[Message]:
     """The history as messages; the model's turns numbered, since the log has no ids for them."""
     if system:
         yield Message("system", (Text(system),))
-    keys = CallKeys(NAME)
     number = 0
     for turn in turns:
         number += turn.role == "assistant"
+        name = f"response {number}" if turn.role == "assistant" else None
         if turn.parts:
-            parts = tuple(_keyed(part, keys) for part in turn.parts)
-            yield Message(
-                turn.role, parts, f"response {number}" if turn.role == "assistant" else None
-            )
+            yield Message(turn.role, tuple(turn.parts), name)
         for result in turn.results:
             yield Message("tool", (result,))
-
-
-def _keyed(part: Part, keys: CallKeys) -> Part:
-    if isinstance(part, ToolCall) and part.id is not None and _RANDOM.search(part.id):
-        return replace(part, key=keys.of(part.id))
-    return part

@@ -8,7 +8,7 @@ version 1) come as text turns. The tool definition, `bash(command)`, is not logg
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     Conversation,
@@ -18,12 +18,12 @@ from builder.conversation import (
     Message,
     Part,
     Reasoning,
-    Text,
     ToolCall,
     ToolResult,
 )
 from builder.problem import Problem
 from builder.readers._messages import (
+    as_harness,
     assistant_parts,
     content,
     reasoning,
@@ -122,44 +122,67 @@ class _Run:
 def _messages(
     item: dict[str, Json], extra: dict[str, Json], unknown: list[str], *, harness: bool
 ) -> list[Message]:
-    """The messages that one item is; a Responses answer is one turn of several items."""
+    """The messages that one item is: none, or one."""
+    role, kind = as_str(item.get("role")), as_str(item.get("type"))
+    failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":
-        parts = [part for part in _response_parts(item, unknown)]
+        parts = _response_parts(item, unknown)
         return [Message("assistant", tuple(parts), turn=name_or_none(item.get("id")))]
-    role = as_str(item.get("role"))
+    if kind == "function_call_output":
+        said = content(item.get("output"), unknown)
+        call_id = name_or_none(item.get("call_id"))
+        return [Message("tool", (ToolResult(said, call_id=call_id, is_error=failed),))]
+    if role == "tool":
+        return [Message(role, (replace(tool_result(item, unknown), is_error=failed),))]
     if role == "assistant":
         parts = list(assistant_parts(item, unknown))
-        if not any(isinstance(part, Reasoning) for part in parts):
+        if not reasoning(item):
             parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
         return [Message(role, tuple(parts))]
+    if role:
+        said = content(item.get("content"), unknown)
+        return [Message(role, as_harness(said) if harness else said)]
+    parts = _item_parts(item, unknown)
+    return [Message("assistant", tuple(parts))] if parts else []
+
+
+def _response_parts(response: dict[str, Json], unknown: list[str]) -> list[Part]:
+    """What an answer of the Responses API says, its items in order."""
+    items = [as_dict(item) for item in as_list(response.get("output"))]
+    return [part for item in items for part in _item_parts(item, unknown)]
+
+
+def _item_parts(item: dict[str, Json], unknown: list[str]) -> list[Part]:
+    """An item of the Responses API; of its reasoning, what is in clear text."""
     kind = as_str(item.get("type"))
-    if role == "tool" or kind == "function_call_output":
-        result = tool_result(item, unknown)
-        if kind == "function_call_output":
-            said = content(item.get("output"), unknown)
-            result = ToolResult(said, call_id=name_or_none(item.get("call_id")))
-        failed = bool(extra.get("exception_info"))
-        return [
-            Message(
-                "tool",
-                (
-                    ToolResult(
-                        result.content, call_id=result.call_id, name=result.name, is_error=failed
-                    ),
-                ),
-            )
-        ]
-    if not role:
-        return [Message("assistant", tuple(_item_parts(item, unknown)))]
-    said = content(item.get("content"), unknown)
-    if harness:
-        return [
-            Message(
-                role,
-                tuple(
-                    Text(part.text, harness=True) if isinstance(part, Text) else part
-                    for part in said
-                ),
-            )
-        ]
-    return [Message(role, said)]
+    if kind == "function_call" and (name := name_or_none(item.get("name"))):
+        call_id = name_or_none(item.get("call_id")) or name_or_none(item.get("id"))
+        return [ToolCall(name, item.get("arguments"), id=call_id)]
+    if kind == "reasoning":
+        thoughts = as_list(item.get("content")) or as_list(item.get("summary"))
+        texts = [as_str(as_dict(thought).get("text")) for thought in thoughts]
+        return [Reasoning(text) for text in texts if text]
+    if kind == "message":
+        return list(content(item.get("content"), unknown))
+    unknown.append(kind or "no type")
+    return []
+
+
+def _answer(response: dict[str, Json]) -> dict[str, Json]:
+    """The message of a raw chat completion."""
+    choices = as_list(response.get("choices"))
+    return as_dict(as_dict(choices[0]).get("message")) if choices else {}
+
+
+def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
+    """An answer that broke the format: not in the history, logged in the message asking again."""
+    unknown: list[str] = []
+    parts = [*assistant_parts(_answer(response), unknown), *_response_parts(response, unknown)]
+    if any(isinstance(part, ToolCall) for part in parts):
+        problem = Problem("malformed_answer", where, "refused by the agent and asked for again", 0)
+        yield Conversation(
+            id=f"refused {where}",
+            record=where,
+            messages=(Message("assistant", tuple(parts)),),
+            problems=(problem, *unknown_parts(unknown, where)),
+        )

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, Part, Text, ToolResult
+from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers._messages import assistant_parts, content, unique, unknown_parts
+from builder.readers._messages import as_harness, assistant_parts, content, unique, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.source import Record, Source
 
@@ -175,7 +175,4 @@ def _message(item: dict[str, Json], unknown: list[str]) -> Message:
         ids = [name_or_none(value) for value in as_list(item.get("tool_call_ids"))]
         call_id = ids[0] if ids else name_or_none(item.get("tool_call_id"))
         return Message(role, (ToolResult(said, call_id=call_id),))
-    parts: tuple[Part, ...] = said
-    if item.get("is_demo") is True:
-        parts = tuple(Text(p.text, harness=True) if isinstance(p, Text) else p for p in said)
-    return Message(role, parts)
+    return Message(role, as_harness(said) if item.get("is_demo") is True else said)

@@ -1,0 +1,29 @@
+"""Write the table of formats in README.md anew from the readers; --check: fail if it differs."""
+
+import sys
+from pathlib import Path
+
+from builder.readers import readers
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN = "<!-- formats: made by scripts/formats_table.py -->\n"
+END = "<!-- end of formats -->\n"
+
+
+def table() -> str:
+    rows = [f"| `{name}` | {reader.SUMMARY} |\n" for name, reader in readers().items()]
+    return "| format | what it reads, and by what it knows it |\n|---|---|\n" + "".join(rows)
+
+
+def main() -> None:
+    text = README.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    new = head + BEGIN + table() + END + tail
+    if "--check" in sys.argv:
+        sys.exit("README.md: the table of formats is out of date" if new != text else 0)
+    README.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
