@@ -86,7 +86,7 @@ def test_parallel_calls_answered_out_of_order(built):
     rows = lines(built / "data" / "train-00000-of-00001.jsonl")
     row = next(row for row in rows if "Which Python files" in row["messages"][0]["content"])
     assert [message["content"] for message in row["messages"][:3]] == [
-        "Which Python files are here, and what is in config.toml?\n\n",
+        "Which Python files are here, and what is in config.toml?",
         "I'll look at both.\n"
         '<tool_call>\n{"name": "Glob", "arguments": {"pattern": "**/*.py"}}\n</tool_call>\n'
         '<tool_call>\n{"name": "Read", "arguments": {"file_path": "/work/shop/config.toml"}}\n'

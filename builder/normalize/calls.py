@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from builder.conversation import Json, Media, ToolResult
+from builder.conversation import Data, Json, Media, Text, ToolResult
 from builder.jsonio import JsonFault, loads
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, part_text
 from builder.normalize.options import NormalizeOptions
@@ -71,15 +71,15 @@ def _same_name(call: DraftCall, result: ToolResult) -> bool:
 
 
 def _result_text(result: ToolResult, counts: Counter[str]) -> str:
-    """A result as the text of a tool response: several parts one on a line, values as JSON."""
-    for part in result.content:
-        if isinstance(part, Media):
-            counts["media"] += 1
-        elif not hasattr(part, "text"):
-            counts["json_result"] += 1
-    if len(result.content) > 1:
+    """A result as the text of a tool response: a line for each part, values as JSON."""
+    parts = [part for part in result.content if not (isinstance(part, Text) and part.harness)]
+    counts["harness_text"] += len(result.content) - len(parts)
+    for part in parts:
+        counts["media"] += isinstance(part, Media)
+        counts["json_result"] += isinstance(part, Data)
+    if len(parts) > 1:
         counts["result_joined"] += 1
-    return "\n".join(part_text(part) for part in result.content)
+    return "\n".join(part_text(part) for part in parts)
 
 
 def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
