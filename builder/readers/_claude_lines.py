@@ -131,7 +131,8 @@ def words(text: str) -> list[Text]:
     while match := _LEADING.match(text, at):
         parts.append(Text(match[0], harness=True))
         at = match.end()
-    return parts + without_reminders(text[at:])
+    rest = text[at:]
+    return parts + without_reminders(rest) if rest.strip() or not parts else parts
 
 
 def without_reminders(text: str) -> list[Text]:

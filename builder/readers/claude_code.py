@@ -123,8 +123,11 @@ class _Tree:
         parents: dict[str, str | None] = {}
         for uuid, node in self.nodes.items():
             before = last.get(node.group)
-            if node.parent is not None and node.parent in self.nodes:
-                parents[uuid] = node.parent
+            above = self.nodes.get(node.parent or "")
+            if above is not None and above.agent == node.agent:
+                parents[uuid] = above.uuid
+            elif above is not None:
+                parents[uuid] = before  # a sub-agent's first line hangs on the call that started it
             elif node.kind == "boundary" or (
                 node.parent is None and node.kind != "assistant" and node.group in linked
             ):
@@ -176,16 +179,22 @@ def _conversations(tree: _Tree) -> Iterator[Conversation | Ignored]:
 
 
 def _leaves(nodes: list[Line]) -> Iterator[Line]:
-    """Where ways may end, the latest first; the last line before a compaction before others."""
+    """Where ways may end, the latest first; the last line before a compaction before others.
+
+    A line that holds nobody's words (the output of a local command) ends a way only if no line
+    with words does.
+    """
     by_uuid = {node.uuid: node for node in nodes}
     content = [node for node in nodes if node.kind in ("user", "assistant")]
-    if content:
-        yield content[-1]
+    spoken = [node for node in content if _is_turn(node) or results(node)]
+    if spoken:
+        yield spoken[-1]
     for node in reversed(nodes):
         if node.kind == "boundary":
             last = by_uuid.get(as_str(node.value.get("logicalParentUuid")))
             if last is not None and last.kind in ("user", "assistant"):
                 yield last
+    yield from reversed(spoken)
     yield from reversed(content)
 
 

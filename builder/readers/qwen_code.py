@@ -213,9 +213,8 @@ def _emit(
 
 def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
     """The path as the model saw it: one segment, and one more for each compression."""
-    session = as_str(entries[path[-1]].item.get("sessionId"))
-    segments = [_Segment(CallKeys(session))]
-    root = entries[path[0]]
+    root = entries[path[0]]  # a fork copies it into its own file and session
+    segments = [_Segment(CallKeys(path[0]))]
     if root.parent is not None:
         detail = "the record before the first is not in the file"
         segments[0].problems = (Problem("missing_parent", root.where, detail, records=0),)
@@ -224,7 +223,7 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
         item = entry.item
         history = as_dict(item.get("systemPayload")).get("compressedHistory")
         if item.get("subtype") == "chat_compression" and history:
-            segments.append(_Segment(CallKeys(session), [uuid]))
+            segments.append(_Segment(CallKeys(path[0]), [uuid]))
             if not isinstance(history, list):
                 segments[-1].doubt(entry.where, "compressedHistory")
             for content in as_list(history):
