@@ -21,6 +21,7 @@ from builder.ledger import CallFates, Ledger
 from builder.normalize import NormalizeOptions
 from builder.output import Piece, Writer, json_lines, output_folder, write_samples
 from builder.problem import Problem, UsageError
+from builder.qwen3.tokenizer import Target
 from builder.readers import readers
 from builder.shard import Entry, SourceResult, Task
 
@@ -74,7 +75,7 @@ def build(
         rejects = [row for result in (*unreadable, *results) for row in result.rejects]
         built.rejects = len(rejects)
         writer.write("rejects.jsonl", json_lines(rejects))
-        writer.write("README.md", [card(config, built, target).encode("utf-8", "replace")])
+        writer.write("README.md", [_card(config, built, target)])
         manifest: dict[str, Json] = {
             "inputs": [
                 {"path": result.name, "bytes": result.bytes, "sha256": result.sha256}
@@ -104,6 +105,10 @@ def build(
         }
         writer.publish(out, manifest)
     return built
+
+
+def _card(config: Config, built: Built, target: Target) -> bytes:
+    return card(config, built, normalize_options(config), target).encode("utf-8", "replace")
 
 
 def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[SourceResult]]:

@@ -9,7 +9,7 @@ import yaml
 
 from builder.config import Config
 from builder.ledger import Ledger
-from builder.normalize import REMEDY
+from builder.normalize import NormalizeOptions, remedy
 from builder.qwen3.tokenizer import Target
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _SIZES = (
 )
 
 
-def card(config: Config, built: Built, target: Target) -> str:
+def card(config: Config, built: Built, options: NormalizeOptions, target: Target) -> str:
     """The text of README.md: front matter with explicit features, then what people ask."""
     ledger = built.ledger
     front: dict[str, object] = {
@@ -64,7 +64,7 @@ def card(config: Config, built: Built, target: Target) -> str:
         f"---\n{head}---\n\n# {_plain(config.name)}",
         summary,
         _proof(target),
-        _ledger(ledger),
+        _ledger(ledger, options),
         _sources(built),
         "## Limits\n\nNothing was scanned for secrets or personal data. "
         + _tools_note(built.tools_sources),
@@ -88,7 +88,7 @@ def _proof(target: Target) -> str:
     )
 
 
-def _ledger(ledger: Ledger) -> str:
+def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
     rows = [
         ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
         (
@@ -104,10 +104,10 @@ def _ledger(ledger: Ledger) -> str:
     lines += ["| | found | used | left out by design | rejected |", "|---|---|---|---|---|"]
     for name, found, used, ignored, rejected in rows:
         lines.append(f"| {name} | {found} | {used} | {_codes(ignored)} | {_codes(rejected)} |")
-    codes = sorted({*ledger.rejected, *ledger.conversations_rejected} & set(REMEDY))
-    if codes:
-        lines += ["", "What would keep some of it:", ""]
-        lines += [f"- `{code}`: `{REMEDY[code]}`" for code in codes]
+    codes = sorted({*ledger.rejected, *ledger.conversations_rejected})
+    remedies = [f"- `{_plain(code)}`: `{way}`" for code in codes if (way := remedy(code, options))]
+    if remedies:
+        lines += ["", "What would keep some of it:", "", *remedies]
     return "\n".join(lines)
 
 

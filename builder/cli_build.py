@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from builder.build import Built, build
+from builder.build import Built, build, normalize_options
 from builder.config import Config
 from builder.engine import interrupt_on_sigterm
-from builder.normalize import REMEDY
+from builder.normalize import NormalizeOptions, remedy
 from builder.shard import SourceResult
 
 STORES = (
@@ -30,7 +30,7 @@ def run_build(
     if as_json:
         sys.stdout.write(json.dumps({**ledger.to_json(), "output": str(out)}) + "\n")
     elif not quiet:
-        _print(built, out)
+        _print(built, out, normalize_options(config))
     if built.bugs:
         print(
             f"builder: {built.bugs} conversations or sources failed in a way that is a bug of this"
@@ -69,7 +69,7 @@ def _progress(*, quiet: bool) -> Callable[[int], Callable[[SourceResult], None]]
     return begin
 
 
-def _print(built: Built, out: Path) -> None:
+def _print(built: Built, out: Path, options: NormalizeOptions) -> None:
     ledger = built.ledger
     print(f"{ledger.samples} samples in {out}, {built.tokens} tokens, every one proven")
     rows = (
@@ -86,8 +86,8 @@ def _print(built: Built, out: Path) -> None:
         print(f" {rejected.total():8} {'dropped' if name == 'calls' else 'rejected'}")
     for name, _, _, _, rejected in rows:
         for code, count in sorted(rejected.items()):
-            remedy = f"  (would be kept by {REMEDY[code]})" if code in REMEDY else ""
-            print(f"  {name[:-1]:14} {code}: {count}{remedy}")
+            way = remedy(code, options) if name != "calls" else None
+            print(f"  {name[:-1]:14} {code}: {count}" + (f"  (kept by {way})" if way else ""))
     print("  nothing was scanned for secrets or personal data")
     print(f"  what was not used, and why: {out / 'rejects.jsonl'}")
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.inputs import find_sources
-from builder.normalize import REMEDY, NormalizeOptions
+from builder.normalize import NormalizeOptions, remedy
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import load
 from builder.readers import readers, recognise
@@ -126,7 +126,7 @@ def _conversation(
         shown["rejected"] = {
             "code": problem.code,
             "message": problem.detail,
-            "remedy": REMEDY.get(problem.code),
+            "remedy": remedy(problem.code, options),
         }
     if verdict is not None and sample is not None:
         shown["text"] = verdict.text

@@ -30,7 +30,7 @@ from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
 from builder.text import escape_tokens, token_pattern
 
-__all__ = ["REMEDY", "Normalised", "NormalizeOptions", "normalise"]
+__all__ = ["Normalised", "NormalizeOptions", "normalise", "remedy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,28 @@ class Normalised:
     dropped: Mapping[int, str] = field(default_factory=dict)
 
 
-REMEDY: Mapping[str, str] = MappingProxyType(
+_REMEDIES = MappingProxyType(
     {
-        "control_tokens": "normalize.control_tokens: neutralise",
-        "media": "normalize.media: placeholder",
-        "missing_tools": "normalize.missing_tools: infer",
-        "parallel_calls": "normalize.parallel_calls: keep or split",
-        "schema": "verify.schema: report",
-        "too_large": "limits.max_record_mb: a larger number",
-        "unanswered": "normalize.unanswered_calls: trim",
+        "control_tokens": ("control_tokens", "neutralise"),
+        "media": ("media", "placeholder"),
+        "missing_tools": ("missing_tools", "infer"),
+        "parallel_calls": ("parallel_calls", "split"),
+        "unanswered": ("unanswered_calls", "trim"),
     }
 )
-"""For a code of a reject, the option that would keep it."""
+
+
+def remedy(code: str, options: NormalizeOptions) -> str | None:
+    """The option that would keep what was rejected under `code`; None: no option would."""
+    if code == "schema":
+        return "verify.schema: report"
+    if code == "too_large":
+        return "limits.max_record_mb: a larger number"
+    name, value = _REMEDIES.get(code, ("", ""))
+    if not name or getattr(options, name) == value:
+        return None
+    return f"normalize.{name}: {value}"
+
 
 Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
 

@@ -5,44 +5,6 @@ Sources: the specification (tool-calling format, Qwen3) and the files of the Qwe
 
 from __future__ import annotations
 
-IM_START = "<|im_start|>"
-IM_END = "<|im_end|>"
-TOOL_CALL = "<tool_call>"
-TOOL_CALL_END = "</tool_call>"
-TOOL_RESPONSE = "<tool_response>"
-TOOL_RESPONSE_END = "</tool_response>"
-THINK = "<think>"
-THINK_END = "</think>"
-
-ROLES = ("system", "user", "assistant")
-"""The roles of a training record; tool responses are user turns."""
-
-TOOLS_START = (
-    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
-)
-TOOLS_END = (
-    "\n</tools>\n\nFor each function call, return a json object with function name and arguments "
-    "within <tool_call></tool_call> XML tags:\n<tool_call>\n"
-    '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
-)
-"""What stands before and after the tool definitions, each of which is on a line of its own."""
-
-EMPTY_THOUGHT = "<think>\n\n</think>\n\n"
-"""What the template puts before a last answer without a thought."""
-
-STRUCTURE_TOKENS = (
-    IM_START,
-    IM_END,
-    TOOL_CALL,
-    TOOL_CALL_END,
-    TOOL_RESPONSE,
-    TOOL_RESPONSE_END,
-    THINK,
-    THINK_END,
-)
-"""The added tokens that the format is made of: a tokenizer without them is of another family."""
-
 ADDED_TOKENS: tuple[str, ...] = (
     "<|endoftext|>",
     "<|im_start|>",
@@ -116,16 +78,3 @@ KNOWN_TEMPLATES = {
     "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "Qwen3 original (2025-04)",
 }
 """Chat templates by the sha256 of their text."""
-
-FILE_SHA256 = {
-    "tokenizer.json": "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",
-    "tokenizer_config.json": "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63",
-}
-"""sha256 of the embedded tokenizer files."""
-
-TEMPLATES = {
-    "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "original",
-    "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": "revised",
-    "64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326": "instruct-2507",
-}
-"""sha256 of the published texts of the chat template, by the name that reports give them."""

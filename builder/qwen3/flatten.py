@@ -1,59 +1,62 @@
-"""Dialogue → training record, and Dialogue → the structured form that a server renders."""
+"""Dialogue → Sample (the specification's flat form) and → structured messages (a server's form)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.qwen3.markup import write_responses
 from builder.sample import Call, Dialogue, Sample, Turn
 
 
 def flatten(dialogue: Dialogue) -> Sample:
-    """The record whose rendering is that of `structured(dialogue)`.
-
-    This holds for dialogues as Dialogue and Turn describe them: no control tokens in their texts,
-    no leading newlines in an assistant's content, thoughts only after the last user turn.
-    """
-    return Sample(tuple(_message(turn) for turn in dialogue.turns), dialogue.tools)
+    """The training record: calls as `<tool_call>` text, answers as `<tool_response>` user turns."""
+    return Sample(tuple(_flat(turn) for turn in dialogue.turns), dialogue.tools)
 
 
-def _message(turn: Turn) -> tuple[str, str]:
+def _flat(turn: Turn) -> tuple[str, str]:
     if turn.role == "tool":
-        return "user", write_responses(turn.responses)
+        blocks = (f"<tool_response>\n{text}\n</tool_response>" for text in turn.responses)
+        return "user", "\n".join(blocks)
     if turn.role != "assistant":
         return turn.role, turn.content
-    content = "\n".join([*([turn.content] if turn.content else []), *map(write_call, turn.calls)])
-    if turn.reasoning:
-        content = f"<think>\n{turn.reasoning}\n</think>\n\n{content}"
-    return "assistant", content
+    pieces = [turn.content] if turn.content else []
+    pieces += [call_text(call) for call in turn.calls]
+    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+    return "assistant", thought + "\n".join(pieces)
 
 
-def write_call(call: Call) -> str:
-    """A call with its tags."""
+def call_text(call: Call) -> str:
+    """A call as the template writes it."""
     return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.text}}}\n</tool_call>'
 
 
-def structured(dialogue: Dialogue) -> tuple[list[dict[str, Json]], list[Json] | None]:
-    """(messages, tools) as `apply_chat_template` takes them: tool_calls, role tool, thoughts apart.
+def structured(dialogue: Dialogue) -> tuple[list[dict[str, Any]], list[Json] | None]:
+    """Messages and tools in the structured form that an inference server renders.
 
-    The arguments of a call whose markup was neutralised are passed as their exact text, which the
-    template inserts as it is; all others as the value, which its `tojson` writes.
+    A call whose JSON text is not what `tojson` would write is passed with that text: the template
+    inserts a string verbatim (verification.md, `structured`).
     """
-    messages: list[dict[str, Json]] = []
+    messages: list[dict[str, Any]] = []
     for turn in dialogue.turns:
         if turn.role == "tool":
-            messages += [{"role": "tool", "content": response} for response in turn.responses]
+            messages += [{"role": "tool", "content": text} for text in turn.responses]
             continue
-        message: dict[str, Json] = {"role": turn.role, "content": turn.content}
-        if turn.reasoning:
+        message: dict[str, Any] = {"role": turn.role, "content": turn.content}
+        if turn.role == "assistant":
+            # Defined even when empty: the template must not look for thoughts in the text.
             message["reasoning_content"] = turn.reasoning
-        if turn.calls:
-            message["tool_calls"] = [_tool_call(call) for call in turn.calls]
+            if turn.calls:
+                message["tool_calls"] = [
+                    {
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": _arguments(call)},
+                    }
+                    for call in turn.calls
+                ]
         messages.append(message)
     return messages, list(dialogue.tools) or None
 
 
-def _tool_call(call: Call) -> Json:
-    verbatim = call.text != dumps(call.arguments)
-    arguments: Json = call.text if verbatim else call.arguments
-    return {"type": "function", "function": {"name": call.name, "arguments": arguments}}
+def _arguments(call: Call) -> Json:
+    return call.arguments if call.text == dumps(call.arguments) else call.text

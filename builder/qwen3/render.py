@@ -1,141 +1,188 @@
-"""An independent renderer: the text that the Qwen3 chat template gives, without the template.
+"""An independent renderer of the flat form, written from the specification. No template engine.
 
-Written from the format specification and the template's published rules. It exists to disagree:
-Hugging Face renders every sample, and a difference is a finding (`spec`). It also knows what the
-template's text alone cannot tell, namely which control tokens are structure, and what is trained.
+It exists to disagree: the check `spec` compares its bytes with those of Hugging Face's template.
+It also knows what the template does not tell, where the trained text of each turn stands and which
+control tokens belong to the structure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.qwen3.constants import (
-    EMPTY_THOUGHT,
-    IM_END,
-    IM_START,
-    THINK,
-    THINK_END,
-    TOOL_CALL,
-    TOOL_CALL_END,
-    TOOL_RESPONSE,
-    TOOL_RESPONSE_END,
-    TOOLS_END,
-    TOOLS_START,
-)
-from builder.qwen3.markup import (
-    RESPONSE_BREAK,
-    call_blocks,
-    last_query,
-    read_responses,
-)
+from builder.qwen3.constants import EMPTY_THINK, STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
 
-Control = tuple[int, str]
-"""A control token: (offset in code points, token)."""
+RESPONSE_OPEN = "<tool_response>"
+RESPONSE_CLOSE = "</tool_response>"
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """A rendered record; offsets are code points of `text`.
+    """A rendered conversation.
 
-    spans    for each assistant turn [start, end): from just after the generation prompt of the
-             non-thinking mode, so that an empty think block is outside, to the end of `<|im_end|>`
-    control  every control token that the structure puts there, in order; none from text
+    text     what the model sees
+    spans    for each assistant turn [start, end) in code points: from just after the generation
+             prompt of the non-thinking mode (an empty think block is outside) to the end of its
+             `<|im_end|>`
+    control  (offset, token) of every control token that the structure puts into the text, in order
     """
 
     text: str
     spans: tuple[tuple[int, int], ...]
-    control: tuple[Control, ...]
+    control: tuple[tuple[int, str], ...]
 
 
-def render(
-    messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), *, thinks: bool = True
-) -> Rendering:
-    """Render messages of roles system, user and assistant, given as (role, content).
-
-    `thinks=False` is the rule of the templates that know no thoughts (instruct-2507): contents
-    stand as they are. Neither form changes anything but assistant contents.
-    """
-    query = last_query(messages) if thinks else len(messages)
-    last = len(messages) - 1
-    pieces: list[str] = []
-    control: list[Control] = []
-    spans: list[tuple[int, int]] = []
-    at = 0
-    if tools:
-        system = messages[0][1] + "\n\n" if messages and messages[0][0] == "system" else ""
-        head = f"{IM_START}system\n{system}{TOOLS_START}"
-        listed = "".join(["\n" + dumps(tool) for tool in tools])
-        end = len(head) + len(listed)
-        control.append((0, IM_START))
-        control += ((end + offset, token) for offset, token in _TOOLS_END_CONTROL)
-        at = end + len(TOOLS_END) + len(IM_END) + 1
-        pieces += (head, listed, TOOLS_END, IM_END, "\n")
+def render(messages: Sequence[tuple[str, str]], tools: Sequence[Json] = ()) -> Rendering:
+    """Render (role, content) messages of roles system, user and assistant, with tools."""
+    writer = _Writer()
+    first_system = messages[0][1] if messages and messages[0][0] == "system" else None
+    if tools or first_system is not None:
+        writer.token("<|im_start|>")
+        writer.text("system\n")
+        if first_system is not None:
+            writer.text(first_system)
+        if tools:
+            writer.text("\n\n" if first_system is not None else "")
+            block = tools_block(tuple(dumps(tool) for tool in tools))
+            writer.marked(block.text, block.control)
+        writer.end()
+    query = last_query(messages)
     for index, (role, content) in enumerate(messages):
-        if tools and index == 0 and role == "system":
+        if role == "system" and index == 0:
             continue
-        control.append((at, IM_START))
-        header = f"{IM_START}{role}\n"
-        at += len(header)
-        pieces.append(header)
-        body = content
-        if role == "assistant":
-            start = at
-            thought = ""
-            if thinks:
-                thought, body = _thought(content, index > query, index == last)
-            if thought:
-                control += ((at, THINK), (at + len(thought) - len(THINK_END) - 2, THINK_END))
-                at += len(thought)
-                pieces.append(thought)
-                start = at if thought == EMPTY_THOUGHT else start
-            for block in call_blocks(body):
-                control.append((at + block.start, TOOL_CALL))
-                control.append((at + block.end - len(TOOL_CALL_END), TOOL_CALL_END))
-            spans.append((start, at + len(body) + len(IM_END)))
-        elif role == "user" and content.startswith(TOOL_RESPONSE):
-            _mark_responses(content, at, control)
-        at += len(body)
-        control.append((at, IM_END))
-        at += len(IM_END) + 1
-        pieces += (body, IM_END, "\n")
-    return Rendering("".join(pieces), tuple(spans), tuple(control))
+        if role in ("user", "system"):
+            writer.token("<|im_start|>")
+            writer.text(f"{role}\n")
+            writer.marked(content, _response_tags(content) if role == "user" else ())
+            writer.end()
+        elif role == "assistant":
+            writer.assistant(content, query=query, index=index, last=index == len(messages) - 1)
+    return writer.rendering()
 
 
-def _thought(content: str, after_query: bool, is_last: bool) -> tuple[str, str]:
-    """(think block, body) as the template writes an assistant content; the block may be ""."""
-    reasoning, body = "", content
-    if THINK_END in content:
-        before = content[: content.index(THINK_END)].rstrip("\n")
-        reasoning = before.rpartition(THINK)[2].strip("\n")
-        body = content.rpartition(THINK_END)[2].lstrip("\n")
-    if after_query and (is_last or reasoning):
-        return f"{THINK}\n{reasoning}\n{THINK_END}\n\n", body.lstrip("\n")
-    return "", body
+def last_query(messages: Sequence[tuple[str, str]]) -> int:
+    """Index of the last user turn that is no tool response; the last index if there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        role, content = messages[index]
+        if role == "user" and not is_response(content):
+            return index
+    return len(messages) - 1
 
 
-def _mark_responses(content: str, at: int, control: list[Control]) -> None:
-    responses = read_responses(content)
-    if responses is None:
-        return
-    for response in responses:
-        control.append((at, TOOL_RESPONSE))
-        at += len(TOOL_RESPONSE) + 1 + len(response) + 1
-        control.append((at, TOOL_RESPONSE_END))
-        at += len(TOOL_RESPONSE_END) + 1
+def is_response(content: str) -> bool:
+    """Does the template take this user turn for tool responses?"""
+    return content.startswith(RESPONSE_OPEN) and content.endswith(RESPONSE_CLOSE)
 
 
-def _tools_end_control() -> tuple[Control, ...]:
-    text = TOOLS_END + IM_END
-    found = [
-        (offset, token)
-        for token in (TOOL_CALL, TOOL_CALL_END, IM_END)
-        for offset in range(len(text))
-        if text.startswith(token, offset)
-    ]
-    return tuple(sorted(found))
+def split_thought(content: str) -> tuple[str, str]:
+    """(thought, rest) as the template splits assistant text: at the last `</think>`.
+
+    The thought is what stands before the FIRST closing tag, after the last opening one in it.
+    """
+    if "</think>" not in content:
+        return "", content
+    head, _, _ = content.partition("</think>")
+    thought = head.rstrip("\n").rpartition("<think>")[2].lstrip("\n")
+    return thought, content.rpartition("</think>")[2].lstrip("\n")
 
 
-_TOOLS_END_CONTROL = _tools_end_control()
+class _Writer:
+    """Pieces of the text, with what is known of them."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.length = 0
+        self.control: list[tuple[int, str]] = []
+        self.spans: list[tuple[int, int]] = []
+
+    def text(self, text: str) -> None:
+        self.pieces.append(text)
+        self.length += len(text)
+
+    def token(self, token: str) -> None:
+        self.control.append((self.length, token))
+        self.text(token)
+
+    def marked(self, text: str, control: Sequence[tuple[int, str]]) -> None:
+        """Text in which control tokens of the structure stand at the given offsets."""
+        self.control += [(self.length + offset, token) for offset, token in control]
+        self.text(text)
+
+    def end(self) -> None:
+        self.token("<|im_end|>")
+        self.text("\n")
+
+    def assistant(self, content: str, *, query: int, index: int, last: bool) -> None:
+        self.token("<|im_start|>")
+        self.text("assistant\n")
+        start = self.length
+        thought, body = split_thought(content)
+        if index > query and (last or thought):
+            thought = thought.strip("\n")
+            self.token("<think>")
+            self.text(f"\n{thought}\n")
+            self.token("</think>")
+            self.text("\n\n")
+            body = body.lstrip("\n")
+            if not thought:
+                start += len(EMPTY_THINK)
+        self.marked(body, _call_tags(body))
+        self.end()
+        self.spans.append((start, self.length - 1))
+
+    def rendering(self) -> Rendering:
+        return Rendering("".join(self.pieces), tuple(self.spans), tuple(self.control))
+
+
+@lru_cache(maxsize=256)
+def tools_block(definitions: tuple[str, ...]) -> Rendering:
+    """The tools block of the system turn, from the definitions' JSON texts."""
+    listing = "".join(f"\n{text}" for text in definitions)
+    text = TOOLS_BEGIN + listing + TOOLS_END
+    tail = len(TOOLS_BEGIN) + len(listing)
+    control = [(tail + offset, token) for offset, token in _tokens_in(TOOLS_END)]
+    return Rendering(text, (), tuple(control))
+
+
+_STRUCTURE = re.compile("|".join(map(re.escape, STRUCTURE_TOKENS)))
+_RESPONSE = re.compile(r"<tool_response>\n[\s\S]*?\n</tool_response>")
+_CALL = re.compile(r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>")
+
+
+def _tokens_in(text: str) -> list[tuple[int, str]]:
+    return [(match.start(), match[0]) for match in _STRUCTURE.finditer(text)]
+
+
+def _response_tags(content: str) -> list[tuple[int, str]]:
+    """The tags of a turn made of `<tool_response>` blocks joined by newlines, else none."""
+    if not is_response(content):
+        return []
+    tags: list[tuple[int, str]] = []
+    at = 0
+    while match := _RESPONSE.match(content, at):
+        tags += [
+            (match.start(), RESPONSE_OPEN),
+            (match.end() - len(RESPONSE_CLOSE), RESPONSE_CLOSE),
+        ]
+        at = match.end()
+        if at == len(content):
+            return tags
+        if content[at] != "\n":
+            return []
+        at += 1
+    return []
+
+
+def _call_tags(body: str) -> list[tuple[int, str]]:
+    """The tags of the calls in an assistant text, found by the specification's pattern."""
+    tags: list[tuple[int, str]] = []
+    for match in _CALL.finditer(body):
+        tags += [
+            (match.start(), "<tool_call>"),
+            (match.end() - len("</tool_call>"), "</tool_call>"),
+        ]
+    return tags

@@ -114,8 +114,8 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
         key = match[1]
         close = f"</{key}>"
         if key in _FILE_TEXT:
-            # The last closing tag before the tool's own: what it holds may name the tag.
-            limit = text.rfind(f"</{name}>", match.end())
+            # The last closing tag inside the tool, whose own first one ended it for the program.
+            limit = text.find(f"</{name}>", match.end())
             end = text.rfind(close, match.end(), limit if limit >= 0 else len(text))
         else:
             end = text.find(close, match.end())

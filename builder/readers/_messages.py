@@ -27,7 +27,7 @@ _MEDIA = {
     "image_url": "image", "image": "image", "input_image": "image",
     "input_audio": "audio", "audio": "audio", "audio_url": "audio",
     "video_url": "video", "video": "video",
-    "file": "file", "document": "file", "input_file": "file",
+    "file": "file", "document": "file", "input_file": "file", "document_url": "file",
 }  # fmt: skip
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 """Content parts that are thoughts; the second kind is encrypted."""
@@ -63,12 +63,14 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
     calls: list[ToolCall | Unparsed] = []
     for item in as_list(value):
         call = as_dict(item)
-        function = as_dict(call.get("function")) or as_dict(call.get("custom"))
+        custom = as_dict(call.get("custom"))
+        function = as_dict(call.get("function")) or custom
         name = name_or_none(function.get("name"))
         if name is None:
             calls.append(Unparsed(dumps(item), "bad_call"))
             continue
-        arguments = function["input"] if "input" in function else function.get("arguments")
+        # A custom tool takes free text, no JSON: its one argument is that text.
+        arguments = {"input": custom.get("input")} if custom else function.get("arguments")
         calls.append(ToolCall(name, arguments, id=name_or_none(call.get("id"))))
     if value is not None and not isinstance(value, list):
         calls.append(Unparsed(dumps(value), "bad_call"))
@@ -86,13 +88,19 @@ def reasoning(message: dict[str, Json]) -> list[Part]:
             return [Reasoning(text)]
     for blocks in (message.get("thinking_blocks"), message.get("content")):
         thoughts = [
-            as_str(as_dict(block).get("thinking"))
+            _thought(as_dict(block).get("thinking"))
             for block in as_list(blocks)
             if as_dict(block).get("type") == "thinking"
         ]
         if any(thoughts):
             return [Reasoning(thought) for thought in thoughts if thought]
     return []
+
+
+def _thought(value: Json) -> str:
+    """A thought: text, or (Mistral) a list of text parts."""
+    texts = (as_str(as_dict(part).get("text")) for part in as_list(value))
+    return as_str(value) or "".join(texts)
 
 
 def assistant_parts(message: dict[str, Json], unknown: list[str]) -> tuple[Part, ...]:

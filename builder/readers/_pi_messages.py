@@ -81,7 +81,8 @@ def _answer(message: Entry, turn: str) -> Message:
                     parts.append(Reasoning(thought))
             case "toolCall":
                 name, call_id = as_str(block.get("name")), name_or_none(block.get("id"))
-                parts.append(ToolCall(name, block.get("arguments"), call_id))
+                place = f"{turn}/{len(parts)}"
+                parts.append(ToolCall(name, block.get("arguments"), call_id, place))
             case kind:
                 parts.append(Unparsed(as_str(kind), "unknown_part"))
     if message.get("stopReason") == "length":

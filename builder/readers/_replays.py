@@ -1,4 +1,4 @@
-"""Calls that one file repeats from another: a fork, a branch, a resumed session."""
+"""Calls that are told twice: by a fork, by a branch, by the segment after a compaction."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ _RANDOM = re.compile(r"(?=[A-Za-z]*[0-9])[0-9A-Za-z]{12}")
 """Twelve characters with a digit among them: an id that no other call has by chance."""
 
 
-def with_keys(name: str, messages: Iterable[Message]) -> Iterator[Message]:
+def with_keys(format_name: str, messages: Iterable[Message], scope: str) -> Iterator[Message]:
     """The messages of one conversation, with the keys of their calls.
 
     Providers draw most ids of calls at random: such an id names the call in every file of the
-    format `name`, whatever the session that repeats it. An id like `call_0` names nothing, and
-    its call gets no key.
+    format, whatever session repeats it. An id like `call_0` names nothing. Such a call, or one
+    without an id, is known by its place in the log, which the reader has left as its key, or else
+    by its number in the conversation; `scope` is where these places and numbers are unique.
     """
-    keys = CallKeys(name)
+    keys = CallKeys(format_name)
+    ordinal = 0
     for message in messages:
-        yield replace(message, parts=tuple(_with_key(part, keys) for part in message.parts))
-
-
-def _with_key(part: Part, keys: CallKeys) -> Part:
-    if isinstance(part, ToolCall) and part.id is not None and _RANDOM.search(part.id):
-        return replace(part, key=keys.of(part.id))
-    return part
+        parts: list[Part] = []
+        for part in message.parts:
+            if not isinstance(part, ToolCall):
+                parts.append(part)
+                continue
+            if part.id is not None and _RANDOM.search(part.id):
+                parts.append(replace(part, key=keys.of(part.id)))
+            else:
+                parts.append(replace(part, key=f"{scope}/{part.key or ordinal}"))
+            ordinal += 1
+        yield replace(message, parts=tuple(parts))

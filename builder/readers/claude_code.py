@@ -1,10 +1,10 @@
 """Claude Code sessions: a tree of JSONL lines, rebuilt into what the model saw.
 
 Reference: claude-code.md. The rules, in short: a uuid counts once, the first time (a resumed
-session replays lines). The conversation is the way from the last line up to the root. Lines that share a
-`message.id` are one turn, wherever they stand, and each result belongs behind the turn that called,
-wherever it was written: forks of the tree are mostly parallel calls. What is left over beside the
-way is a branch that the user rewound. A compaction begins a new segment with its summary.
+session replays lines). The conversation is the way from the last line up to the root. Lines that
+share a `message.id` are one turn, wherever they stand, and each result belongs behind the turn that
+called, wherever it was written: forks of the tree are mostly parallel calls. What is left beside
+the way is a branch that the user rewound. A compaction begins a new segment with its summary.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def recognise(source: Source) -> str | None:
             return "file-history-snapshot lines"
         if kind == "queue-operation" and "operation" in value and "sessionId" in value:
             return "queue-operation lines"
-        if kind == "system" and "uuid" in value and "sessionId" in value:
+        qwen = "systemPayload" in value  # Qwen Code's lines look alike
+        if kind == "system" and "uuid" in value and "sessionId" in value and not qwen:
             return "system lines with uuid and sessionId"
         if kind in ("started", "result") and "agentId" in value and "key" in value:
             return "a workflow's journal"

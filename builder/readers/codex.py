@@ -84,7 +84,7 @@ def read(source: Source) -> Iterator[Event]:
             yield line
         else:
             lines.append(line)
-    rollout = _Rollout(id_in(source.name), typed(lines), answered(lines))
+    rollout = _Rollout(source.name, typed(lines), answered(lines))
     joining = interleaved(lines)
     for at, line in enumerate(lines):
         yield from rollout.take(line, joins=at in joining)
@@ -121,7 +121,8 @@ class _Rollout:
     """One pass over a session: the history as the model sees it at each line."""
 
     def __init__(self, name: str, typed: frozenset[str] | None, answered: frozenset[str]) -> None:
-        self.id = name
+        self.id = id_in(name)
+        self.scope = name
         self.typed = typed
         self.answered = answered
         self.has_meta = False
@@ -197,6 +198,7 @@ class _Rollout:
             return
         self.has_meta = True
         self.id = name_or_none(meta.get("id")) or self.id
+        self.scope = name_or_none(meta.get("id")) or self.scope
         base = meta.get("base_instructions")
         prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))
         # Up to 0.7x the prompt is not logged; `instructions` are those of the user and project.
@@ -215,7 +217,7 @@ class _Rollout:
         elif kind == "reasoning":
             self._speak(items.thoughts(item), joins=joins)
         elif kind in items.CALLS:
-            self._speak([items.call(item)], joins=joins)
+            self._speak([replace(items.call(item), key=where)], joins=joins)
         elif kind in items.OUTPUTS:
             self._answer(items.result(item))
         elif kind in items.SERVER_CALLS:
@@ -290,8 +292,8 @@ class _Rollout:
         history = line.payload.get("replacement_history")
         self._begin([])
         if isinstance(history, list):
-            for item in history:
-                self._item(as_dict(item), line.where, replayed=True)
+            for number, item in enumerate(history):
+                self._item(as_dict(item), f"{line.where} [{number}]", replayed=True)
         else:
             # Older builds log the summary alone. They kept the context that led the history and
             # what the user wrote, and put the summary after it.
@@ -360,7 +362,7 @@ class _Rollout:
         return Conversation(
             id=name,
             record=span(self.first, self.last),
-            messages=tuple(with_keys(NAME, _messages(self.system, self.turns))),
+            messages=tuple(with_keys(NAME, _messages(self.system, self.turns), self.scope)),
             tools=tuple(self.tools) or None,
             model=self.model,
             records=self.records,

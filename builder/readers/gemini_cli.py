@@ -268,7 +268,8 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         if isinstance(record.value, dict):
             session.apply(record.where, {"id": record.where, **record.value})
         else:
-            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+            session.fault = Problem("not_object", record.where, f"a {type(record.value).__name__}")
+            yield session.fault
     written = session.now.messages.values()
     if (
         "kind" not in document

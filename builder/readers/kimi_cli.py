@@ -62,7 +62,7 @@ def read(source: Source) -> Iterator[Event]:
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     if not source.members:
         context = yield from _read_context(source, frozenset())
-        yield from _tell(session, [context])
+        yield from _tell(session, source.name, [context])
         return
     failed = yield from _failed_calls(source)
     chains: dict[str, list[tuple[float, Source]]] = {}
@@ -78,7 +78,8 @@ def read(source: Source) -> Iterator[Event]:
         contexts = []
         for _, member in sorted(chain, key=lambda item: item[0]):
             contexts.append((yield from _read_context(member, failed, f"{member.name} ")))
-        yield from _tell(f"{session}/{folder}" if folder else session, contexts)
+        name = f"{session}/{folder}" if folder else session
+        yield from _tell(name, f"{source.name}/{folder}", contexts)
 
 
 def _file(member: Source) -> str:
@@ -124,7 +125,10 @@ class _Context:
 def _read_context(
     source: Source, failed: frozenset[str], file: str = ""
 ) -> Generator[Event, None, _Context]:
-    """The context in a file; what is no part of it goes out as events. `file` comes before places."""
+    """The context in a file; what is no part of it goes out as events.
+
+    `file` is what stands before a place in it.
+    """
     counts: Counter[str] = Counter()
     places: list[str] = []
     messages: list[Message] = []
@@ -156,8 +160,9 @@ def _read_context(
     return _Context(where, system, tuple(messages), len(places))
 
 
-def _tell(session: str, contexts: Sequence[_Context]) -> Iterator[Event]:
+def _tell(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
     """The conversations of the contexts that followed each other, the oldest first."""
+    begun = 0
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
         kept = _in_common(context.messages, following.messages) if following else 0
@@ -170,13 +175,15 @@ def _tell(session: str, contexts: Sequence[_Context]) -> Iterator[Event]:
         else:
             detail = f"rewound to its message {kept}"
             system = (Message("system", (Text(context.system),)),) if context.system else ()
+            messages = (*system, *context.messages)
             yield Conversation(
                 id=f"{session}#{number}" if following else session,
                 record=context.where,
-                messages=tuple(with_keys(NAME, (*system, *context.messages))),
+                messages=tuple(with_keys(NAME, messages, f"{scope}#{begun}")),
                 records=context.records,
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )
+        begun += not kept  # only what was rewound goes on in the next one
 
 
 def _in_common(first: Sequence[Message], second: Sequence[Message]) -> int:

@@ -55,7 +55,8 @@ def recognise(source: Source) -> str | None:
 def read(source: Source) -> Iterator[Event]:
     """The session's segments, and the branches and answers that were left."""
     taken: set[str] = set()
-    session = _Session(source.name.rpartition("/")[2].partition(".")[0] or "session")
+    stem = source.name.rpartition("/")[2].partition(".")[0]
+    session = _Session(stem or "session", source.name)
     for record in source.json_lines():
         if isinstance(record, Problem):
             yield record
@@ -66,8 +67,10 @@ def read(source: Source) -> Iterator[Event]:
             yield from session.events()  # files put one after the other
             if session.nodes:
                 taken.add(session.id)
-            name = name_or_none(record.value.get("id")) or session.id
-            session = _Session(f"{name}@{record.where}" if name in taken else name)
+            logged = name_or_none(record.value.get("id"))
+            name = logged or session.id
+            name = f"{name}@{record.where}" if name in taken else name
+            session = _Session(name, name if logged else f"{source.name}/{record.where}")
             session.used = 1
             session.model = name_or_none(record.value.get("modelId"))
             session.places = [None]
@@ -95,8 +98,9 @@ class _Node:
 class _Session:
     """All entries of a file, and what has been told of them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, scope: str) -> None:
         self.id = name
+        self.scope = scope  # of the places of calls
         self.model: str | None = None
         self.places: list[_Node | None] = []  # by line, as version 1 counts; None: the header
         self.nodes: dict[str, _Node] = {}
@@ -236,7 +240,7 @@ class _Session:
         return Conversation(
             id=name,
             record=span(ends[0].where, ends[1].where),
-            messages=tuple(with_keys(NAME, messages)),
+            messages=tuple(with_keys(NAME, messages, self.scope)),
             model=model,
             problems=tuple(problems),
         )
