@@ -8,9 +8,11 @@ their place. What was seen before a condensation and what was seen after it are 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from builder.conversation import (
     Conversation,
@@ -20,6 +22,7 @@ from builder.conversation import (
     Media,
     Message,
     Part,
+    Reasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -35,6 +38,8 @@ from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._replays import with_keys
 from builder.source import Record
 
+FAMILY = "openhands"
+"""What the keys of calls begin with: both generations may log one call."""
 FINISH = "finish"
 """The tool by which an agent ends its run."""
 
@@ -98,7 +103,8 @@ def condense(
     """The view after a condensation.
 
     A call whose result was forgotten, and a result whose call was, go with it: the agent sends
-    no half of a pair. A new summary replaces the one before.
+    no half of a pair. The summary is context that the model saw, though no user said it; a new one
+    replaces the one before.
     """
     kept = [entry for entry in view if entry.event not in forgotten]
     gone = [entry for entry in view if entry.event in forgotten]
@@ -108,7 +114,7 @@ def condense(
     kept = [entry for entry in kept if _results([entry]).isdisjoint(orphaned)]
     if summary:
         kept = [entry for entry in kept if not entry.summary]
-        told = Entry(event, "user", (Text(summary, harness=True),), summary=True)
+        told = Entry(event, "user", (Text(summary),), summary=True)
         kept.insert(max(0, offset), told)
     return kept
 
@@ -130,11 +136,15 @@ def without_calls(entry: Entry) -> Entry:
 
 @dataclass(slots=True)
 class Segments:
-    """The conversations of one agent, as its events are read."""
+    """The conversations of one agent, as its events are read.
+
+    `scope` is where the keys of its calls are unique: the file and the agent in it.
+    """
 
     name: str
+    scope: str
     view: list[Entry] = field(default_factory=list)
-    done: list[tuple[tuple[Message, ...], bool]] = field(default_factory=list)
+    done: list[tuple[tuple[Message, ...], bool, dict[str, int]]] = field(default_factory=list)
     fresh: bool = False
     unknown: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -160,27 +170,34 @@ class Segments:
     def cut(self, *, complete: bool = False) -> None:
         """End a segment here, unless nothing was answered since the last one."""
         if self.fresh:
-            self.done.append((messages(self.view), complete))
+            self.done.append((messages(self.view), complete, dict(self.changes)))
         self.fresh = False
+
+    def condense(self, forgotten: set[str], summary: str, offset: int, event: str) -> None:
+        """End a segment, and go on with what a condensation left of the view."""
+        self.cut()
+        if summary:
+            self.changes["compact_summary"] += 1
+        self.view = condense(self.view, forgotten, summary, offset, event)
 
     def events(self, records: int, *, complete: bool, where: str = "") -> Iterator[Event]:
         """The conversations, once all events were added; `complete` says it of the last."""
         self.cut(complete=complete)
         if not self.done:
-            self.done.append((messages(self.view), False))
-        found = [(seen, ended) for seen, ended in self.done if seen]
+            self.done.append((messages(self.view), False, dict(self.changes)))
+        found = [segment for segment in self.done if segment[0]]
         if not found:
             yield Problem("no_messages", where or self.where, "no event holds a message", records)
-        for number, (seen, ended) in enumerate(found, 1):
+        for number, (seen, ended, changes) in enumerate(found, 1):
             yield Conversation(
                 id=self.name if number == 1 else f"{self.name} segment {number}",
                 record=where or self.where,
-                messages=tuple(with_keys("openhands", seen)),
+                messages=tuple(with_keys(FAMILY, seen, self.scope)),
                 tools=self.tools,
                 model=self.model,
                 records=records if number == 1 else 0,
                 problems=(*self.problems[:1], *unknown_parts(self.unknown, where or self.where)),
-                changes=self.changes,
+                changes=changes,
                 complete=ended,
             )
 
@@ -240,13 +257,34 @@ def llm_log(record: Record) -> Event:
     return Conversation(
         id=as_str(response.get("id"))[:200] or record.where,
         record=record.where,
-        messages=tuple(with_keys("openhands", found)),
+        messages=tuple(with_keys(FAMILY, _placed(found), "log")),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,
         problems=(*problems, *unknown_parts(unknown, record.where)),
         complete=calls_finish(found[-1]),
     )
+
+
+def _placed(found: list[Message]) -> Iterator[Message]:
+    """The messages with each call keyed by all that was said before it.
+
+    The next request repeats the call behind the same messages, its thoughts apart.
+    """
+    said = hashlib.blake2b(digest_size=16)
+    for message in found:
+        heard = [part for part in message.parts if not isinstance(part, Reasoning)]
+        said.update(repr((message.role, heard)).encode("utf-8", "surrogatepass"))
+        calls = count()
+        yield replace(
+            message,
+            parts=tuple(
+                replace(part, key=f"{said.hexdigest()}/{next(calls)}")
+                if isinstance(part, ToolCall)
+                else part
+                for part in message.parts
+            ),
+        )
 
 
 def chat_message(item: dict[str, Json], unknown: list[str]) -> Message:

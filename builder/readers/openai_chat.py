@@ -39,11 +39,19 @@ SUMMARY = (
 )
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_COLUMNS = frozenset(
+    {
+        "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
+        "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
+        "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
+        "chat_template_kwargs", "usage", "plugins", "models", "transforms", "input",
+    }
+)  # fmt: skip
+"""Keys of a request or row whose values are lists or objects."""
 _FOREIGN = frozenset(
     {
-        "info", "instance_id", "trajectory_format", "traj", "trajectory", "simulations", "steps",
-        "conversations", "sessionId", "session_id", "eval", "samples", "schema_version", "uuid",
-        "run_type", "trace_id", "traceId", "call_type", "litellm_params", "replays", "history",
+        "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
+        "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
     }
 )  # fmt: skip
 """Keys beside `messages` that belong to other formats' rows."""
@@ -77,7 +85,8 @@ def _reason(exchange: Exchange) -> str:
 
 def _is_rows(value: dict[str, Json]) -> bool:
     """Are these messages of chat, not another format's list of that name?"""
-    if _FOREIGN & set(value):
+    nested = {key for key, item in value.items() if isinstance(item, list | dict)}
+    if _FOREIGN & set(value) or nested - _COLUMNS:
         return False
     for item in as_list(value.get("messages")):
         message = as_dict(item)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from builder.conversation import Data, Event, Json, Media, Part, Text, ToolCall, ToolResult
+from builder.conversation import Data, Event, Ignored, Json, Media, Text, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers._messages import as_harness, assistant_parts, content, unique
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
@@ -22,7 +22,6 @@ from builder.readers._openhands import (
     FINISH,
     Entry,
     Segments,
-    condense,
     is_llm_log,
     llm_log,
     with_affixes,
@@ -77,18 +76,18 @@ def _is_event(item: dict[str, Json]) -> bool:
 def read(source: Source) -> Iterator[Event]:
     """One conversation for each session or row, more where its history was rewritten."""
     names: Counter[str] = Counter()
-    session = _Session("session")
+    session = _Session("session", source.name)
     ignored_events: Counter[str] = Counter()
     used = 0
     for record in _records(source):
-        if isinstance(record, Problem):
+        if isinstance(record, Problem | Ignored):
             yield record
         elif not isinstance(record.value, dict):
             yield Problem(
                 "not_object", record.where, f"an event is a {type(record.value).__name__}"
             )
         elif "history" in record.value:
-            yield from _row(record, record.value, names)
+            yield from _row(record, record.value, names, source.name)
         elif is_llm_log(record.value):
             yield llm_log(record)
         elif code := session.take(record.value, record.where):
@@ -100,7 +99,7 @@ def read(source: Source) -> Iterator[Event]:
         yield from session.events(used)
 
 
-def _records(source: Source) -> Iterator[Record | Problem]:
+def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
     """The records of a file, or the events of a store in their order."""
     events = [member for member in source.members if _EVENT_FILE.fullmatch(member.name)]
     for member in sorted(events, key=lambda member: int(member.name.removesuffix(".json"))):
@@ -110,15 +109,19 @@ def _records(source: Source) -> Iterator[Record | Problem]:
             yield replace(value, where=member.name)
         else:
             yield Record(member.name, value)
-    if not source.members:
+    if source.members:
+        others = len(source.members) - len(events)
+        source.count_records(others)
+        yield from [Ignored("other_file")] * others
+    else:
         yield from source.records()
 
 
-def _row(record: Record, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) -> Iterator[Event]:
     """The conversations of a row of an evaluation or of the issue resolver."""
     issue = as_dict(row.get("issue"))
     name = as_str(row.get("instance_id")) or f"issue {issue.get('number')}"
-    session = _Session(unique(name[:200], names))
+    session = _Session(unique(name[:200], names), scope)
     for item in as_list(row.get("history")):
         for event in item if isinstance(item, list) else [item]:
             session.take(as_dict(event), record.where)
@@ -130,8 +133,8 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str]) -> Iterator[
 class _Session:
     """The events of one session: those of its agent, and apart from them those of delegates."""
 
-    def __init__(self, name: str) -> None:
-        self.main = Segments(name)
+    def __init__(self, name: str, scope: str) -> None:
+        self.main = Segments(name, f"{scope}/{name}")
         self.agents = [self.main]
         self.running = [self.main]
         self.called: dict[str, str] = {}  # event id → id of the call that it made
@@ -141,14 +144,13 @@ class _Session:
     def take(self, event: dict[str, Json], where: str) -> str:
         """Read the next event; the code under which it is ignored, or "" if it was used."""
         agent = self.running[-1]
-        event_id = str(event.get("id", where))
+        event_id = str(event.get("id", f"{where} {len(agent.view)}"))
         if isinstance(event.get("action"), str):
             code = self._action(agent, event, event_id, where)
         elif "observation" in event:
             code = self._observation(agent, event, event_id)
         else:
-            agent.unknown.append("event without action or observation")
-            code = ""
+            code = unknown("event")
         if not code:
             agent.places.append(where)
         return code
@@ -185,14 +187,8 @@ class _Session:
             harness = event.get("source") == "environment"
             agent.add(Entry(event_id, role, as_harness(parts) if harness else parts))
         elif action == "condensation":
-            agent.cut()
-            agent.view = condense(
-                agent.view,
-                _forgotten(args, agent.view),
-                as_str(args.get("summary")),
-                _number(args.get("summary_offset")),
-                event_id,
-            )
+            summary, offset = as_str(args.get("summary")), _number(args.get("summary_offset"))
+            agent.condense(_forgotten(args, agent.view), summary, offset, event_id)
         else:
             self._unlogged_call(agent, event, args, event_id, where)
         if action == "delegate":
@@ -211,12 +207,11 @@ class _Session:
         if turn in self.responses:
             return Entry(event_id, "assistant", turn=turn)
         self.responses.add(turn)
-        parts: list[Part] = []
-        for part in assistant_parts(message, agent.unknown):
-            if isinstance(part, ToolCall) and part.id is not None:
-                part = replace(part, key=f"{turn}/{part.id}")
-            parts.append(part)
-        return Entry(event_id, "assistant", tuple(parts), turn)
+        parts = tuple(
+            replace(part, key=f"{turn}/{number}") if isinstance(part, ToolCall) else part
+            for number, part in enumerate(assistant_parts(message, agent.unknown))
+        )
+        return Entry(event_id, "assistant", parts, turn)
 
     def _unlogged_call(
         self,
@@ -239,12 +234,13 @@ class _Session:
         agent.problems.append(Problem("no_model_response", where, detail, records=0))
         self.unlogged = f"action {len(agent.view)}"
         thought = as_str(args.get("thought"))
-        call = ToolCall(action, arguments, id=self.unlogged)
+        call = ToolCall(action, arguments, id=self.unlogged, key=event_id)
         agent.add(Entry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
 
     def _delegate(self) -> None:
         """What follows, until the delegate's answer, is another agent's conversation."""
-        agent = Segments(f"{self.main.name} delegate {len(self.agents)}", model=self.main.model)
+        place = f"delegate {len(self.agents)}"
+        agent = Segments(f"{self.main.name} {place}", f"{self.main.scope} {place}")
         self.agents.append(agent)
         self.running.append(agent)
 
