@@ -13,9 +13,9 @@ DATA = Path(__file__).parents[1] / "data"
 def test_help_and_formats_import_nothing_heavy():
     for arguments in (["--help"], ["formats"]):
         code = (
-            "import sys; from builder import cli; cli._run(%r);"
+            f"import sys; from builder import cli; cli._run({arguments!r});"
             "bad = {'transformers', 'datasets', 'jsonschema', 'torch', 'yaml'} & set(sys.modules);"
-            "sys.exit(str(bad) if bad else 0)" % arguments
+            "sys.exit(str(bad) if bad else 0)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
         assert done.returncode == 0, done.stderr

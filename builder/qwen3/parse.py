@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.qwen3.constants import TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.constants import EMPTY_THINK, TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.render import is_response, split_thought
 from builder.sample import Call, Dialogue, Sample, Turn
 
@@ -55,8 +55,8 @@ def parse(text: str) -> Sample:
             if system is not None:
                 messages.append((role, system))
             continue
-        if role == "assistant" and content.startswith("<think>\n\n</think>\n\n"):
-            content = content.removeprefix("<think>\n\n</think>\n\n")
+        if role == "assistant":
+            content = content.removeprefix(EMPTY_THINK)
         messages.append((role, content))
     return Sample(tuple(messages), tools)
 
@@ -97,7 +97,7 @@ def split_answer(content: str) -> Answer:
     """
     thought, body = split_thought(content)
     if not thought:
-        body = content
+        body = content.removeprefix(EMPTY_THINK)  # no thought, and lost: the inverse says so
     matches = list(CALL_PATTERN.finditer(body))
     text = body[: matches[0].start()].removesuffix("\n") if matches else body
     if matches and text and body[: matches[0].start()] != text + "\n":

@@ -55,8 +55,9 @@ class Target:
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
     ) -> str:
         """The text of the tokenizer's own `apply_chat_template`. Raises whatever that raises."""
+        definitions: Any = list(tools) if tools else None
         text = self.tokenizer.apply_chat_template(
-            list(messages), tools=list(tools) if tools else None, tokenize=False, **options
+            list(messages), tools=definitions, tokenize=False, **options
         )
         assert isinstance(text, str)
         return text

@@ -36,6 +36,7 @@ from builder.readers._messages import (
 )
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._replays import with_keys
+from builder.readers._session import span
 from builder.source import Record
 
 FAMILY = "openhands"
@@ -204,8 +205,7 @@ class Segments:
     @property
     def where(self) -> str:
         """From the first place to the last."""
-        first, last = (self.places[0], self.places[-1]) if self.places else ("file", "file")
-        return first if first == last else f"{first}-{last}"
+        return span(self.places[0], self.places[-1]) if self.places else "file"
 
 
 def with_affixes(
@@ -257,7 +257,7 @@ def llm_log(record: Record) -> Event:
     return Conversation(
         id=as_str(response.get("id"))[:200] or record.where,
         record=record.where,
-        messages=tuple(with_keys(FAMILY, _placed(found), "log")),
+        messages=tuple(with_keys(FAMILY, placed(found), "log")),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,
@@ -266,7 +266,7 @@ def llm_log(record: Record) -> Event:
     )
 
 
-def _placed(found: list[Message]) -> Iterator[Message]:
+def placed(found: list[Message]) -> Iterator[Message]:
     """The messages with each call keyed by all that was said before it.
 
     The next request repeats the call behind the same messages, its thoughts apart.

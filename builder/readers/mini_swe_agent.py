@@ -31,6 +31,7 @@ from builder.readers._messages import (
     unknown_parts,
 )
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._session import span
 from builder.source import Record, Source
 
 NAME = "mini-swe-agent"
@@ -98,6 +99,7 @@ class _Run:
     messages: list[Message] = field(default_factory=list)
     records: int = 0
     unknown: list[str] = field(default_factory=list)
+    first: str = ""
     where: str = ""
 
     def take(self, record: Record) -> Iterator[Event]:
@@ -115,8 +117,8 @@ class _Run:
             yield from _malformed(as_dict(extra.get("response")), record.where)
         self.messages += _messages(item, extra, self.unknown, harness=interrupted)
         self.records += 1
-        first = self.where.partition("-")[0]
-        self.where = f"{first}-{record.where}" if first else record.where
+        self.first = self.first or record.where
+        self.where = span(self.first, record.where)
 
 
 def _messages(

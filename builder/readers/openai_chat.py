@@ -31,6 +31,7 @@ from builder.readers._chat_stream import assemble
 from builder.readers._exchanges import Exchange, dialect, events, read_exchange
 from builder.readers._messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._openhands import is_llm_log
 from builder.source import Source
 
 NAME = "openai-chat"
@@ -60,6 +61,8 @@ _FOREIGN = frozenset(
 def recognise(source: Source) -> str | None:
     """Chat bodies in the first records, and none of another API before them."""
     for value in source.peek.objects:
+        if is_llm_log(value):
+            return None  # OpenHands': its calls stand beside the request as they were understood
         if isinstance(value.get("messages"), list) and not _is_rows(value):
             continue
         exchange = read_exchange("", value)

@@ -38,6 +38,7 @@ from builder.readers._openhands import (
     chat_message,
     is_llm_log,
     llm_log,
+    placed,
     with_affixes,
 )
 from builder.readers._replays import with_keys
@@ -122,7 +123,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source, session: Segments) -> Iterator[Record | Problem | Ignored]:
-    """The records of a file; of a store its events, by the numbers in their names, and its state."""
+    """The records of a file; those of a store, its events in the order of their names' numbers."""
     if not source.members:
         yield from source.records()
         return
@@ -213,7 +214,7 @@ def _action(session: Segments, event: dict[str, Json], event_id: str) -> Entry:
 def _spoken(
     event: dict[str, Json], said: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
-    """Thoughts and words. Some models' thoughts are logged twice: in the words as `<think>`, too."""
+    """Thoughts and words. Some models' thoughts are logged twice, as `<think>` in the words too."""
     thoughts = reasoning(event)
     first = said[0] if said else None
     match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
@@ -260,7 +261,7 @@ def _dump(source: Source) -> Iterator[Event]:
         yield Conversation(
             id="session",
             record=f"[0]-{last}",
-            messages=tuple(with_keys(FAMILY, messages, source.name)),
+            messages=tuple(with_keys(FAMILY, placed(messages), "log")),
             records=len(messages),
             problems=unknown_parts(names, f"[0]-{last}"),
             complete=bool(answers) and calls_finish(answers[-1]),

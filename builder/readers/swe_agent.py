@@ -18,6 +18,7 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers._messages import as_harness, assistant_parts, content, unique, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._session import span
 from builder.source import Record, Source
 
 NAME = "swe-agent"
@@ -152,8 +153,7 @@ def _conversation(
     complete: bool,
 ) -> Conversation:
     unknown: list[str] = []
-    first, last = items[0][0].where, items[-1][0].where
-    where = first if first == last else f"{first}-{last}"
+    where = span(items[0][0].where, items[-1][0].where)
     messages = tuple(_message(item, unknown) for _, item in items)
     return Conversation(
         id=name,
