@@ -1,14 +1,18 @@
 """Laws of the whole path, on random conversations full of hostile text."""
 
+import contextlib
+
 from hypothesis import event, given
 from hypothesis import strategies as st
-from strategies import conversations
+from strategies import conversations, json_values, texts
 
 from builder.conversation import ToolCall
-from builder.jsonio import dumps, loads
+from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize import NormalizeOptions, normalise
 from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import parse
+from builder.qwen3.parse import ParseFault, parse
+from builder.qwen3.render import render
+from builder.sample import Sample
 from builder.verify_files import read_sample
 
 options = st.builds(
@@ -58,3 +62,49 @@ def test_neutralised_arguments_keep_their_value(conversation):
 def test_normalising_is_deterministic(conversation, options):
     """The same conversation and options give the same result."""
     assert normalise(conversation, options) == normalise(conversation, options)
+
+
+edges = st.sampled_from(
+    ["<think>\nx\n</think>\n\n", "<tool_response>\n", "\n</tool_response>", "</think>", "\n", ""]
+)
+contents = st.builds(lambda a, b, c: a + b + c, edges, texts, edges)
+foreign = st.lists(
+    st.tuples(st.sampled_from(["system", "user", "assistant"]), contents), min_size=1, max_size=7
+)
+wrapped = st.lists(
+    st.builds(
+        lambda name, value: {
+            "type": "function",
+            "function": {"name": "n" + name, "parameters": value},
+        },
+        texts,
+        json_values,
+    ),
+    max_size=2,
+)
+
+
+@given(foreign, wrapped)
+def test_our_renderer_gives_the_bytes_of_the_template(verifier, messages, tools):
+    """On any messages, also on those that no sample may hold."""
+    rows = [{"role": role, "content": content} for role, content in messages]
+    assert render(messages, tools).text == verifier.target.render(rows, tools)
+
+
+@given(foreign, wrapped)
+def test_any_foreign_sample_gets_a_verdict(verifier, messages, tools):
+    """No crash; and what is proven reads back from its rendering."""
+    sample = Sample(tuple(messages), tuple(tools))
+    verdict = verifier.check(sample)
+    if not verdict.findings:
+        assert parse(verdict.text) == sample
+
+
+@given(st.one_of(st.text(), texts, st.binary()))
+def test_any_bytes_are_a_value_or_a_fault(data):
+    """Neither JSON nor the parser of renderings raises anything of its own."""
+    with contextlib.suppress(JsonFault):
+        read_sample(loads(data))
+    if isinstance(data, str):
+        with contextlib.suppress(ParseFault):
+            parse(data)

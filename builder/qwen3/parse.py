@@ -170,7 +170,7 @@ def split_responses(content: str) -> tuple[str, ...] | None:
         return None
     texts[0] = texts[0][1:]
     texts[-1] = texts[-1][:-1]
-    if any("tool_response>" in text for text in texts):
+    if any("<tool_response>" in text or "</tool_response>" in text for text in texts):
         return None
     return tuple(texts)
 

@@ -46,8 +46,10 @@ class Exchange:
 
 def read_exchange(where: str, value: dict[str, Json]) -> Exchange:
     """The exchange that a logged object is: an envelope, a bare request or a bare response."""
-    request = _body(value, _REQUESTS)
+    request = value if isinstance(value.get("messages"), list) else _body(value, _REQUESTS)
     response = _body(value, _RESPONSES)
+    if request is value and response is None and "response_stream" not in value:
+        return Exchange(where, request=value)
     if request is None and response is None and "response_stream" not in value:
         is_response = "choices" in value or "candidates" in value or "error" in value
         is_response = is_response or value.get("object") in ("response", "chat.completion")

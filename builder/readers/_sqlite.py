@@ -10,7 +10,12 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.source import STREAM_ERRORS, Source
 
-SQLITE_ERRORS: tuple[type[Exception], ...] = (sqlite3.Error, OverflowError, *STREAM_ERRORS)
+SQLITE_ERRORS: tuple[type[Exception], ...] = (
+    sqlite3.Error,
+    OverflowError,
+    UnicodeDecodeError,  # names in a damaged schema
+    *STREAM_ERRORS,
+)
 """What opening or reading a database may raise."""
 
 MAX_TABLES = 500

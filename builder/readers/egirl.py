@@ -33,7 +33,7 @@ from builder.source import STREAM_ERRORS, Source
 NAME = "egirl"
 SUMMARY = "egirl stores (sqlite): tables sessions and messages with JSON content; its transcripts"
 
-_COLUMNS = {"id", "session_id", "role", "content", "tool_calls", "tool_call_id"}
+_COLUMNS = {"id", "session_id", "role", "content", "tool_calls", "tool_call_id", "created_at"}
 FAULTS: tuple[type[Exception], ...] = (sqlite3.Error, *STREAM_ERRORS)
 """What opening and reading a store may raise."""
 

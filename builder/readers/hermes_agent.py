@@ -237,8 +237,8 @@ def _histories(
         yield compacted, "compacted", detail
     undone = [item for item in items if item.get("active") == 0 and not item.get("compacted")]
     if any(item.get("role") == "assistant" for item in undone):
-        kept = [item for item in items if item.get("active") != 0 or item in undone]
-        yield kept, "rewound", "the user took messages back"
+        whole = [item for item in items if item.get("active") != 0 or not item.get("compacted")]
+        yield whole, "rewound", "the user took messages back"
 
 
 def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:

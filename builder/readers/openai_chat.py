@@ -45,7 +45,8 @@ _COLUMNS = frozenset(
         "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
         "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
         "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
-        "chat_template_kwargs", "usage", "plugins", "models", "transforms", "input",
+        "chat_template_kwargs", "usage", "plugins", "models", "transforms", "input", "response",
+        "request",
     }
 )  # fmt: skip
 """Keys of a request or row whose values are lists or objects."""
@@ -53,6 +54,7 @@ _FOREIGN = frozenset(
     {
         "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
         "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
+        "resolved",
     }
 )  # fmt: skip
 """Keys beside `messages` that belong to other formats' rows."""
@@ -100,6 +102,8 @@ def _is_rows(value: dict[str, Json]) -> bool:
             return False
         if any("value" in as_dict(part) for part in as_list(body)):
             return False  # LLaMA-Factory's typed parts
+        if message["role"] == "assistant" and "<function=" in as_str(body):
+            return False  # SWE-agent's and OpenHands' text calls
     return bool(as_list(value.get("messages")))
 
 

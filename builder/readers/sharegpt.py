@@ -46,7 +46,11 @@ _ROLES = {
 def recognise(source: Source) -> str | None:
     """Rows of from and value, or of typed parts."""
     for value in source.peek.objects:
+        if {"timestamp", "completed"} <= set(value):
+            continue  # a trajectory of Hermes Agent
         turns = [as_dict(item) for item in as_list(value.get("conversations"))]
+        if isinstance(value.get("completed"), bool) and "timestamp" in value:
+            return None  # trajectories of Hermes Agent
         if turns and all(turn.get("from") in _ROLES and "value" in turn for turn in turns):
             return "conversations of from and value"
         parts = [

@@ -1,0 +1,170 @@
+"""VCR cassettes in YAML: the recorded interactions, one by one.
+
+The text is read from the parser's events instead of being loaded: libyaml's composer recurses
+without a limit (100,000 brackets end the process), aliases and merge keys can make a few lines
+grow without end, and a cassette that breaks off still has its first interactions.
+Plain scalars follow what vcrpy (PyYAML), VCR (Psych) and go-vcr write for JSON values; dates stay
+text. PyYAML is imported when a file looks like a cassette.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
+
+from builder.conversation import Json
+from builder.jsonio import MAX_DEPTH
+from builder.problem import Problem
+
+if TYPE_CHECKING:
+    import yaml
+
+LIST_KEYS = ("interactions", "http_interactions")
+"""Under which key the list stands: vcrpy and go-vcr, VCR for Ruby."""
+
+MAX_GROWTH = 8 << 20
+"""Characters and nodes that the aliases of one interaction may add to it."""
+
+_LOOKS = re.compile(rb"^(?:http_)?interactions:[ \t]*\r?$", re.MULTILINE)
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,4000})")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?")
+_CONSTANTS: dict[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True,
+    "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+def looks_like_cassette(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a cassette in YAML."""
+    return _LOOKS.search(head) is not None
+
+
+def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Problem]:
+    """The interactions of a cassette in order; a Problem ends them.
+
+    `limit` is the number of characters that one interaction may hold (`too_large`). Other codes:
+    `bad_yaml`, `too_deep`, `number`. A stream may raise one of `source.STREAM_ERRORS`.
+    """
+    import yaml  # noqa: PLC0415 - costs 20 ms, and most files are no cassettes
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    building = _Building(limit)
+    count = 0
+    try:
+        for event in yaml.parse(stream, Loader=loader):
+            fault = building.take(event)
+            if fault is not None:
+                yield Problem(fault[0], f"interaction {count}", fault[1])
+                return
+            while building.finished:
+                count += 1
+                yield building.finished.pop(0)
+    except (yaml.YAMLError, UnicodeError) as error:
+        yield Problem("bad_yaml", f"interaction {count}", " ".join(str(error).split())[:200])
+
+
+class _Open:
+    """A collection whose end has not come."""
+
+    __slots__ = ("anchor", "is_map", "key", "size", "value")
+
+    def __init__(self, is_map: bool, anchor: str | None) -> None:
+        self.is_map = is_map
+        self.anchor = anchor
+        self.value: dict[str, Json] | list[Json] = {} if is_map else []
+        self.key: str | None = None  # of a mapping: the key that waits for its value
+        self.size = 1
+
+
+class _Building:
+    """The state of one pass over the events of a document."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.open: list[_Open] = []
+        self.anchors: dict[str, tuple[Json, int]] = {}
+        self.grown = 0
+        self.finished: list[Json] = []
+
+    def take(self, event: yaml.Event) -> tuple[str, str] | None:
+        """Add one event; the code and detail of what is wrong with it, if anything is."""
+        match type(event).__name__:
+            case "MappingStartEvent" | "SequenceStartEvent":
+                is_map = type(event).__name__ == "MappingStartEvent"
+                self.open.append(_Open(is_map, getattr(event, "anchor", None)))
+                if len(self.open) > MAX_DEPTH:
+                    return "too_deep", f"nested deeper than {MAX_DEPTH}"
+            case "MappingEndEvent" | "SequenceEndEvent":
+                done = self.open.pop()
+                return self._add(done.value, done.size, done.anchor)
+            case "ScalarEvent":
+                return self._scalar(event)
+            case "AliasEvent":
+                return self._alias(getattr(event, "anchor", None))
+        return None
+
+    def _scalar(self, event: yaml.Event) -> tuple[str, str] | None:
+        text = str(getattr(event, "value", ""))
+        tag = getattr(event, "tag", None)
+        plain = getattr(event, "implicit", (False, False))[0]
+        value: Json = text
+        if tag == "tag:yaml.org,2002:binary":
+            value = {"base64_string": text}
+        elif tag is None and plain:
+            try:
+                value = _plain(text)
+            except OverflowError:
+                return "number", f"number out of range: {text[:40]}"
+        if self.open and self.open[-1].is_map and self.open[-1].key is None:
+            value = text  # a key
+        return self._add(value, len(text) + 1, getattr(event, "anchor", None))
+
+    def _alias(self, anchor: str | None) -> tuple[str, str] | None:
+        if anchor not in self.anchors:
+            return "bad_yaml", f"alias *{str(anchor)[:40]} stands for nothing that has ended"
+        value, size = self.anchors[anchor]
+        self.grown += size
+        if self.grown > MAX_GROWTH:
+            return "too_large", "aliases repeat too much"
+        return self._add(value, size, None)
+
+    def _add(self, value: Json, size: int, anchor: str | None) -> tuple[str, str] | None:
+        if anchor is not None:
+            self.anchors[anchor] = (value, size)
+        if not self.open:
+            return None  # the document itself: what counts was given out
+        into = self.open[-1]
+        if isinstance(into.value, list):
+            if self._is_list_of_interactions():
+                self.finished.append(value)
+                self.grown = 0
+                return None
+            into.value.append(value)
+        elif into.key is None:
+            into.key = value if isinstance(value, str) else "?"
+        else:
+            into.value[into.key] = value
+            into.key = None
+        into.size += size
+        if into.size > self.limit:
+            return "too_large", f"more than {self.limit} characters"
+        return None
+
+    def _is_list_of_interactions(self) -> bool:
+        return len(self.open) == 2 and self.open[0].key in LIST_KEYS
+
+
+def _plain(text: str) -> Json:
+    """The value of a scalar without quotes. Raises OverflowError: beyond a double's range."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        if number in (float("inf"), float("-inf")):
+            raise OverflowError
+        return number
+    return text
