@@ -330,19 +330,30 @@ def _peek(source: Source) -> Peek:
 
 def _first_lines(source: Source) -> tuple[bool, list[Json], bool]:
     """(does the first line parse, values of the lines that do, is it the only line)."""
-    data = source.first(PEEK_BYTES)
-    lines = data.split(b"\n")
-    if len(data) >= PEEK_BYTES and len(lines) > 1:
-        lines.pop()  # cut by the limit
-    lines = [line for line in lines if line.strip()]
     values: list[Json] = []
     first = False
-    for index, line in enumerate(lines[:PEEK_LINES]):
+    lines = 0
+    for line in _some_lines(source):
+        lines += 1
         try:
-            value = loads(line.strip())
+            value = loads(line)
         except JsonFault:
             continue
-        if isinstance(value, (dict, list)) or first:
+        if isinstance(value, dict | list) or first:
             values.append(value)
-            first = first or index == 0
-    return first, values, len(lines) == 1
+            first = first or lines == 1
+    return first, values, lines == 1
+
+
+def _some_lines(source: Source) -> Iterator[bytes]:
+    """The first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES."""
+    read = lines = 0
+    with contextlib.suppress(*STREAM_ERRORS), source.open() as stream:
+        while read < PEEK_BYTES and lines < PEEK_LINES:
+            line = stream.readline(source.max_record_bytes)
+            if not line:
+                return
+            read += len(line)
+            if line.strip():
+                lines += 1
+                yield line.strip()

@@ -4,6 +4,7 @@ and the other inputs are still built."""
 import gzip
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -198,3 +199,43 @@ def test_the_users_mistakes_are_one_clear_line(tmp_path, arguments):
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("builder: ")
+
+
+def test_a_long_first_line_does_not_hide_the_others(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "log.jsonl").write_bytes(row(b"x" * (6 << 20)) + b"\n" + LINE + b"\n")
+    done, ledger, rejects = build(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (ledger["samples"], rejects) == (2, [])
+
+
+def test_a_store_is_read_while_another_process_writes_to_it(tmp_path):
+    """The rows in the write-ahead log are read as well, and nothing is written beside the store."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    text = (Path(__file__).parent / "fixtures" / "egirl_data.sql").read_text(encoding="utf-8")
+    writer = sqlite3.connect(folder / "conversations.db")
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.executescript(text)
+    writer.execute("BEGIN IMMEDIATE")
+    assert (folder / "conversations.db-wal").stat().st_size > 0
+    done, ledger, rejects = build(tmp_path)
+    writer.rollback()
+    assert done.returncode == 0, done.stderr
+    assert (ledger["samples"], rejects) == (1, [])
+    writer.close()
+
+
+def test_a_store_at_rest_is_left_as_it_is(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    text = (Path(__file__).parent / "fixtures" / "egirl_data.sql").read_text(encoding="utf-8")
+    with sqlite3.connect(folder / "conversations.db") as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.executescript(text)
+    writer.close()
+    before = (folder / "conversations.db").read_bytes()
+    _, ledger, _ = build(tmp_path)
+    assert ledger["samples"] == 1
+    assert [path.name for path in folder.iterdir()] == ["conversations.db"]
+    assert (folder / "conversations.db").read_bytes() == before
