@@ -226,30 +226,38 @@ class _Turned:
 
     @property
     def whole(self) -> str:
+        """The name of all messages of the request."""
         return self.prefixes[-1]
+
+    def place(self, answer: dict[str, Json]) -> str:
+        """The name of an answer where it was given."""
+        return f"{self.whole}{_canonical(answer)}"
 
 
 def _conversations(exchanges: list[Exchange]) -> Iterator[Event]:
     turned = [_read(exchange) for exchange in exchanges]
-    beginnings = {prefix for item in turned for prefix in item.prefixes[:-1]}
     said: dict[str, str] = {}
+    continued: set[str] = set()
     for item in turned:
-        if item.answer is not None:
-            thoughts = [p.text for p in _thoughts(item.answer)]
-            if thoughts:
-                said.setdefault(f"{item.whole}{_canonical(item.answer)}", "\n\n".join(thoughts))
+        pairs = zip(item.prefixes, item.messages[1:], strict=False)
+        continued.update(f"{prefix}{_canonical(message)}" for prefix, message in pairs)
+        thoughts = _thoughts(item.answer) if item.answer is not None else []
+        if item.answer is not None and thoughts:
+            said.setdefault(item.place(item.answer), "\n\n".join(part.text for part in thoughts))
+    beginnings = {prefix for item in turned for prefix in item.prefixes[:-1]}
     latest: dict[str, _Turned] = {}
     for item in turned:
         best = latest.get(item.whole)
         if best is None or (best.answer is None and item.answer is not None):
             latest[item.whole] = item
     for item in turned:
-        if latest[item.whole] is not item:
-            yield Ignored("retry")
-        elif item.whole in beginnings:
+        again = latest[item.whole] is not item
+        if item.answer is None and (again or item.whole in beginnings):
+            yield Ignored("retry" if again else "prefix")
+        elif item.answer is not None and item.place(item.answer) in continued:
             yield Ignored("prefix")
         else:
-            yield _conversation(item, said)
+            yield _conversation(item, said, again=again)
 
 
 def _read(exchange: Exchange) -> _Turned:
@@ -317,8 +325,11 @@ def _thoughts(message: dict[str, Json]) -> list[Reasoning]:
     return [part for part in assistant_parts(message, []) if isinstance(part, Reasoning)]
 
 
-def _conversation(item: _Turned, said: dict[str, str]) -> Conversation | Problem:
-    """The last request of a chain with its answer, or what its history holds without one."""
+def _conversation(item: _Turned, said: dict[str, str], *, again: bool) -> Conversation | Problem:
+    """The last request of a chain with its answer, or what its history holds without one.
+
+    `again`: the same request was answered before; that answer is the one that counts.
+    """
     unknown: list[str] = []
     changes: Counter[str] = Counter()
     built: list[Message] = []
@@ -337,6 +348,8 @@ def _conversation(item: _Turned, said: dict[str, str]) -> Conversation | Problem
         thought = said.get(f"{before}{_canonical(message)}")
         if thought and built and not any(isinstance(p, Reasoning) for p in built[-1].parts):
             built[-1] = replace(built[-1], parts=(Reasoning(thought), *built[-1].parts))
+    detail = "another answer to the same request came first"
+    repeated = (Problem("retry", item.exchange.where, detail, records=0),) if again else ()
     assert item.exchange.request is not None, "checked before"
     return Conversation(
         id=item.exchange.where,
@@ -345,7 +358,7 @@ def _conversation(item: _Turned, said: dict[str, str]) -> Conversation | Problem
         tools=_tools(item.exchange.request) or (),
         model=item.model,
         records=1,
-        problems=unknown_parts(unknown, item.exchange.where),
+        problems=(*repeated, *unknown_parts(unknown, item.exchange.where)),
         changes=changes,
     )
 
