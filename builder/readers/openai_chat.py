@@ -20,16 +20,14 @@ from builder.conversation import (
     Message,
     Part,
     Reasoning,
-    Text,
     ToolCall,
-    ToolResult,
 )
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
-from builder.readers import _tags
+from builder.readers._chat_messages import read_message
 from builder.readers._chat_stream import assemble
 from builder.readers._exchanges import Exchange, dialect, events, read_exchange
-from builder.readers._messages import assistant_parts, content, tool_result, unknown_parts
+from builder.readers._messages import assistant_parts, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._openhands import is_llm_log
 from builder.source import Source
@@ -155,7 +153,7 @@ def _row(where: str, value: dict[str, Json]) -> Conversation | None:
     built = [
         message
         for number, item in enumerate(messages)
-        for message in _messages(item, str(number), unknown, changes, flat=flat)
+        for message in read_message(item, str(number), unknown, changes, flat=flat)
     ]
     tools = _tools(body)
     if not built:
@@ -221,13 +219,18 @@ class _Turned:
     exchange: Exchange
     messages: list[dict[str, Json]]
     prefixes: list[str]
-    answer: dict[str, Json] | None
+    answers: list[dict[str, Json]]
     model: str | None
 
     @property
     def whole(self) -> str:
         """The name of all messages of the request."""
         return self.prefixes[-1]
+
+    @property
+    def answer(self) -> dict[str, Json] | None:
+        """The answer that counts: the first."""
+        return self.answers[0] if self.answers else None
 
     def place(self, answer: dict[str, Json]) -> str:
         """The name of an answer where it was given."""
@@ -241,6 +244,9 @@ def _conversations(exchanges: list[Exchange]) -> Iterator[Event]:
     for item in turned:
         pairs = zip(item.prefixes, item.messages[1:], strict=False)
         continued.update(f"{prefix}{_canonical(message)}" for prefix, message in pairs)
+    for item in turned:
+        # Of several choices the client took the one that its next request holds.
+        item.answers.sort(key=lambda answer, item=item: item.place(answer) not in continued)
         thoughts = _thoughts(item.answer) if item.answer is not None else []
         if item.answer is not None and thoughts:
             said.setdefault(item.place(item.answer), "\n\n".join(part.text for part in thoughts))
@@ -275,26 +281,23 @@ def _read(exchange: Exchange) -> _Turned:
         exchange,
         messages,
         prefixes[1:],
-        None if exchange.failed else _answer(response),
+        [] if exchange.failed else _answers(response),
         model or name_or_none(exchange.request.get("model")),
     )
 
 
-def _answer(response: dict[str, Json] | None) -> dict[str, Json] | None:
-    """The message that was answered; None if there is none or it was cut off.
-
-    Of several choices it is the first: which one the client took shows in its next request, which
-    then holds it.
-    """
+def _answers(response: dict[str, Json] | None) -> list[dict[str, Json]]:
+    """The messages that were answered, whole ones only, in the order of their choices."""
     if response is None or response.get("error"):
-        return None
+        return []
     choices = [as_dict(choice) for choice in as_list(response.get("choices"))]
     choices.sort(key=lambda choice: index if isinstance(index := choice.get("index"), int) else 0)
-    for choice in choices[:1]:
-        message = as_dict(choice.get("message"))
-        if message and choice.get("finish_reason") in ("stop", "tool_calls", "function_call"):
-            return message
-    return None
+    finished = ("stop", "tool_calls", "function_call")
+    return [
+        message
+        for choice in choices
+        if choice.get("finish_reason") in finished and (message := as_dict(choice.get("message")))
+    ]
 
 
 def _canonical(message: dict[str, Json]) -> str:
@@ -343,7 +346,7 @@ def _conversation(item: _Turned, said: dict[str, str], *, again: bool) -> Conver
         before = item.prefixes[number - 1] if number else ""
         built += [
             _with_keys(made, scope.hexdigest(), f"{before}/{number}")
-            for made in _messages(message, str(number), unknown, changes, flat=False)
+            for made in read_message(message, str(number), unknown, changes, flat=False)
         ]
         thought = said.get(f"{before}{_canonical(message)}")
         if thought and built and not any(isinstance(p, Reasoning) for p in built[-1].parts):
@@ -378,52 +381,3 @@ def _with_keys(message: Message, scope: str, place: str) -> Message:
         else:
             parts.append(part)
     return replace(message, parts=tuple(parts))
-
-
-# -- messages ------------------------------------------------------------------------------------
-
-
-def _messages(
-    item: Json, turn: str, unknown: list[str], changes: Counter[str], *, flat: bool
-) -> Iterator[Message]:
-    """A logged message as ours; `flat`: calls and results stand in its text."""
-    message = as_dict(item)
-    role = message.get("role")
-    if role is None and (message.get("tool_calls") or "content" in message):
-        role = "assistant"  # responses may leave the role out
-    trained = message.get("weight") != 0 or isinstance(message.get("weight"), bool)
-    if role == "assistant":
-        opened = tuple(
-            inner
-            for part in assistant_parts(message, unknown)
-            for inner in _tagged(part, changes, flat=flat)
-        )
-        yield Message("assistant", opened, turn=turn, trained=trained)
-    elif role in ("tool", "function"):
-        yield Message("tool", (tool_result(message, unknown),))
-    elif role in ("system", "developer", "user"):
-        parts = content(message.get("content"), unknown)
-        text = as_str(message.get("content"))
-        answers = _tags.responses(text) if flat and role == "user" else None
-        if answers is not None:
-            for answer in answers:
-                yield Message("tool", (ToolResult((Text(answer),)),))
-        else:
-            yield Message(str(role), parts)
-    else:
-        yield Message(str(role)[:40], content(message.get("content"), unknown))
-
-
-def _tagged(part: Part, changes: Counter[str], *, flat: bool) -> tuple[Part, ...]:
-    """Words taken apart: calls of the flat form, and a thought that leads the words in tags."""
-    if not isinstance(part, Text):
-        return (part,)
-    if flat:
-        return tuple(_tags.assistant_parts(part.text, changes))
-    if part.text.lstrip().startswith("<think>") and "</think>" in part.text:
-        head, _, rest = part.text.partition("</think>")
-        thought = head.partition("<think>")[2]
-        changes["think_tags"] += 1
-        words = (Text(rest.lstrip("\n")),) if rest.strip() else ()
-        return (*((Reasoning(thought.strip("\n")),) if thought.strip() else ()), *words)
-    return (part,)
