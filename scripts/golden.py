@@ -2,29 +2,32 @@
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
-from builder.inputs import find_sources
 from builder.readers import readers
 from builder.testing import check_reader, describe
 
-ROOT = Path(__file__).parent.parent / "tests" / "readers"
+TESTS = Path(__file__).parent.parent / "tests"
+sys.path.insert(0, str(TESTS))
+
+from cases import case_sources  # noqa: E402 - it lies beside the tests
 
 
 def main() -> None:
     wanted = sys.argv[1:] or sorted(readers())
-    for folder in sorted(path.parent for path in ROOT.glob("*/*/input")):
+    for folder in sorted(path.parent for path in (TESTS / "readers").glob("*/*/input")):
         if folder.parent.name not in wanted:
             continue
-        events = {
-            source.name: [
-                describe(event) for event in check_reader(readers()[folder.parent.name], source)
-            ]
-            for source in find_sources(str(folder / "input"))
-        }
+        reader = readers()[folder.parent.name]
+        with tempfile.TemporaryDirectory() as scratch:
+            events = {
+                source.name: [describe(event) for event in check_reader(reader, source)]
+                for source in case_sources(folder, Path(scratch))
+            }
         text = json.dumps(events, indent=1, ensure_ascii=False)
         (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
-        print(folder.relative_to(ROOT))
+        print(folder.relative_to(TESTS / "readers"))
 
 
 if __name__ == "__main__":

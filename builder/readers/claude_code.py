@@ -148,10 +148,12 @@ def _conversations(tree: _Tree) -> Iterator[Conversation | Ignored]:
     roots: set[str] = set()
     found: list[tuple[int, list[Line], bool]] = []
     loose = 0
-    for leaf in _leaves(nodes):
-        if leaf.uuid in covered:
+    for leaf, compacted in _leaves(nodes):
+        if leaf.uuid in covered and not compacted:
             continue
         way = _way(leaf, tree.nodes, parents, preserved)
+        if compacted and way[0].uuid in roots:
+            continue
         own = [node for node in way if node.uuid not in covered]
         rewound = way[0].uuid in roots
         if rewound and not any(_is_turn(node) for node in own):
@@ -179,24 +181,25 @@ def _conversations(tree: _Tree) -> Iterator[Conversation | Ignored]:
         yield Ignored("beside_the_way", left)
 
 
-def _leaves(nodes: list[Line]) -> Iterator[Line]:
-    """Where ways may end, the latest first; the last line before a compaction before others.
+def _leaves(nodes: list[Line]) -> Iterator[tuple[Line, bool]]:
+    """Where ways may end, the latest first; before others the last lines before a compaction.
 
-    A line that holds nobody's words (the output of a local command) ends a way only if no line
-    with words does.
+    Those are marked: a compaction may keep its last lines, which then stand in two segments. A
+    line that holds nobody's words (the output of a local command) ends a way only if no line with
+    words does.
     """
     by_uuid = {node.uuid: node for node in nodes}
     content = [node for node in nodes if node.kind in ("user", "assistant")]
     spoken = [node for node in content if _is_turn(node) or results(node)]
     if spoken:
-        yield spoken[-1]
+        yield spoken[-1], False
     for node in reversed(nodes):
         if node.kind == "boundary":
             last = by_uuid.get(as_str(node.value.get("logicalParentUuid")))
             if last is not None and last.kind in ("user", "assistant"):
-                yield last
-    yield from reversed(spoken)
-    yield from reversed(content)
+                yield last, True
+    yield from ((node, False) for node in reversed(spoken))
+    yield from ((node, False) for node in reversed(content))
 
 
 def _preserved(nodes: list[Line], parents: dict[str, str | None]) -> dict[str, tuple[int, str]]:

@@ -246,7 +246,8 @@ def _conversations(exchanges: list[Exchange]) -> Iterator[Event]:
         continued.update(f"{prefix}{_canonical(message)}" for prefix, message in pairs)
     for item in turned:
         # Of several choices the client took the one that its next request holds.
-        item.answers.sort(key=lambda answer, item=item: item.place(answer) not in continued)
+        taken = [answer for answer in item.answers if item.place(answer) in continued]
+        item.answers = taken or item.answers
         thoughts = _thoughts(item.answer) if item.answer is not None else []
         if item.answer is not None and thoughts:
             said.setdefault(item.place(item.answer), "\n\n".join(part.text for part in thoughts))

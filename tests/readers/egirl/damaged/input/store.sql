@@ -1,0 +1,12 @@
+CREATE TABLE sessions (id TEXT PRIMARY KEY, channel TEXT NOT NULL, created_at INTEGER NOT NULL, last_active_at INTEGER NOT NULL, summary TEXT);
+CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, tool_calls TEXT, tool_call_id TEXT, created_at INTEGER NOT NULL);
+INSERT INTO sessions VALUES ('cli:1', 'cli', 1, 2, NULL);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:1', 'user', 'not json', NULL, NULL, 1);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:1', 'assistant', '"hello"', NULL, NULL, 1);
+INSERT INTO sessions VALUES ('cli:2', 'cli', 1, 2, NULL);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:2', 'user', '[{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "x"}}, {"type": "hologram"}]', NULL, NULL, 1);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:2', 'assistant', '"Seen."', '[{"id": "c1"}]', NULL, 1);
+INSERT INTO sessions VALUES ('cli:3', 'cli', 1, 2, NULL);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:3', 'narrator', '"Meanwhile"', NULL, NULL, 1);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:3', 'user', '"hi"', NULL, NULL, 1);
+INSERT INTO messages (session_id, role, content, tool_calls, tool_call_id, created_at) VALUES ('cli:3', 'assistant', '"ok"', NULL, NULL, 1);
