@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import re
 import zlib
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 _LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also cut at U+2028 inside JSON strings
 _FIELD = re.compile(r"(?:\A|[\r\n])(?:data|event|id|retry)?:")
 _TEXT_KEYS = ("string", "text", "base64_string")
+_BESIDE_TEXT = frozenset({"encoding", "mimeType", "size", "compression", "params", "comment"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ def read_body(body: Json) -> Body:
     """The body under the form that a recorder gave it. Raises JsonFault: it cannot be unpacked."""
     if isinstance(body, list) and body and all(isinstance(piece, str) for piece in body):
         body = "\n".join(piece for piece in body if isinstance(piece, str))
+    if isinstance(body, dict) and len(body) == 1 and isinstance(body.get("string"), dict):
+        body = body["string"]  # VCR, around the bytes of a tag !!binary
     if isinstance(body, dict) and (wrapped := _wrapped(body)) is not None:
         body = wrapped
     if not isinstance(body, str):
@@ -62,7 +64,7 @@ def read_body(body: Json) -> Body:
 def _wrapped(body: dict[str, Json]) -> str | None:
     """The text of a body that is an object around a text; None if it is the body itself."""
     key = next((key for key in _TEXT_KEYS if isinstance(body.get(key), str)), None)
-    if key is None or len(body) > 4 or "role" in body:
+    if key is None or not set(body) - {key} <= _BESIDE_TEXT:
         return None
     text = body[key]
     assert isinstance(text, str)
@@ -82,6 +84,8 @@ def _unpacked(data: bytes) -> str:
             data = unpack.decompress(data, MAX_UNPACKED)
         except zlib.error as error:
             raise JsonFault("bad_body", f"gzip: {error}") from None
+        if not unpack.eof and not unpack.unconsumed_tail:
+            raise JsonFault("bad_body", "gzip: the stream ends before its end marker")
         if unpack.unconsumed_tail:
             raise JsonFault("too_large", f"unpacks to more than {MAX_UNPACKED} bytes")
     try:

@@ -38,7 +38,7 @@ _CONSTANTS: dict[str, bool | None] = {
 
 def looks_like_cassette(head: bytes) -> bool:
     """Whether the beginning of a file is that of a cassette in YAML."""
-    return _LOOKS.search(head) is not None
+    return head.lstrip()[:1] not in (b"{", b"[") and _LOOKS.search(head) is not None
 
 
 def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Problem]:
@@ -62,7 +62,14 @@ def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Proble
                 count += 1
                 yield building.finished.pop(0)
     except (yaml.YAMLError, UnicodeError) as error:
-        yield Problem("bad_yaml", f"interaction {count}", " ".join(str(error).split())[:200])
+        yield Problem("bad_yaml", f"interaction {count}", _what(error))
+
+
+def _what(error: Exception) -> str:
+    """What is wrong and in which line; the error's own text names the file."""
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+    return f"{what} in line {mark.line + 1}" if mark is not None else str(what)
 
 
 class _Open:

@@ -120,9 +120,8 @@ def _segments(rows: Sequence[Row]) -> list[list[Row]]:
         if row.info.get("summary") is not True or row.role != "assistant":
             segments[-1].append(row)
         elif row.info.get("finish") and not row.info.get("error"):
-            start = name_or_none(
-                as_dict(asked and asked.of_type("compaction")).get("tail_start_id")
-            )
+            marker = asked.of_type("compaction") if asked else None
+            start = name_or_none(as_dict(marker).get("tail_start_id"))
             tail = [
                 old for old in rows if start is not None and asked and start <= old.id < asked.id
             ]
@@ -227,7 +226,7 @@ class _Reading:
         if error:
             name = as_dict(error).get("name")
             return "aborted" if name == "MessageAbortedError" else "request_failed"
-        return "truncated" if row.info.get("finish") in _CUT_SHORT else None
+        return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
 
     # -- parts ---------------------------------------------------------------------------------
 
@@ -252,7 +251,7 @@ class _Reading:
                     found.append(call)
                     results += [result] if result else []
                 case _:
-                    if kind not in _SILENT:
+                    if as_str(kind) not in _SILENT:
                         self._doubt("unknown_part", row, as_str(kind) or type(kind).__name__)
         return found, results
 

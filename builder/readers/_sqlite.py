@@ -13,7 +13,7 @@ from builder.source import STREAM_ERRORS, Source
 SQLITE_ERRORS: tuple[type[Exception], ...] = (
     sqlite3.Error,
     OverflowError,
-    UnicodeDecodeError,  # names in a damaged schema
+    UnicodeError,  # names in a damaged schema, ids that are no UTF-8
     *STREAM_ERRORS,
 )
 """What opening or reading a database may raise."""
@@ -51,6 +51,12 @@ def rows(
             for name, value in zip(names, row, strict=True)
             if not isinstance(value, bytes)
         }
+
+
+def first_column(connection: sqlite3.Connection, query: str) -> list[str]:
+    """The texts in the first column of a query's rows, each once. Raises sqlite3.Error."""
+    found = {row[0]: None for row in connection.execute(query) if isinstance(row[0], str)}
+    return list(found)
 
 
 def json_column(value: Json, where: str) -> Json | Problem:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 
 from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
-from builder.jsonio import JsonFault
+from builder.jsonio import JsonFault, loads
 from builder.readers._literals import scan, values
 from builder.readers._narrow import as_dict, name_or_none
 
@@ -24,6 +24,10 @@ LONGEST_SENTENCE = 1000
 """How much around a tag pair in a system text can be its sentence, in characters."""
 
 _CALL_END = "</tool_call>"
+_QUOTED = re.compile(
+    r"""\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"arguments"\s*:\s*'(?P<arguments>.*)'\s*\}\s*""",
+    re.DOTALL,
+)
 _VALUE = re.compile(r"\s*[\[{]")
 _NEWLINES = re.compile(r"\n*")
 _SPACE = re.compile(r"\s*")
@@ -54,7 +58,13 @@ def calls_of(items: list[Json]) -> list[ToolCall] | None:
 
 
 def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
-    """The calls that a text holds and nothing else (objects, or a list of them), or None."""
+    """The calls that a text holds and nothing else (objects, or a list of them), or None.
+
+    Glaive and what derives from it quote the JSON of the arguments and escape nothing in it, so
+    that only the last quote is its end; such arguments stay text.
+    """
+    if (quoted := _QUOTED.fullmatch(text)) and _is_json(quoted["arguments"]):
+        return [ToolCall(quoted["name"], quoted["arguments"])]
     trial: Counter[str] = Counter()
     try:
         calls = calls_of(values(text, trial))
@@ -63,6 +73,14 @@ def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
     if calls is not None:
         changes.update(trial)
     return calls
+
+
+def _is_json(text: str) -> bool:
+    try:
+        loads(text)
+    except JsonFault:
+        return False
+    return True
 
 
 def assistant_parts(

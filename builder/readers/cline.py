@@ -17,6 +17,7 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Ignored, Json, Message, Text
 from builder.problem import Problem
 from builder.readers._cline_messages import Reading, texts
+from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys, span
 from builder.source import Source
@@ -100,7 +101,7 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         reading.messages.append(Message("system", (Text(system),)))
     for where, item in items:
         reading.take(item, where, name_or_none(item.get("id")))
-    problems = _gap(lost) + _unknown(reading, "session")
+    problems = _gap(lost) + unknown_parts(sorted(reading.unknown), "session")
     if any(_is_compacted(item) for _, item in items):
         detail = "a history rewritten to be shorter: calls were taken out of answers"
         problems += (Problem("compacted", "session", detail, records=0),)
@@ -129,13 +130,6 @@ def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
 def _gap(lost: list[Problem]) -> tuple[Problem, ...]:
     """A message that was lost may have been seen by the model."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
-
-
-def _unknown(reading: Reading, where: str) -> tuple[Problem, ...]:
-    if not reading.unknown:
-        return ()
-    names = ", ".join(sorted(reading.unknown))[:200]
-    return (Problem("unknown_part", where, names, records=0),)
 
 
 def _conversation(
@@ -171,7 +165,7 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
         seen.update(fresh)
         name = "task" if number == 1 else f"task#{number}"
         place = span(segment[0][0], segment[-1][0])
-        problems = _gap(lost) + _unknown(reading, place)
+        problems = _gap(lost) + unknown_parts(sorted(reading.unknown), place)
         yield from _conversation(reading, name, place, len(fresh), problems)
 
 

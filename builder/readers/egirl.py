@@ -1,14 +1,16 @@
 """egirl's `conversations.db`: sessions and messages in sqlite, content as JSON text.
 
-Reference: egirl.md. The agent keeps the newest messages only: a session may begin with a tool or an
-assistant row, which the normaliser cuts. System prompts and tool definitions are not stored. The
-rolling summary of what was deleted is in a column of `sessions` and no message of anybody. The
-transcripts beside the store are telemetry without contents: recognised, and ignored by design.
+Reference: egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts, src/tracking/transcript.ts and
+src/safety/audit-log.ts (MIT). The agent keeps the newest messages only: a session may begin with a
+tool or an assistant row, which the normaliser cuts. System prompts and tool definitions are not
+stored. The column `summary` of `sessions` is the program's text on what was deleted: no message of
+anybody, and not read. Transcripts and audit log beside the store are telemetry without the words of
+a conversation: recognised, and ignored by design.
 """
 
 from __future__ import annotations
 
-import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 
 from builder.conversation import (
@@ -27,66 +29,91 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
-from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
-from builder.source import STREAM_ERRORS, Source
+from builder.readers._messages import unique, unknown_parts
+from builder.readers._narrow import as_dict, as_str, name_or_none
+from builder.readers._sqlite import SQLITE_ERRORS, guarded, tables
+from builder.source import Source
 
 NAME = "egirl"
-SUMMARY = "egirl stores (sqlite): tables sessions and messages with JSON content; its transcripts"
+SUMMARY = (
+    "egirl stores (sqlite): tables sessions and messages with JSON content; "
+    "its transcripts and audit log"
+)
 
-_COLUMNS = {"id", "session_id", "role", "content", "tool_calls", "tool_call_id", "created_at"}
-FAULTS: tuple[type[Exception], ...] = (sqlite3.Error, *STREAM_ERRORS)
-"""What opening and reading a store may raise."""
-
-_TELEMETRY = frozenset({"turn_start", "turn_end", "routing", "inference", "memory_recall"})
+_SESSIONS = {"id", "channel", "last_active_at"}
+_MESSAGES = ("id", "session_id", "role", "content", "tool_calls", "tool_call_id")
+_TRANSCRIPT = frozenset({
+    "turn_start", "turn_end", "memory_recall", "routing", "inference", "escalation", "tool_call",
+    "token_budget",
+})  # fmt: skip
 
 
 def recognise(source: Source) -> str | None:
-    """The store by its columns, the telemetry by its events."""
+    """The store by its tables and columns, transcripts and audit log by their entries."""
     if source.peek.kind == "sqlite":
-        try:
-            with source.sqlite() as store:
-                if _columns(store, "messages") >= _COLUMNS and _columns(store, "sessions"):
-                    return "tables sessions and messages with session_id, role, tool_calls"
-        except FAULTS:
-            return None
+        # Tables only: a view may compute without end.
+        columns = tables(source)
+        known = columns.get("messages", frozenset()) >= {*_MESSAGES, "created_at"}
+        if known and columns.get("sessions", frozenset()) >= _SESSIONS:
+            return "tables sessions (channel, last_active_at) and messages (tool_calls)"
         return None
-    for value in source.peek.objects:
-        kind = value.get("type") or value.get("event")
-        if kind in _TELEMETRY and "message" not in as_dict(value.get("message")):
-            telemetry = {"session", "session_id", "sessionId"} & set(value)
-            if telemetry and {"target", "tokens", "confidence", "duration"} & set(value):
-                return "telemetry events (routing, inference)"
-    return None
+    kinds = [_telemetry(value) for value in source.peek.objects]
+    found = next((kind for kind in kinds if kind), None)
+    return f"entries of the {found}" if found else None
 
 
-def _columns(store: sqlite3.Connection, table: str) -> set[str]:
-    return {str(row[1]) for row in store.execute(f"PRAGMA table_info({table})")}
+def _telemetry(entry: dict[str, Json]) -> str | None:
+    """Which of egirl's JSONL files an entry is of: transcript, audit log, or neither (None)."""
+    if isinstance(entry.get("session"), str) and as_str(entry.get("type")) in _TRANSCRIPT:
+        return "transcript"
+    if set(entry) >= {"timestamp", "tool", "args", "blocked"}:
+        return "audit log"
+    action = as_str(entry.get("action"))
+    return "audit log" if "timestamp" in entry and action.startswith("memory_") else None
 
 
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each session, its rows in the order of their ids."""
-    if source.peek.kind != "sqlite":
-        for item in source.records():
-            yield item if isinstance(item, Problem) else Ignored("telemetry")
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _sessions(source))
         return
-    try:
-        with source.sqlite() as store:
-            query = (
-                "SELECT id, session_id, role, content, tool_calls, tool_call_id"
-                " FROM messages ORDER BY session_id, id"
-            )
-            rows: list[tuple[Json, ...]] = []
-            for row in store.execute(query):
+    for item in source.records():
+        yield item if isinstance(item, Problem) else Ignored("telemetry")
+
+
+Row = tuple[Json, Json, Json, Json, Json, Json, int]
+"""The columns of `_MESSAGES`, and how many bytes of text were too many to be read (else 0)."""
+
+
+def _sessions(source: Source) -> Iterator[Event]:
+    size = " + ".join(
+        f"ifnull(length(CAST({name} AS BLOB)), 0)" for name in ("role", "content", "tool_calls")
+    )
+    texts = ", ".join(
+        f"CASE WHEN {size} > :limit THEN NULL ELSE {name} END" for name in _MESSAGES[2:]
+    )
+    query = (
+        f"SELECT id, session_id, {texts}, CASE WHEN {size} > :limit THEN {size} ELSE 0 END"  # noqa: S608 - names of columns
+        " FROM messages ORDER BY session_id, id"
+    )
+    names: Counter[str] = Counter()
+    rows: list[Row] = []
+    with source.sqlite() as store:
+        try:
+            for values in store.execute(query, {"limit": source.max_record_bytes}):
                 source.count_records()
-                if rows and rows[-1][1] != row[1]:
-                    yield from _session(rows)
+                if rows and rows[-1][1] != _plain(values[1]):
+                    yield from _session(rows, names, ())
                     rows = []
-                rows.append(tuple(_plain(value) for value in row))
-            if rows:
-                yield from _session(rows)
-    except FAULTS as error:
-        source.count_records()
-        yield Problem("unreadable", "store", f"{type(error).__name__}: {error}"[:200])
+                rows.append((*(_plain(value) for value in values[:6]), values[6]))
+        except SQLITE_ERRORS:
+            if rows:  # its calls are known, its end is not
+                detail = "the database breaks off"
+                broken = Problem("unreadable", f"session {rows[0][1]}", detail, records=0)
+                yield from _session(rows, names, (broken,))
+            raise
+        if rows:
+            yield from _session(rows, names, ())
 
 
 def _plain(value: object) -> Json:
@@ -96,64 +123,82 @@ def _plain(value: object) -> Json:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def _session(rows: list[tuple[Json, ...]]) -> Iterator[Event]:
-    """The rows of one session. A row that cannot be read leaves a gap: the session is no sample."""
-    messages: list[Message] = []
-    faults: list[Problem] = []
-    used = 0
+def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
+    """The rows of one session. A row that cannot be read leaves a gap: the session is no sample.
+
+    The calls of such a row are kept for the ledger, as far as they can be read.
+    """
     session = str(rows[0][1])
-    for number, _, role, content, calls, call_id in rows:
+    problems = list(broken)
+    messages: list[Message] = []
+    unknown: list[str] = []
+    used = 0
+    for number, _, role, content, calls, call_id, too_large in rows:
         where = f"message {number}"
+        fault: Problem | None = None
+        parts: list[Part] = []
+        if too_large:
+            fault = Problem("too_large", where, f"{too_large} bytes of text")
         try:
-            parts = list(_content(content))
-            parts += _calls(calls)
-        except JsonFault as fault:
-            yield fault.at(where)
-            faults.append(Problem(fault.code, where, fault.detail, records=0))
-            continue
-        used += 1
+            parts += _content(content, unknown)
+        except JsonFault as bad:
+            fault = fault or bad.at(where)
+        parts += _calls(calls)
+        if fault is None:
+            used += 1
+        else:
+            yield fault
+            problems.append(Problem(fault.code, where, fault.detail, records=0))
         if role == "tool":
             texts = tuple(part for part in parts if isinstance(part, Text | Data | Media))
             messages.append(Message("tool", (ToolResult(texts, name_or_none(call_id)),)))
-        else:
+        elif fault is None or parts:
             messages.append(Message(as_str(role), tuple(parts), turn=f"row {number}"))
-    if not messages:
-        return
-    yield Conversation(
-        id=session,
-        record=f"session {session}",
-        messages=tuple(messages),
-        records=used,
-        problems=tuple(faults),
-    )
+    if messages:
+        yield Conversation(
+            id=unique(session, names),
+            record=f"session {session}",
+            messages=tuple(messages),
+            records=used,
+            problems=(*problems, *unknown_parts(unknown, f"session {session}")),
+        )
 
 
-def _content(text: Json) -> Iterator[Part]:
+def _content(text: Json, unknown: list[str]) -> list[Part]:
     """The content column: JSON of a string or of parts. Raises JsonFault."""
     value = loads(text) if isinstance(text, str) else text
     if isinstance(value, str):
-        yield Text(value)
-    elif isinstance(value, list):
-        for item in value:
-            part = as_dict(item)
-            if part.get("type") == "text":
-                yield Text(as_str(part.get("text")))
-            elif part.get("type") == "image_url":
-                yield Media("image")
-            else:
-                yield Data(item)
-    elif value is not None:
-        yield Data(value)
-
-
-def _calls(text: Json) -> Iterator[Part]:
-    """The tool_calls column: JSON of {id, name, arguments}, not nested. Raises JsonFault."""
-    if not isinstance(text, str) or not text.strip():
-        return
-    for item in as_list(loads(text)):
-        call = as_dict(item)
-        name = as_str(call.get("name"))
-        if name:
-            yield ToolCall(name, call.get("arguments"), name_or_none(call.get("id")))
+        return [Text(value)] if value else []
+    if not isinstance(value, list):
+        return [] if value is None else [Data(value)]
+    parts: list[Part] = []
+    for item in value:
+        part = as_dict(item)
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            parts.append(Text(as_str(part["text"])))
+        elif part.get("type") == "image_url":
+            parts.append(Media("image"))
         else:
-            yield Unparsed(dumps(item), "bad_call")
+            unknown.append(as_str(part.get("type")) or type(item).__name__)
+    return parts
+
+
+def _calls(text: Json) -> list[Part]:
+    """The tool_calls column: JSON of a list of {id, name, arguments}, not nested."""
+    if text is None or text == "":
+        return []
+    try:
+        value = loads(text) if isinstance(text, str) else text
+    except JsonFault:
+        return [Unparsed(str(text), "bad_call")]
+    if value is None:
+        return []
+    calls: list[Part] = []
+    for item in value if isinstance(value, list) else [value]:
+        call = as_dict(item)
+        name = name_or_none(call.get("name"))
+        if name is None:
+            calls.append(Unparsed(dumps(item), "bad_call"))
+        else:
+            calls.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
+    return calls

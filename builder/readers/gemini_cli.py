@@ -24,6 +24,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers._contents import content_messages
 from builder.readers._gemini_records import answered_in, begins, call_ids, common, view_of
+from builder.readers._messages import unique, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
 from builder.readers._session import CallKeys, ignored, span
 from builder.source import Record, Source
@@ -163,7 +164,7 @@ class _Session:
     def _message(self, where: str, item: dict[str, Json]) -> None:
         kind = item.get("type")
         if kind not in ("user", "gemini"):
-            self.ignored["ui_message" if kind in _UI_TYPES else unknown(kind)] += 1
+            self.ignored["ui_message" if as_str(kind) in _UI_TYPES else unknown(kind)] += 1
             return
         if self.fault is not None:  # the record that was lost may have been part of this list
             self.now.problems += (replace(self.fault, records=0),)
@@ -204,12 +205,11 @@ class _Session:
         self.closed.append(replace(now, messages=dict(now.messages), rewound=rewound))
         now.records = 0
 
-    def events(self) -> Iterator[Event]:
+    def events(self, names: Counter[str]) -> Iterator[Event]:
         """The last state, and each earlier one that no later one holds, as conversations."""
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id) for state in states]
-        records = found = 0
-        first = ""
+        records, first, found = 0, "", False
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
             records += state.records
             first = first or state.first
@@ -218,16 +218,13 @@ class _Session:
                 continue
             if later and not answered_in(view.said[common(view.said, later[0]) :]):
                 continue  # only what a user typed was taken back
-            problems = state.problems
-            if view.unknown:
-                names = ", ".join(view.unknown)[:200]
-                problems += (Problem("unknown_part", state.last, names, records=0),)
+            problems = state.problems + unknown_parts(list(view.unknown), state.last)
             if state.rewound or (later and begins(view.said, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
-            found += 1
+            found = True
             yield Conversation(
-                id=self.id if found == 1 else f"{self.id}#{found}",
+                id=unique(self.id, names),
                 record=span(first, state.last),
                 messages=view.messages,
                 model=view.model,
@@ -242,6 +239,7 @@ class _Session:
 
 def _event_log(source: Source) -> Iterator[Event]:
     session: _Session | None = None
+    names: Counter[str] = Counter()
     for record in source.records():
         session = session or _Session(source.name)
         if isinstance(record, Problem):
@@ -254,12 +252,12 @@ def _event_log(source: Source) -> Iterator[Event]:
             continue
         if _is_metadata(item) and (name := as_str(item["sessionId"])) != session.id:
             if session.now.messages:  # another session in one file
-                yield from session.events()
+                yield from session.events(names)
                 session = _Session(name)
             session.id = name
         session.apply(record.where, item)
     if session is not None:
-        yield from session.events()
+        yield from session.events(names)
 
 
 def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
@@ -279,7 +277,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         # The first versions recorded no calls in headless mode, only the first words.
         detail = "this version may have called tools without recording it"
         session.now.problems += (Problem("calls_unrecorded", "file", detail, records=0),)
-    yield from session.events()
+    yield from session.events(Counter())
 
 
 # -- saved chats ---------------------------------------------------------------------------------
@@ -310,11 +308,10 @@ def _saved(
     if not messages:
         yield from [Ignored("no_turns", records)] if records else []
         return
-    detail = ", ".join(sorted(odd))[:200]
     yield Conversation(
         id="saved chat",
         record=span("[0]", record.where),
         messages=tuple(messages),
         records=records,
-        problems=(Problem("unknown_part", "file", detail, records=0),) if odd else (),
+        problems=unknown_parts(sorted(odd), "file"),
     )

@@ -29,9 +29,10 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
+from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys, span
-from builder.readers._sqlite import guarded, json_column, rows, tables
+from builder.readers._sqlite import first_column, guarded, json_column, rows, tables
 from builder.source import Source
 
 NAME = "goose"
@@ -73,7 +74,7 @@ def _is_message(item: dict[str, Json]) -> bool:
         item.get("role") in ("user", "assistant")
         and isinstance(item.get("created"), int)
         and bool(content)
-        and all(as_dict(part).get("type") in _KNOWN for part in content)
+        and all(as_str(as_dict(part).get("type")) in _KNOWN for part in content)
     )
 
 
@@ -139,8 +140,8 @@ _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER
 
 def _database(source: Source) -> Iterator[Event]:
     with source.sqlite() as connection:
-        for row in list(rows(connection, _SESSIONS)):
-            yield from _stored(source, connection, as_str(row.get("id")))
+        for session in first_column(connection, _SESSIONS):
+            yield from _stored(source, connection, session)
 
 
 def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
@@ -163,6 +164,8 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
             gaps.append(replace(content, records=0))
             continue
         metadata = json_column(row.get("metadata_json") or "{}", where)
+        if isinstance(metadata, Problem):  # who sees the message is not known
+            gaps.append(replace(metadata, records=0))
         records += 1
         found.append(_row(where, {**row, "id": None}, content, _or_none(metadata)))
     yield from _conversations(session, found, records, model, tuple(gaps[:1]))
@@ -194,10 +197,7 @@ def _conversations(
         if not reading.messages:
             continue
         place = span(segment[0].where, segment[-1].where)
-        more = list(problems)
-        if reading.unknown:
-            names = ", ".join(sorted(reading.unknown))[:200]
-            more.append(Problem("unknown_part", place, names, records=0))
+        more = [*problems, *unknown_parts(sorted(reading.unknown), place)]
         if hidden:
             more.append(Problem("rewound", place, "hidden from the model later on", records=0))
         made += 1

@@ -32,7 +32,7 @@ from builder.readers import _tags
 from builder.readers._messages import assistant_parts, content, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys, span
-from builder.readers._sqlite import guarded, json_column, rows, tables
+from builder.readers._sqlite import first_column, guarded, json_column, rows, tables
 from builder.source import Source
 
 NAME = "hermes-agent"
@@ -136,7 +136,7 @@ def _messages(
 def _with_id(call: Json, answered: set[str]) -> Json:
     """The call with the one of its two ids that results name."""
     item = as_dict(call)
-    if item.get("id") in answered or not isinstance(item.get("call_id"), str):
+    if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
     return {**item, "id": item["call_id"]}
 
@@ -182,8 +182,8 @@ _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
 
 def _database(source: Source) -> Iterator[Event]:
     with source.sqlite() as connection:
-        for row in list(rows(connection, _SESSIONS)):
-            yield from _stored(source, connection, as_str(row.get("id")))
+        for session in first_column(connection, _SESSIONS):
+            yield from _stored(source, connection, session)
 
 
 def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:

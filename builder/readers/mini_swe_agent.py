@@ -90,6 +90,8 @@ def read(source: Source) -> Iterator[Event]:
             problems=unknown_parts(run.unknown, run.where),
             complete=info.get("exit_status") == "Submitted",
         )
+    elif run.records:
+        yield Problem("no_messages", run.where, "no item is a known message", run.records)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from builder.problem import Problem
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
 from builder.readers._opencode_rows import Row, conversations
 from builder.readers._session import ignored
-from builder.readers._sqlite import guarded, json_column, rows, tables
+from builder.readers._sqlite import first_column, guarded, json_column, rows, tables
 from builder.source import Source
 
 NAME = "opencode"
@@ -224,8 +224,8 @@ WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
 def _database(source: Source) -> Iterator[Event]:
     names = tables(source)
     with source.sqlite() as connection:
-        for row in list(rows(connection, _SESSIONS)):
-            yield from _stored_session(source, connection, as_str(row.get("id")))
+        for session in first_column(connection, _SESSIONS):
+            yield from _stored_session(source, connection, session)
         yield from _stored_orphans(source, connection)
         if "event" in names:  # the same messages and parts again, as they came to be
             n = _count(source, connection, "SELECT count(*) AS n FROM event")

@@ -56,7 +56,7 @@ def recognise(source: Source) -> str | None:
         first = next((member for member in source.members if member.name == "0.json"), None)
         return recognise(first) if first else None
     for item in source.peek.objects[:5]:
-        if _is_event(item) and item.get("source") in _SOURCES:
+        if _is_event(item) and as_str(item.get("source")) in _SOURCES:
             return "events with source and action or observation"
         history = as_list(item.get("history"))
         first_event = history[0] if history else None

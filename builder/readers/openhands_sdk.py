@@ -78,7 +78,7 @@ def recognise(source: Source) -> str | None:
         first = next(events, None)
         return recognise(first) if first else None
     for item in source.peek.objects[:20]:
-        if "source" in item and item.get("kind") in _SEEN | _SILENT:
+        if "source" in item and as_str(item.get("kind")) in _SEEN | _SILENT:
             return "events with source and a kind of the SDK"
         if is_llm_log(item) and "latency_sec" in item:
             return "the log of a model call: messages, response, kwargs, latency_sec"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from builder.conversation import Conversation, Event, Json, Message, Text, ToolResult, Used
 from builder.problem import Problem
 from builder.readers._contents import content_messages
+from builder.readers._messages import unique, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
 from builder.readers._session import CallKeys, ignored, span
 from builder.source import Source
@@ -47,7 +48,7 @@ def recognise(source: Source) -> str | None:
         return None
     for item in source.peek.objects:
         if isinstance(item.get("uuid"), str) and isinstance(item.get("sessionId"), str):
-            if item.get("type") in _TYPES and isinstance(
+            if as_str(item.get("type")) in _TYPES and isinstance(
                 as_dict(item.get("message")).get("parts"), list
             ):
                 return "a record with uuid, sessionId and message.parts"
@@ -86,8 +87,7 @@ class _Segment:
             message if message.role == "tool" else replace(message, turn=turn)
             for message in messages
         ]
-        if odd:
-            self.doubt(where, ", ".join(sorted(set(odd)))[:200])
+        self.problems += unknown_parts(odd, where)
 
     def doubt(self, where: str, detail: str) -> None:
         """Something is in it that may change what the model saw and cannot be read."""
@@ -137,9 +137,9 @@ def _code(item: dict[str, Json]) -> str:
     if item.get("type") == "system":
         subtype = item.get("subtype")
         return subtype if isinstance(subtype, str) and subtype in _SYSTEM else unknown(subtype)
-    if item.get("type") not in _TYPES:
+    if as_str(item.get("type")) not in _TYPES:
         return unknown(item.get("type"))
-    return "not_for_model" if item.get("subtype") in _SILENT else "no_turns"
+    return "not_for_model" if as_str(item.get("subtype")) in _SILENT else "no_turns"
 
 
 # -- the tree ------------------------------------------------------------------------------------
@@ -197,9 +197,8 @@ def _emit(
     for entry in fresh:
         entry.used = True
     session = as_str(inside[-1].item.get("sessionId"))
-    found[session] += 1
     yield Conversation(
-        id=session if found[session] == 1 else f"{session}#{found[session]}",
+        id=unique(session, found),
         record=span(inside[0].where, inside[-1].where),
         messages=tuple(segment.messages),
         model=segment.model,
@@ -230,14 +229,14 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
                 segments[-1].add(content, None, entry.where)
         elif item.get("type") == "system":
             _system(segments[-1], entry)
-        elif item.get("message") is not None and item.get("subtype") not in _SILENT:
+        elif item.get("message") is not None and as_str(item.get("subtype")) not in _SILENT:
             segments[-1].uuids.append(uuid)
             _message(segments[-1], uuid, entry)
     return segments
 
 
 def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
-    kind, subtype = entry.item.get("type"), entry.item.get("subtype") or ""
+    kind, subtype = entry.item.get("type"), as_str(entry.item.get("subtype"))
     parts = as_dict(entry.item["message"]).get("parts")
     start = len(segment.messages)
     role = "model" if kind == "assistant" else "user"

@@ -43,7 +43,12 @@ _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 
 def is_store(folder: Path) -> bool:
     """Whether the folder is a run whose simulations are files of their own."""
-    return (folder / _RUN_FILE).is_file() and (folder / _SIMULATIONS).is_dir()
+    try:
+        with (folder / _RUN_FILE).open("rb") as run:
+            head = run.read(1 << 12)
+    except OSError:
+        return False
+    return b'"info"' in head and (folder / _SIMULATIONS).is_dir()
 
 
 def recognise(source: Source) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from builder.conversation import Event, Json
 from builder.problem import Problem
-from builder.readers._narrow import as_dict, as_list
+from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._sqlite import guarded, rows, tables
 from builder.source import Source
 
@@ -34,7 +34,7 @@ def recognise(source: Source) -> str | None:
             return "Cursor's database (cursorDiskKV)"
         return None
     for item in source.peek.objects:
-        if item.get("type") in _COPILOT_EVENTS and isinstance(item.get("data"), dict):
+        if as_str(item.get("type")) in _COPILOT_EVENTS and isinstance(item.get("data"), dict):
             return "events of GitHub Copilot CLI (type, data)"
         if _is_chat(item) or _is_chat(as_dict(item.get("v"))):
             return "a chat of VS Code (requests, responderUsername)"

@@ -1,0 +1,104 @@
+"""Rows of fine-tuning files: messages with tools, and preference pairs (openai-finetune.md).
+
+The rows that this project writes are of this form, with calls and results in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json
+from builder.problem import Problem
+from builder.readers._chat_bodies import history
+from builder.readers._comparison import calls, with_keys
+from builder.readers._dialect import ROLES
+from builder.readers._narrow import as_dict, as_list, as_str
+
+_COLUMNS = frozenset(
+    {
+        "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
+        "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
+        "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
+        "chat_template_kwargs", "usage", "plugins", "models", "transforms",
+    }
+)  # fmt: skip
+"""Keys of a row or request whose values are lists or objects."""
+_FOREIGN = frozenset(
+    {
+        "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
+        "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
+        "resolved",
+    }
+)  # fmt: skip
+"""Keys beside `messages` that belong to other formats' rows."""
+
+
+def is_chat(value: dict[str, Json]) -> bool:
+    """Whether an object's `messages` are those of chat, not another format's list of that name."""
+    nested = {key for key, item in value.items() if isinstance(item, list | dict)}
+    if not _FOREIGN.isdisjoint(value) or nested - _COLUMNS:
+        return False
+    messages = [as_dict(item) for item in as_list(value.get("messages"))]
+    return bool(messages) and all(map(_is_chat_message, messages))
+
+
+def _is_chat_message(message: dict[str, Json]) -> bool:
+    body = message.get("content")
+    if message.get("role") not in ROLES or not isinstance(body, str | list | None):
+        return False
+    if any("value" in as_dict(part) for part in as_list(body)):
+        return False  # LLaMA-Factory's typed parts
+    # SWE-agent and OpenHands write calls of their own into the text.
+    return not (message["role"] == "assistant" and "<function=" in as_str(body))
+
+
+def is_row(value: Json) -> bool:
+    """Whether a record is a row: it names no model to ask, or ends with what was answered."""
+    if not isinstance(value, dict):
+        return False
+    if "preferred_output" in value:
+        return is_chat(as_dict(value.get("input")))
+    if not is_chat(value):
+        return False
+    last = as_dict(as_list(value.get("messages"))[-1])
+    return "model" not in value or (last.get("role") == "assistant" and not last.get("prefix"))
+
+
+def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
+    """The row's conversation: with the preferred output, where there are two.
+
+    The other output is a conversation of its own that is not trained on (`not_chosen`).
+    """
+    if "preferred_output" not in row:
+        yield _conversation(where, where, row, ())
+        return
+    body = as_dict(row.get("input"))
+    yield _conversation(where, where, body, as_list(row.get("preferred_output")))
+    other = as_list(row.get("non_preferred_output"))
+    found = _conversation(f"{where} not preferred", where, body, other) if other else None
+    if isinstance(found, Conversation):
+        problem = Problem("not_chosen", where, "the output that was not preferred", records=0)
+        yield replace(found, records=0, problems=(problem,))
+
+
+def _conversation(
+    name: str, where: str, body: dict[str, Json], output: list[Json] | tuple[()]
+) -> Conversation | Problem:
+    said = history({**body, "messages": [*as_list(body.get("messages")), *output]})
+    if not any(message.role == "assistant" for message in said.messages):
+        return Problem("no_response", where, "no message of the assistant")
+    tools = said.tools
+    if tools is None and not any(calls(message) for message in said.messages):
+        tools = ()
+    return Conversation(
+        id=name,
+        record=where,
+        messages=with_keys(said.messages),
+        tools=tools,
+        model=said.model,
+        records=1,
+        problems=tuple(replace(problem, where=where) for problem in said.problems),
+        changes=said.changes,
+        complete=said.messages[-1].role == "assistant",
+    )

@@ -1,0 +1,167 @@
+"""Messages compared and completed: what readers of API requests do with `Message` values."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, loads
+
+_RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
+def calls(message: Message) -> list[ToolCall]:
+    """The calls of a message, in order."""
+    return [part for part in message.parts if isinstance(part, ToolCall)]
+
+
+def thoughts(message: Message) -> tuple[Part, ...]:
+    """The thoughts of a message, in order."""
+    return tuple(part for part in message.parts if isinstance(part, Reasoning))
+
+
+def words(message: Message) -> str:
+    """The words of a message: its texts as one, without white space at the ends."""
+    return "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
+
+
+def looks_unique(call_id: str) -> bool:
+    """Whether an id looks drawn at random, so that no other call has it.
+
+    Servers also count (`call_0`, `functions.search:0`, `toolu_01`), anew in each conversation.
+    A random one has 8 letters and digits in a row that make no words: they change between cases
+    and digits at least every third character, or are digits alone that do not merely count.
+    """
+    return any(
+        len(set(run)) > 3 if run.isdigit() else len(run) <= 3 * len(_PIECE.findall(run))
+        for run in _RUN.findall(call_id)
+    )
+
+
+def with_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages with a `key` on each call, so that a copy in another request is the same call.
+
+    The key is the id where it looks unique and stands once; else what was said before and the
+    call's position name it. Where nothing was said before, there is no key.
+    """
+    messages = tuple(messages)
+    ids = Counter(call.id for message in messages for call in calls(message))
+    before = ""
+    found = []
+    for message, digest in zip(messages, digests(messages), strict=True):
+        parts: list[Part] = []
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                unique = part.id if part.id and ids[part.id] == 1 and looks_unique(part.id) else ""
+                place = f"{before}/{number - len(thoughts(message))}" if before else None
+                parts.append(replace(part, key=unique or place))
+            else:
+                parts.append(part)
+        found.append(replace(message, parts=tuple(parts)) if calls(message) else message)
+        before = digest.hex()
+    return tuple(found)
+
+
+def digests(messages: Iterable[Message]) -> list[bytes]:
+    """A digest of each beginning of the messages, by what a later request repeats of them.
+
+    Thoughts and ids are left out: clients drop the ones and replace the others.
+    """
+    found: list[bytes] = []
+    running = blake2b(digest_size=16)
+    for message in messages:
+        text = repr((message.role, *_comparable(message)))
+        running.update(text.encode("utf-8", "surrogatepass"))
+        found.append(running.digest())
+    return found
+
+
+def _comparable(message: Message) -> list[object]:
+    compared: list[object] = [words(message)]
+    for part in message.parts:
+        match part:
+            case ToolCall(name=name, arguments=arguments):
+                compared.append((name, canonical(arguments)))
+            case ToolResult(content=content):
+                compared.append(content)
+            case Data() | Media() | Unparsed():
+                compared.append(part)
+            case Text() | Reasoning():
+                pass  # the words stand first, thoughts are not compared
+    return compared
+
+
+def canonical(arguments: Json) -> str:
+    """Arguments as one text, the same for JSON text and for its value in any order of keys."""
+    value = arguments
+    if isinstance(arguments, str):
+        try:
+            value = loads(arguments) if arguments.strip() else {}
+        except JsonFault:
+            return arguments
+    return repr(_ordered(value if value is not None else {}))
+
+
+def _ordered(value: Json) -> object:
+    if isinstance(value, dict):
+        return sorted((key, _ordered(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(_ordered(item) for item in value)
+    return value
+
+
+def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
+    """Whether messages begin with the turn that an answer was, as a client sends it back.
+
+    One call with the same id, or the same name and arguments, is enough; without calls the words
+    must agree, or the one hold the other (clients add the thoughts, or cut the text).
+    """
+    turn: list[Message] = []
+    for message in rest:
+        if message.role != "assistant":
+            break
+        turn.append(message)
+    made = calls(answer)
+    repeated = [call for message in turn for call in calls(message)]
+    if made:
+        ids = {call.id for call in repeated if call.id}
+        said = {(call.name, canonical(call.arguments)) for call in repeated}
+        return any(
+            call.id in ids or (call.name, canonical(call.arguments)) in said for call in made
+        )
+    text, again = words(answer), "".join(map(words, turn)).strip()
+    return bool(text and again and not repeated) and (text in again or again in text)
+
+
+def cut_off(message: Message, code: str) -> Message:
+    """The message as one that is no target: its words become what could not be read, and why."""
+    kept = tuple(part for part in message.parts if not isinstance(part, Text))
+    return replace(message, parts=(*kept, Unparsed(words(message), code)))
+
+
+def prefilled(beginning: Message, answer: Message) -> Message:
+    """The answer with the beginning that the request gave it, which some servers repeat."""
+    before = "".join(part.text for part in beginning.parts if isinstance(part, Text))
+    text = next((part for part in answer.parts if isinstance(part, Text)), None)
+    if text is not None and text.text.startswith(before):
+        return answer
+    joined = Text(before + (text.text if text is not None else ""))
+    rest = tuple(part for part in answer.parts if part is not text)
+    at = len(thoughts(answer))
+    return replace(answer, parts=(*rest[:at], joined, *rest[at:]))

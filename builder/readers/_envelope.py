@@ -1,0 +1,266 @@
+"""The envelopes around API bodies: every recorder's form of an HTTP exchange, opened.
+
+Pair lines under all their key names, bare bodies, VCR cassettes, HAR, Batch files and nock
+recordings (http-captures.md) become `Exchange`s. Headers are not read: they hold keys and cookies.
+`Exchange.dialect` is the one judgement of all readers of captures, so that no two of them claim
+the same file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from builder.conversation import Ignored, Json
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers._body import Body, events, is_stream, read_body
+from builder.readers._cassette import LIST_KEYS, interactions, looks_like_cassette
+from builder.readers._dialect import (
+    ANTHROPIC,
+    OPENAI_CHAT,
+    dialect,
+    is_event,
+    request_dialect,
+    response_dialect,
+)
+from builder.readers._narrow import as_dict, as_str, name_or_none, unknown
+from builder.source import PEEK_BYTES, STREAM_ERRORS, Record, Source, stream_problem
+
+REQUEST_KEYS = ("request", "req", "request_body", "requestBody", "input")
+RESPONSE_KEYS = ("response", "res", "response_body", "responseBody", "output")
+STREAM_KEYS = ("response_stream", "response_chunks", "chunks", "stream")
+BODY_KEYS = (
+    "parsed_body", "body", "postData", "content", "json", "inputBodyJson", "outputBodyJson",
+)  # fmt: skip
+URL_KEYS = ("url", "uri", "path", "endpoint")
+STATUS_KEYS = ("status", "status_code", "statusCode", "code")
+
+PEEK_EXCHANGES = 50
+"""How many exchanges recognition looks at for the first whose API is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One HTTP exchange, or the part of one that was recorded.
+
+    where     of its record
+    url       as recorded, maybe the path alone, or ""
+    status    of the response as recorded, or None
+    request   the request's body, or None if none was recorded
+    response  the response's body if it is one JSON object, else None
+    events    of a streamed answer: its JSON values in order; None if it was not streamed
+    text      of a response that is neither (an error page, a binary stream in hex), or why it
+              cannot be unpacked
+    key       joins the input and output lines of a Batch file (`custom_id`)
+    """
+
+    where: str
+    url: str = ""
+    status: int | None = None
+    request: dict[str, Json] | None = None
+    response: dict[str, Json] | None = None
+    events: tuple[Json, ...] | None = None
+    text: str = ""
+    key: str | None = None
+
+    @property
+    def dialect(self) -> str | None:
+        """The API that the exchange is of, or None."""
+        bodies = (self.request, self.response, *(self.events or ())[:3], None)
+        return next((name for body in bodies if (name := dialect(body, self.url))), None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the answer is an error, by its status or by a body that says so."""
+        if self.status is not None and self.status >= 400:
+            return True
+        return any(as_dict(body).get("error") for body in (self.response, *(self.events or ())))
+
+
+def first_dialect(source: Source) -> str | None:
+    """The API of the first exchange in the source whose API is known, for `recognise`."""
+    for value in islice(peeked(source), PEEK_EXCHANGES):
+        opened = open_exchange(Record("", value))
+        if isinstance(opened, Exchange) and opened.dialect is not None:
+            return opened.dialect
+    return None
+
+
+def peeked(source: Source) -> Iterator[Json]:
+    """The first of the values that `records` will give, as far as the source's peek goes."""
+    head = source.head
+    if looks_like_cassette(head):
+        for item in interactions(source.first(PEEK_BYTES), source.max_record_bytes):
+            if not isinstance(item, Problem):
+                yield item
+    elif source.peek.records:
+        inside = _inside(source.peek.records[0]) if source.peek.kind == "json" else None
+        yield from source.peek.records if inside is None else inside
+    elif is_stream(text := head.decode("utf-8", "replace")):
+        yield from events(text)
+
+
+def records(source: Source) -> Iterator[Record | Problem | Ignored]:
+    """The source's records, counted: one for each exchange, whatever kind of file it is.
+
+    In a file that is the text of a stream each line is one; those without data are ignored.
+    """
+    kind = source.peek.kind
+    if looks_like_cassette(source.head):  # whatever its block texts look like: they may hold JSON
+        yield from _cassette(source)
+    elif kind == "text" and is_stream(source.head.decode("utf-8", "replace")):
+        yield from _stream_lines(source)
+    elif kind == "json" and (inside := _inside(source.document())) is not None:
+        yield from source.counted(inside)
+    else:
+        yield from source.records()
+
+
+def _inside(document: Json | Problem) -> list[Json] | None:
+    """The exchanges of a document that is a cassette in JSON or a HAR file."""
+    if not isinstance(document, dict):
+        return None
+    lists = (as_dict(document.get("log")).get("entries"), *map(document.get, LIST_KEYS))
+    return next((found for found in lists if isinstance(found, list)), None)
+
+
+def _cassette(source: Source) -> Iterator[Record | Problem]:
+    count = 0
+    try:
+        with source.open() as stream:
+            for item in interactions(stream, source.max_record_bytes):
+                source.count_records()
+                yield item if isinstance(item, Problem) else Record(f"interaction {count}", item)
+                count += 1
+    except STREAM_ERRORS as error:
+        source.count_records()
+        yield stream_problem(error, f"after interaction {count}")
+
+
+def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, line, _ = item
+        found = events(line.decode("utf-8", "replace"))
+        yield Record(f"line {number}", found[0]) if found else Ignored("stream_field")
+
+
+def open_exchange(record: Record) -> Exchange | Problem | Ignored:
+    """The exchange that a record is; Ignored if it is none, a Problem if it cannot be read.
+
+    A record that is one event of a stream is an exchange with that event alone.
+    """
+    value = record.value
+    if not isinstance(value, dict):
+        return Problem("not_object", record.where, f"a record that is a {type(value).__name__}")
+    try:
+        opened = _bare(record.where, value) or _opened(record.where, value)
+    except JsonFault as fault:
+        return fault.at(record.where)
+    return opened or Ignored(unknown(value.get("type", "record")))
+
+
+def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
+    """The exchange of a body without an envelope."""
+    if response_dialect(value) is not None:
+        return _answer(Exchange(where), Body(value=value))
+    name = request_dialect(value)
+    if name is None or "response" in value:  # with its answer beside it: another format's record
+        return None
+    if name in (OPENAI_CHAT, ANTHROPIC) and not isinstance(value.get("model"), str):
+        return None
+    return Exchange(where, request=value)
+
+
+def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
+    """The exchange in an envelope, or None if it is none. Raises JsonFault: an unreadable body."""
+    request = _first(value, REQUEST_KEYS)
+    response = _first(value, RESPONSE_KEYS)
+    stream = _first(value, STREAM_KEYS)
+    url = as_str(_first(value, URL_KEYS))
+    flat = read_body(value["body"]) if request is None and "body" in value else Body()
+    if isinstance(flat.value, dict):  # Batch input, nock, `body` and `response` side by side
+        if response is None and response_dialect(flat.value) is not None:
+            response = flat.value
+        else:
+            request = flat.value
+    elif flat.events is not None:
+        stream = value["body"]
+    beside = request is None and request_dialect(value) is not None
+    if beside and response_dialect(as_dict(response)) is not None:
+        request = value  # the answer stands beside the request's own keys
+    if not any((request, response, stream, url, value.get("custom_id"))):
+        return None
+    if "input" in value and request is value["input"] and not _is_pair(request, response):
+        return None
+    sent, got = _http(request), _http(response)
+    status = got.status if got.status is not None else _status(_first(value, STATUS_KEYS))
+    body = read_body(sent.body).value
+    exchange = Exchange(
+        where,
+        url=sent.url or url,
+        status=status,
+        request=body if isinstance(body, dict) else None,
+        key=name_or_none(value.get("custom_id")),
+    )
+    if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
+        return _answer(exchange, Body(events=tuple(stream)))
+    answered = got.body if isinstance(stream, bool) else stream or got.body
+    try:
+        return _answer(exchange, read_body(answered))
+    except JsonFault as fault:  # the history of the request is none the worse for it
+        return replace(exchange, text=fault.detail)
+
+
+def _is_pair(request: Json, response: Json) -> bool:
+    """Whether `input` and `output` hold API bodies: traces use these names for other values."""
+    if not isinstance(request, dict) or request_dialect(request) is None:
+        return "inputBodyJson" in as_dict(request)
+    return response is None or response_dialect(as_dict(_http(response).body)) is not None
+
+
+def _first(value: dict[str, Json], keys: tuple[str, ...]) -> Json:
+    return next((value[key] for key in keys if value.get(key) is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Http:
+    """One side of an exchange: the body, with what an HTTP message around it says."""
+
+    body: Json
+    url: str = ""
+    status: int | None = None
+
+
+def _http(value: Json) -> _Http:
+    if not isinstance(value, dict) or dialect(value, "") is not None:
+        return _Http(value)
+    url = as_str(_first(value, URL_KEYS))
+    key = next((key for key in BODY_KEYS if key in value), None)
+    if key is None and not url and "headers" not in value:
+        return _Http(value)
+    return _Http(value[key] if key else None, url, _status(_first(value, STATUS_KEYS)))
+
+
+def _status(value: Json) -> int | None:
+    """200, "200 OK" or {"code": 200}."""
+    if isinstance(value, dict):
+        value = value.get("code")
+    if isinstance(value, str) and (digits := re.match(r"\d{3}\b", value, re.ASCII)):
+        return int(digits[0])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _answer(exchange: Exchange, body: Body) -> Exchange:
+    """The exchange with the response's body in the field where it belongs."""
+    value = body.value
+    if isinstance(value, dict) and not is_event(value):
+        return replace(exchange, response=value)
+    if isinstance(value, dict | list):
+        return replace(exchange, events=tuple(value) if isinstance(value, list) else (value,))
+    return replace(exchange, events=body.events, text=body.text)
