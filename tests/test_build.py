@@ -94,11 +94,11 @@ def test_parallel_calls_answered_out_of_order(built):
 {"name": "Glob", "arguments": {"pattern": "**/*.py"}}
 </tool_call>
 <tool_call>
-{"name": "Read", "arguments": {"file_path": "/work/shop/config.toml"}}
+{"name": "Read", "arguments": {"file_path": "/srv/shop/config.toml"}}
 </tool_call>"""
     )
     first, second = responses.split("\n</tool_response>\n<tool_response>\n")
-    assert first == "<tool_response>\n/work/shop/app.py\n/work/shop/tests/test_app.py"
+    assert first == "<tool_response>\n/srv/shop/app.py\n/srv/shop/tests/test_app.py"
     assert "Zoë" in second
 
 
