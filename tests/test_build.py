@@ -145,10 +145,10 @@ def test_a_built_folder_verifies_and_any_changed_byte_is_seen(built, tmp_path, c
         assert f"{name}:{line} " in capsys.readouterr().out
 
 
-def test_the_loader_of_datasets_gives_the_samples(built):
+def test_the_loader_of_datasets_gives_the_samples(built, tmp_path):
     import datasets
 
-    rows = datasets.load_dataset(str(built), split="train")
+    rows = datasets.load_dataset(str(built), split="train", cache_dir=str(tmp_path))
     data = lines(built / "data" / "train-00000-of-00001.jsonl")
     assert [json.dumps(row) for row in rows] == [json.dumps(row) for row in data]
 

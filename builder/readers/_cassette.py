@@ -143,6 +143,8 @@ class _Building:
         if not self.open:
             return None  # the document itself: what counts was given out
         into = self.open[-1]
+        if max(size, into.size) > self.limit:
+            return "too_large", f"more than {self.limit} characters"
         if isinstance(into.value, list):
             if self._is_list_of_interactions():
                 self.finished.append(value)
@@ -155,8 +157,6 @@ class _Building:
             into.value[into.key] = value
             into.key = None
         into.size += size
-        if into.size > self.limit:
-            return "too_large", f"more than {self.limit} characters"
         return None
 
     def _is_list_of_interactions(self) -> bool:
