@@ -12,6 +12,9 @@ import typer
 
 from builder.problem import UsageError
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C or SIGTERM."""
+
 app = typer.Typer(
     name="builder",
     help="Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte.",
@@ -209,8 +212,7 @@ def _run(arguments: list[str]) -> int:
             print(f"builder: {line}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        print("builder: interrupted; nothing was half-written", file=sys.stderr)
-        return 130
+        result = INTERRUPTED  # as typer itself returns in other versions
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -221,4 +223,6 @@ def _run(arguments: list[str]) -> int:
             raise
         print(f"builder: {message()}", file=sys.stderr)
         return 2
+    if result == INTERRUPTED:
+        print("builder: interrupted; nothing was half-written", file=sys.stderr)
     return result if isinstance(result, int) else 0

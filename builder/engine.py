@@ -97,14 +97,20 @@ def _pooled(
             done(result)
             yield result
             at += 1
+        pool.shutdown()
         return at
     except BrokenProcessPool:
+        pool.shutdown(cancel_futures=True)
         result = _alone(tasks[at], at, folder, tokenizer, schema)
         done(result)
         yield result
         return at + 1
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except BaseException:
+        # Interrupted: nobody waits for workers, and none outlives the run.
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        pool.shutdown(cancel_futures=True)
+        raise
 
 
 def _alone(task: Task, index: int, folder: Path, tokenizer: str, schema: str) -> SourceResult:

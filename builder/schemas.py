@@ -6,6 +6,7 @@ fetched, nothing raises, and a pattern that could run away is not evaluated.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,9 +18,13 @@ from builder.jsonio import dumps, loads
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-MAX_PATTERN = 200
-MAX_SUBJECT = 10_000
-_RUNS_AWAY = re.compile(r"[+*}][^()]*\)\s*[+*{?]")
+MAX_STEPS = 10**8
+"""Steps of backtracking that a pattern may take at worst: about a second."""
+
+KEY_LENGTH = 64
+"""Length of keys for which `patternProperties` must be affordable."""
+
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
 
 
 class BrokenSchemaFault(ValueError):
@@ -53,6 +58,7 @@ def _validator(schema: str) -> Validator | str:
     decoded: Any = loads(schema)
     try:
         Draft202012Validator.check_schema(decoded)
+        _refuse_costly_keys(decoded)
         kind = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]  # the library's
         validator: Validator = kind(decoded, registry=REGISTRY)
     except Exception as error:  # SchemaError, TypeError, re.error, RecursionError: all the schema's
@@ -64,12 +70,41 @@ def _pattern(_: Validator, pattern: Any, instance: Any, __: Any) -> Iterator[Any
     """The keyword `pattern`, except where evaluating it may never end."""
     from jsonschema import ValidationError  # noqa: PLC0415 - as above
 
-    if not isinstance(instance, str) or len(instance) > MAX_SUBJECT:
-        return
-    if len(pattern) > MAX_PATTERN or _RUNS_AWAY.search(pattern):
+    if not isinstance(instance, str) or _steps(pattern, len(instance)) > MAX_STEPS:
         return
     if not re.search(pattern, instance):
         yield ValidationError(f"{instance[:80]!r} does not match {pattern!r}")
+
+
+def _steps(pattern: str, length: int) -> float:
+    """An upper bound of the steps of searching a text of that length; infinite if none is known.
+
+    Every repetition multiplies them by the length, every choice by two; a repeated group may take
+    exponentially many. Marks inside a class are counted as well, which errs on the safe side.
+    """
+    if _REPEATED_GROUP.search(pattern):
+        return math.inf
+    repetitions = sum(pattern.count(char) for char in "*+{")
+    choices = sum(pattern.count(char) for char in "?|")
+    exponent = (1 + repetitions) * math.log2(length + 2) + choices
+    return math.inf if exponent > 64 else 2.0**exponent
+
+
+def _refuse_costly_keys(schema: Any) -> None:
+    """Raises BrokenSchemaFault: a pattern of keys that could run away.
+
+    Other keywords than `patternProperties` evaluate these patterns too, so one is refused at once.
+    """
+    if isinstance(schema, list):
+        for item in schema:
+            _refuse_costly_keys(item)
+    elif isinstance(schema, dict):
+        patterns = schema.get("patternProperties")
+        for pattern in patterns if isinstance(patterns, dict) else ():
+            if _steps(pattern, KEY_LENGTH) > MAX_STEPS:
+                raise BrokenSchemaFault(f"a pattern of keys that may run away: {pattern[:80]!r}")
+        for item in schema.values():
+            _refuse_costly_keys(item)
 
 
 def _brief(error: Exception) -> str:

@@ -15,15 +15,17 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.qwen3.flatten import structured
 from builder.qwen3.parse import (
-    CALL_PATTERN,
+    UNFIT_NAME,
     ParseFault,
+    breaks_json,
     is_canonical,
+    leading_thought,
     parse,
     read_call,
     split_answer,
     split_responses,
 )
-from builder.qwen3.render import Rendering, render
+from builder.qwen3.render import Rendering, find_calls, render
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.schemas import BrokenSchemaFault, violations
@@ -89,8 +91,11 @@ class Verifier:
         findings = list(_well_formed(sample))
         if findings:
             return Verdict(tuple(findings))
-        meant, faults = (dialogue, []) if dialogue is not None else _meaning(sample)
+        meant, faults = _meaning(sample)
         findings += faults
+        if dialogue is not None:
+            findings += _misread(meant, dialogue)
+            meant = dialogue
         findings += _order(sample)
         warnings: list[Finding] = []
         if meant is not None:
@@ -107,14 +112,14 @@ class Verifier:
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} are not verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
-        rendering = render(sample.messages, sample.tools)
+        rendering = render(sample.messages, sample.tools, thinks=self.target.thinks)
         if rendering.text != text:
             findings.append(
                 _differ("spec", "the specification says otherwise", text, rendering.text)
             )
         if meant is not None:
             findings += self._structured(meant, text)
-        findings += _inverse(sample, text, own=dialogue is not None)
+        findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
         findings += hard
         return Verdict(
@@ -138,7 +143,8 @@ class Verifier:
 
     def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], int]:
         if not unicodedata.is_normalized("NFC", text):
-            return [Finding("nfc", "the rendering is not NFC: the tokenizer changes it")], 0
+            message = "the rendering is not NFC: the tokenizer changes it"
+            return [_differ("nfc", message, unicodedata.normalize("NFC", text), text)], 0
         ids, control = self.target.encode(text)
         findings = []
         if rendering.text == text and tuple(control) != rendering.control:
@@ -154,6 +160,29 @@ class Verifier:
             findings.append(_differ("tokens", "the ids decode to other text", text, decoded))
         return findings, len(ids)
 
+    def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
+        try:
+            back = parse(text, thinks=self.target.thinks)
+        except ParseFault as fault:
+            shown = _context(text, fault.offset)
+            yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
+            return
+        if [dumps(tool) for tool in back.tools] != [dumps(tool) for tool in sample.tools]:
+            yield Finding("inverse", "the tools read back from the rendering differ")
+        if len(back.messages) != len(sample.messages):
+            message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
+            yield Finding("inverse", message)
+            return
+        for index, (was, now) in enumerate(zip(sample.messages, back.messages, strict=True)):
+            if was == now:
+                continue
+            lossy = not own and was[0] == now[0] == "assistant" and _is_loss(was[1], now[1])
+            code = "lossy" if lossy else "inverse"
+            message = "read back from the rendering it differs"
+            if lossy:
+                message = "the template loses or rewrites what the turn begins with"
+            yield replace(_differ(code, message, was[1], now[1]), turn=index)
+
 
 def _well_formed(sample: Sample) -> Iterator[Finding]:
     """What must hold before anything can be rendered."""
@@ -167,7 +196,8 @@ def _well_formed(sample: Sample) -> Iterator[Finding]:
     for index, tool in enumerate(sample.tools):
         function = tool.get("function") if isinstance(tool, dict) else None
         name = function.get("name") if isinstance(function, dict) else None
-        if not isinstance(tool, dict) or tool.get("type") != "function" or not name:
+        named = isinstance(name, str) and name
+        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
             message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
             yield Finding("tools", message)
         elif not _encodable(dumps(tool)):
@@ -207,6 +237,19 @@ def _meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
     return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
 
 
+def _misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
+    """Our own sample must mean, to a reader of its text alone, the dialogue that it was made of.
+
+    A logged text that looks like calls or tool responses would pass every comparison of
+    renderings, and is none of the structure's.
+    """
+    if read is None or read.turns == intended.turns:
+        return
+    pairs = zip(read.turns, intended.turns, strict=False)
+    index = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
+    yield Finding("inverse", "the flat form reads back as another dialogue", index)
+
+
 def _order(sample: Sample) -> Iterator[Finding]:
     before = ""
     for index, (role, content) in enumerate(sample.messages):
@@ -238,9 +281,9 @@ def _calls(sample: Sample, meant: Dialogue) -> Iterator[Finding]:
     for (index, content), intended in zip(texts, turns, strict=True):
         found: list[Call] = []
         try:
-            found += [read_call(match) for match in CALL_PATTERN.finditer(content)]
+            found += [read_call(text, content) for text in find_calls(content)]
         except ParseFault as fault:
-            yield Finding("calls", fault.detail, index, fault.offset)
+            yield Finding(fault.code, fault.detail, index, fault.offset)
             continue
         want = [(call.name, dumps(call.arguments)) for call in intended]
         have = [(call.name, dumps(call.arguments)) for call in found]
@@ -285,9 +328,8 @@ def _tools(meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
     breaks = hard if schema == "reject" else soft
     for index, turn in enumerate(meant.turns):
         for call in turn.calls:
-            if any(char in '"\\' or ord(char) < 32 or ord(char) == 127 for char in call.name):
-                message = f"the name {call.name[:40]!r} holds a character that breaks the JSON"
-                hard.append(Finding("tools", message, index))
+            if breaks_json(call.name):
+                hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
             elif call.name not in known:
                 hard.append(Finding("tools", f"{call.name[:80]!r} is called, not defined", index))
             elif known[call.name] is not None:
@@ -317,26 +359,12 @@ def _canonical(meant: Dialogue) -> Dialogue:
     return replace(meant, turns=tuple(turns))
 
 
-def _inverse(sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
-    try:
-        back = parse(text)
-    except ParseFault as fault:
-        shown = _context(text, fault.offset)
-        yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
-        return
-    if [dumps(tool) for tool in back.tools] != [dumps(tool) for tool in sample.tools]:
-        yield Finding("inverse", "the tools read back from the rendering differ")
-    if len(back.messages) != len(sample.messages):
-        message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
-        yield Finding("inverse", message)
-        return
-    for index, (was, now) in enumerate(zip(sample.messages, back.messages, strict=True)):
-        if was == now:
-            continue
-        lossy = not own and was[0] == now[0] == "assistant" and was[1].endswith(now[1])
-        code = "lossy" if lossy else "inverse"
-        message = "the template loses text" if lossy else "read back from the rendering it differs"
-        yield replace(_differ(code, message, was[1], now[1]), turn=index)
+def _is_loss(was: str, now: str) -> bool:
+    """Do the contents differ in nothing but a thought or newlines at the beginning?"""
+    thought, rest = leading_thought(was)
+    kept, left = leading_thought(now)
+    same = rest.lstrip("\n") == left.lstrip("\n") and kept in ("", thought)
+    return same and "</think>" not in rest
 
 
 def _differ(code: str, message: str, expected: str, found: str) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,13 @@ from builder.problem import Problem, UsageError
 from builder.sample import Sample
 from builder.source import Source
 from builder.verify import Finding, Verdict, Verifier
+
+DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+"""Files of a folder that is not made by `build` that are taken for data."""
+
+CONVERSATION = "conversation"
+_MAX_LINE = 1 << 31
+_PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +66,20 @@ def verify_dataset(dataset: str, verifier: Verifier, unit: str | None) -> Iterat
     if path.is_dir():
         yield from _folder(path, verifier, unit)
     elif path.exists():
-        yield from _file(path, path.name, verifier, unit or "conversation")
-    elif dataset.count("/") <= 1 and not dataset.endswith((".jsonl", ".json", ".parquet")):
-        yield from _hub(dataset, verifier, unit or "conversation")
+        yield from _file(path, path.name, verifier, unit or CONVERSATION)
+    elif dataset.count("/") <= 1 and not dataset.endswith((*DATA_SUFFIXES, ".json")):
+        yield from _hub(dataset, verifier, unit or CONVERSATION)
     else:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
 
 def _file(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
-    if path.suffix == ".parquet":
+    source = Source(name, path, max_record_bytes=_MAX_LINE)
+    if path.suffix == ".parquet" or source.head.startswith(_PARQUET_MAGIC):
         yield from _parquet(path, name, verifier, unit)
         return
-    for number, line in _lines(Source(name, path, max_record_bytes=1 << 31)):
-        yield _report(name, number, line, verifier, unit)
+    for number, line in _lines(source):
+        yield _report(name, number, _verdict(line, verifier, unit))
 
 
 def _lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
@@ -85,30 +92,33 @@ def _lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
             yield number, line
 
 
-def _report(
-    name: str, number: int, line: bytes | Problem, verifier: Verifier, unit: str
-) -> LineReport:
+def _verdict(line: bytes | Problem, verifier: Verifier, unit: str) -> Verdict:
     if isinstance(line, Problem):
-        return LineReport(name, number, (Finding("format", f"{line.code}: {line.detail}"),))
+        return Verdict((Finding("format", f"{line.code}: {line.detail}"),))
     try:
         value = loads(line)
     except JsonFault as fault:
-        return LineReport(name, number, (Finding("format", f"{fault.code}: {fault.detail}"),))
-    return _checked(name, number, value, verifier, unit)
+        return Verdict((Finding("format", f"{fault.code}: {fault.detail}"),))
+    return _check(value, verifier, unit)
 
 
-def _checked(name: str, number: int, value: Json, verifier: Verifier, unit: str) -> LineReport:
+def _check(value: Json, verifier: Verifier, unit: str) -> Verdict:
     sample = read_sample(value)
     if not isinstance(sample, Sample):
-        return LineReport(name, number, tuple(sample))
-    verdict = verifier.check(sample, unit=unit)
-    return LineReport(name, number, verdict.findings, verdict.warnings, verdict.tokens)
+        return Verdict(tuple(sample))
+    return verifier.check(sample, unit=unit)
+
+
+def _report(name: str, number: int, verdict: Verdict, *more: Finding) -> LineReport:
+    findings = (*verdict.findings, *more)
+    return LineReport(name, number, findings, verdict.warnings, verdict.tokens)
 
 
 def read_sample(value: Json) -> Sample | list[Finding]:
     """The sample in a decoded line, or every reason why it is none.
 
-    `tools` may be missing, null, or a list as JSON text. Other columns are not looked at.
+    `tools` may be missing, null, or a list as JSON text, and so may each of its elements be (that
+    is how Arrow files keep JSON). Other columns are not looked at.
     """
     if not isinstance(value, dict):
         return [Finding("format", "the line is no JSON object")]
@@ -145,7 +155,18 @@ def read_sample(value: Json) -> Sample | list[Finding]:
         findings.append(Finding("format", "tools: is no list"))
     if findings:
         return findings
-    return Sample(tuple(messages), tuple(tools) if isinstance(tools, list) else ())
+    listed = tools if isinstance(tools, list) else []
+    return Sample(tuple(messages), tuple(map(_definition, listed)))
+
+
+def _definition(tool: Json) -> Json:
+    """A definition out of its JSON text; anything else as it is, for the verifier to judge."""
+    if not isinstance(tool, str):
+        return tool
+    try:
+        return loads(tool)
+    except JsonFault:
+        return tool
 
 
 def _parquet(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
@@ -157,7 +178,7 @@ def _parquet(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[L
         for batch in table.iter_batches(batch_size=64):
             for row in batch.to_pylist():
                 number += 1
-                yield _checked(name, number, _plain(row), verifier, unit)
+                yield _report(name, number, _check(_plain(row), verifier, unit))
     except (OSError, pyarrow.ArrowException) as error:
         yield LineReport(name, 0, (Finding("format", f"no readable Parquet: {error}"[:200]),))
 
@@ -179,47 +200,80 @@ def _hub(dataset: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
         splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
         for split, rows in splits.items():
             for number, row in enumerate(rows, start=1):
-                yield _checked(f"{repository}/{split}", number, _plain(row), verifier, unit)
+                verdict = _check(_plain(row), verifier, unit)
+                yield _report(f"{repository}/{split}", number, verdict)
     except Exception as error:  # a library's many ways of saying that it cannot be had
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def _folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterator[LineReport]:
-    """A folder made by `build`: each line against meta/, each file against the manifest."""
-    manifest = folder / "manifest.json"
-    if not manifest.is_file():
-        files = sorted(path for path in folder.rglob("*.jsonl") if ".state" not in path.parts)
-        if not files:
-            raise UsageError(f"dataset {str(folder)!r}: no manifest.json and no .jsonl files")
-        for path in files:
-            name = path.relative_to(folder).as_posix()
-            yield from _file(path, name, verifier, unit or "conversation")
+    """A folder made by `build` is held to its meta/ and manifest; of any other, all data files."""
+    if (folder / "manifest.json").is_file() or (folder / "meta").is_dir():
+        yield from _built_folder(folder, verifier, unit)
         return
-    listed = _manifest_files(manifest)
-    if isinstance(listed, Finding):
-        yield LineReport("manifest.json", 0, (listed,))
-        listed = {}
-    present = {f"data/{path.name}" for path in (folder / "data").glob("*")}
-    for name in sorted(present | {name for name in listed if name.startswith("data/")}):
-        if name not in present:
+    found = [path for path in sorted(folder.rglob("*")) if path.name.endswith(DATA_SUFFIXES)]
+    if not found:
+        raise UsageError(f"dataset {str(folder)!r}: no manifest.json and no data files")
+    for path in found:
+        yield from _file(path, path.relative_to(folder).as_posix(), verifier, unit or CONVERSATION)
+
+
+def _built_folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterator[LineReport]:
+    """Each line against meta/, each file against the manifest, nothing missing, nothing added."""
+    listed, template, fault = _manifest(folder / "manifest.json")
+    if fault is not None:
+        yield LineReport("manifest.json", 0, (fault,))
+    same_template = template == verifier.target.template_sha256
+    present = _files_below(folder, "data") | _files_below(folder, "meta")
+    for name in sorted(present | listed.keys()):
+        if name not in present and not _inside(folder, name):
             yield LineReport(name, 0, (Finding("changed", "listed in the manifest, not there"),))
             continue
         if name not in listed:
             yield LineReport(name, 0, (Finding("changed", "not listed in the manifest"),))
-        yield from _built(folder, name, verifier, unit)
-    for name, sha256 in sorted(listed.items()):
-        if not name.startswith("data/") and _sha256(folder / name) != sha256:
-            message = "differs from the manifest" if (folder / name).exists() else "is missing"
-            yield LineReport(name, 0, (Finding("changed", message),))
+        elif _sha256(folder / name) != listed[name]:
+            yield LineReport(name, 0, (Finding("changed", "differs from the manifest"),))
+        if name.startswith("data/") and name.endswith(".parquet"):
+            yield from _file(folder / name, name, verifier, unit or CONVERSATION)
+        elif name.startswith("data/"):
+            yield from _lines_with_meta(folder, name, verifier, unit, same_template)
+        elif name.startswith("meta/") and name.replace("meta/", "data/", 1) not in present:
+            yield LineReport(name, 0, (Finding("changed", "data/ has no such file"),))
 
 
-def _manifest_files(manifest: Path) -> dict[str, str] | Finding:
+def _files_below(folder: Path, part: str) -> set[str]:
+    below = (folder / part).rglob("*")
+    return {path.relative_to(folder).as_posix() for path in below if path.is_file()}
+
+
+def _inside(folder: Path, name: str) -> bool:
+    """Is there such a file, below the folder? The manifest may be anybody's."""
     try:
-        entries = json.loads(manifest.read_bytes())["files"]
-        return {str(item["path"]): str(item["sha256"]) for item in entries}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return Finding("format", f"no readable manifest: {type(error).__name__}: {error}"[:200])
+        path = (folder / name).resolve()
+        return path.is_relative_to(folder.resolve()) and path.is_file()
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return False
+
+
+def _manifest(path: Path) -> tuple[dict[str, str], str | None, Finding | None]:
+    """(path: sha256 of the files listed, sha256 of the chat template, what is wrong with it)."""
+    try:
+        manifest = loads(path.read_bytes())
+    except (OSError, JsonFault) as error:
+        detail = error.strerror if isinstance(error, OSError) else str(error)
+        return {}, None, Finding("changed", f"no readable manifest: {detail}"[:200])
+    manifest = manifest if isinstance(manifest, dict) else {}
+    entries = manifest.get("files")
+    tokenizer = manifest.get("tokenizer")
+    template = tokenizer.get("template_sha256") if isinstance(tokenizer, dict) else None
+    listed = {
+        str(item.get("path")): str(item.get("sha256"))
+        for item in (entries if isinstance(entries, list) else [])
+        if isinstance(item, dict)
+    }
+    fault = None if listed else Finding("changed", "the manifest lists no files")
+    return listed, template if isinstance(template, str) else None, fault
 
 
 def _sha256(path: Path) -> str | None:
@@ -233,25 +287,32 @@ def _sha256(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _built(folder: Path, name: str, verifier: Verifier, unit: str | None) -> Iterator[LineReport]:
-    data = Source(name, folder / name, max_record_bytes=1 << 31)
-    meta = Source(name, folder / "meta" / Path(name).name, max_record_bytes=1 << 31)
-    for number, (row, about) in enumerate(zip_longest(_lines(data), _lines(meta)), start=1):
+def _lines_with_meta(
+    folder: Path, name: str, verifier: Verifier, unit: str | None, same_template: bool
+) -> Iterator[LineReport]:
+    data = Source(name, folder / name, max_record_bytes=_MAX_LINE)
+    about = folder / name.replace("data/", "meta/", 1)
+    meta = Source(name, about, max_record_bytes=_MAX_LINE)
+    lines = _lines(meta) if about.is_file() else iter(())
+    for number, (row, noted) in enumerate(zip_longest(_lines(data), lines), start=1):
         if row is None:
             finding = Finding("changed", "meta/ has a line for which data/ has none")
             yield LineReport(name, number, (finding,))
             continue
         line = row[1]
-        known = _meta(about[1] if about else None)
-        report = _report(name, row[0], line, verifier, unit or str(known.get("unit")))
-        findings = list(report.findings)
-        if isinstance(line, bytes) and hashlib.sha256(line).hexdigest() != known.get("id"):
+        known = _meta(noted[1]) if noted else {}
+        verdict = _verdict(line, verifier, unit or str(known.get("unit")))
+        message = ""
+        if noted is None:
+            message = "meta/ has no line for it"
+        elif isinstance(line, bytes) and hashlib.sha256(line).hexdigest() != known.get("id"):
             message = "the line is not the one that was built: meta/ has another id"
-            findings.append(Finding("changed", message))
-        yield LineReport(name, row[0], tuple(findings), report.warnings, report.tokens)
+        elif same_template and verdict.text and verdict.render_sha256 != known.get("render_sha256"):
+            message = "meta/ has another render_sha256"
+        yield _report(name, row[0], verdict, *([Finding("changed", message)] if message else []))
 
 
-def _meta(line: bytes | Problem | None) -> dict[str, Json]:
+def _meta(line: bytes | Problem) -> dict[str, Json]:
     if not isinstance(line, bytes):
         return {}
     try:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -239,3 +240,25 @@ def test_a_store_at_rest_is_left_as_it_is(tmp_path):
     assert ledger["samples"] == 1
     assert [path.name for path in folder.iterdir()] == ["conversations.db"]
     assert (folder / "conversations.db").read_bytes() == before
+
+
+def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(300):
+        text = b"".join(row(f"{number} {n}".encode()) + b"\n" for n in range(40))
+        (folder / f"{number}.jsonl").write_bytes(text)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "builder", "build", str(folder), "-o", str(out)]
+    with subprocess.Popen(
+        [*command, "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        work = out / ".state" / "work"
+        while process.poll() is None and not (work.is_dir() and any(work.iterdir())):
+            time.sleep(0.01)
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "builder: interrupted; nothing was half-written\n"
+    assert {path.name for path in out.iterdir()} == {".state"}
+    assert run(*command[3:]).returncode == 0, "the same command goes on"

@@ -7,8 +7,8 @@ import jinja2
 import pytest
 
 from builder.qwen3.constants import EMBEDDED_FILES, KNOWN_TEMPLATES
-from builder.qwen3.parse import CALL_PATTERN, ParseFault, split_answer
-from builder.qwen3.render import render
+from builder.qwen3.parse import ParseFault, split_answer
+from builder.qwen3.render import CALL_PATTERN, render
 from builder.qwen3.tokenizer import load
 
 WEATHER = {

@@ -76,5 +76,7 @@ EMBEDDED_FILES = {
 
 KNOWN_TEMPLATES = {
     "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "Qwen3 original (2025-04)",
+    "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": "Qwen3 revised",
+    "64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326": "Qwen3 Instruct-2507",
 }
 """Chat templates by the sha256 of their text."""

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.qwen3.constants import EMPTY_THINK, TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.render import is_response, split_thought
+from builder.qwen3.constants import ADDED_TOKENS, EMPTY_THINK, TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.render import CallText, find_calls, is_response
 from builder.sample import Call, Dialogue, Sample, Turn
-
-CALL_PATTERN = re.compile(r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>")
-"""The pattern of the specification ("Parse tool calls with"), letter for letter."""
 
 _HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
 
@@ -27,8 +24,8 @@ class ParseFault(ValueError):
         self.offset = offset
 
 
-def parse(text: str) -> Sample:
-    """The sample of which `text` is the rendering. Raises ParseFault.
+def parse(text: str, *, thinks: bool = True) -> Sample:
+    """The sample of which `text` is the rendering (`thinks` as there). Raises ParseFault.
 
     The think block that the template adds to a last turn without thoughts is taken off again;
     a think block with a thought stays in the content, where the flat form has it.
@@ -55,29 +52,28 @@ def parse(text: str) -> Sample:
             if system is not None:
                 messages.append((role, system))
             continue
-        if role == "assistant":
+        if role == "assistant" and thinks:
             content = content.removeprefix(EMPTY_THINK)
         messages.append((role, content))
     return Sample(tuple(messages), tools)
 
 
 def _split_tools(content: str) -> tuple[str | None, tuple[Json, ...]]:
-    """(system text or None, definitions) of the content of a first system turn."""
-    begin = content.find(TOOLS_BEGIN)
-    if begin < 0 or not content.endswith(TOOLS_END):
+    """(system text or None, definitions) of the content of a first system turn.
+
+    A system text may quote the tools block. A definition is one line, so the last beginning counts.
+    """
+    if not content.endswith(TOOLS_END):
         return content, ()
-    listing = content[begin + len(TOOLS_BEGIN) : -len(TOOLS_END)]
+    begin = content.rfind(TOOLS_BEGIN + "\n", 0, -len(TOOLS_END))
+    if begin < 0 or (begin and not content[:begin].endswith("\n\n")):
+        return content, ()
+    listing = content[begin + len(TOOLS_BEGIN) + 1 : -len(TOOLS_END)]
     try:
-        tools = tuple(loads(line) for line in listing.split("\n")[1:])
-    except JsonFault as fault:
-        raise ParseFault(
-            "inverse", f"a tool definition is no JSON: {fault.detail}", begin
-        ) from None
-    if begin == 0:
-        return None, tools
-    if not content.startswith("\n\n", begin - 2):
-        raise ParseFault("inverse", "no blank line before the tools block", begin)
-    return content[: begin - 2], tools
+        tools = tuple(loads(line) for line in listing.split("\n"))
+    except JsonFault:
+        return content, ()
+    return content[: begin - 2] if begin else None, tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,68 +86,114 @@ class Answer:
 
 
 def split_answer(content: str) -> Answer:
-    """Thought, text and calls of a flat assistant content. Raises ParseFault (`calls`).
+    """Thought, text and calls of a flat assistant content.
 
-    Exact: joined again by `flatten` the parts give the content back, or it is a fault. Markup
-    that the specification's pattern does not find, or that is no call, is a fault too.
+    Exact: joined again by `flatten` the parts give the content back, or it is a fault, but for what
+    the inverse tells: an empty think block, a newline before a call without text. Markup that the
+    specification's pattern does not find, or that is no call, is a fault too.
+    Raises ParseFault (`calls`, `tools`, `lossy`); its offset is one of `content`.
     """
-    thought, body = split_thought(content)
-    if not thought:
-        body = content.removeprefix(EMPTY_THINK)  # no thought, and lost: the inverse says so
-    matches = list(CALL_PATTERN.finditer(body))
-    text = body[: matches[0].start()].removesuffix("\n") if matches else body
-    if matches and text and body[: matches[0].start()] != text + "\n":
-        raise ParseFault("calls", "no newline between the text and the first <tool_call>")
-    if "<tool_call>" in text or "</tool_call>" in text:
-        raise ParseFault("calls", "<tool_call> markup that holds no call", text.find("tool_call>"))
-    calls: list[Call] = []
-    end = matches[0].start() if matches else len(body)
-    for match in matches:
-        if body[end : match.start()] != ("\n" if calls else ""):
-            raise ParseFault("calls", "calls are not joined by one newline", end)
-        calls.append(read_call(match))
-        end = match.end()
-    if body[end:]:
-        raise ParseFault("calls", "text after the last </tool_call>", end)
-    if thought and content != f"<think>\n{thought}\n</think>\n\n{body}":
+    thought, body = leading_thought(content)
+    if content not in (body, f"<think>\n{thought}\n</think>\n\n{body}"):
         raise ParseFault("lossy", "the think block is not in the template's form")
+    end = len(content) - len(body)
+    text = body
+    calls: list[Call] = []
+    for found in find_calls(content, end):
+        between = content[end : found.start]
+        if not calls:
+            text = between.removesuffix("\n")
+            if between and between == text:
+                detail = "no newline between the text and the first <tool_call>"
+                raise ParseFault("calls", detail, found.start)
+            _no_markup(text, end)
+        elif between != "\n":
+            raise ParseFault("calls", "calls are not joined by one newline", end)
+        calls.append(read_call(found, content))
+        end = found.end
+    if not calls:
+        _no_markup(text, end)
+    elif end < len(content):
+        raise ParseFault("calls", "text after the last </tool_call>", end)
     return Answer(thought, text, tuple(calls))
 
 
-def read_call(match: re.Match[str]) -> Call:
-    """The call in a match of CALL_PATTERN. Raises ParseFault (`calls`)."""
-    inner = match[1]
-    if match[0] != f"<tool_call>\n{inner}\n</tool_call>":
-        raise ParseFault(
-            "calls", "no newline after <tool_call> or before </tool_call>", match.start()
-        )
+def _no_markup(text: str, at: int) -> None:
+    """Raises ParseFault if there are tags in text that should hold none; it begins at `at`."""
+    found = re.search("</?tool_call>", text)
+    if found:
+        detail = "<tool_call> markup that holds no call"
+        raise ParseFault("calls", detail, at + found.start())
+
+
+def leading_thought(content: str) -> tuple[str, str]:
+    """(thought, rest) of a content that begins with a think block, else ("", content).
+
+    The thought is without newlines at its ends, the rest without newlines before it. A closing tag
+    anywhere else is text: what the template makes of that is a fault that the verifier finds.
+    """
+    begun = content.lstrip("\n")
+    if not begun.startswith("<think>") or "</think>" not in begun:
+        return "", content
+    thought, _, rest = begun.removeprefix("<think>").partition("</think>")
+    return thought.strip("\n"), rest.lstrip("\n")
+
+
+_BREAKS_JSON = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
+UNFIT_NAME = "a name that holds a quote, a backslash or a control character"
+
+
+def breaks_json(name: str) -> bool:
+    """Would the name break the JSON of a call, into which the template inserts it as it is?"""
+    return _BREAKS_JSON.search(name) is not None
+
+
+def read_call(found: CallText, content: str) -> Call:
+    """The call that `find_calls` found in `content`. Raises ParseFault (`calls`, `tools`)."""
+    inner, at = found.inner, found.inner_at
+    if content[found.start : found.end] != f"<tool_call>\n{inner}\n</tool_call>":
+        detail = "no newline after <tool_call> or before </tool_call>"
+        raise ParseFault("calls", detail, found.start)
     try:
         value = loads(inner)
     except JsonFault as fault:
-        raise ParseFault("calls", f"the call is no JSON: {fault.detail}", match.start(1)) from None
+        raise ParseFault("calls", f"the call is no JSON: {fault.detail}", at) from None
     if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
-        raise ParseFault("calls", "a call holds name and arguments, nothing else", match.start(1))
+        raise ParseFault("calls", "a call holds name and arguments, nothing else", at)
     name, arguments = value["name"], value["arguments"]
+    if isinstance(name, str) and breaks_json(name):
+        raise ParseFault("tools", f"{name[:80]!r}: {UNFIT_NAME}", at)
     head = _HEAD.match(inner)
     if head is None or not isinstance(name, str) or head[1] != name:
         detail = 'a call begins with {"name": "…", "arguments": and a name without escapes'
-        raise ParseFault("calls", detail, match.start(1))
+        raise ParseFault("calls", detail, at)
     if not isinstance(arguments, dict):
-        raise ParseFault("calls", "the arguments are no JSON object", match.start(1) + head.end())
+        raise ParseFault("calls", "the arguments are no JSON object", at + head.end())
     return Call(name, arguments, inner[head.end() : -1])
 
 
 def is_canonical(call: Call) -> bool:
-    """Is the text of the arguments what `tojson` writes, but for escaped control tokens?"""
+    """Is the text of the arguments what `tojson` writes, but for escapes in control tokens?"""
     plain = dumps(call.arguments)
-    return call.text == plain or ("\\u003c" in call.text and _unescaped(call.text) == plain)
+    return call.text == plain or _unescaped_tokens(call.text) == plain
 
 
-_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\u003c")
+_SPELLINGS = {
+    "<": r"(?:<|\\u003[cC])",
+    ">": r"(?:>|\\u003[eE])",
+    "|": r"(?:\||\\u007[cC])",
+    "/": r"(?:/|\\/|\\u002[fF])",
+}
+_ESCAPED_TOKEN = re.compile(
+    r"(?<!\\)((?:\\\\)*)("
+    + "|".join("".join(_SPELLINGS.get(char, char) for char in token) for token in ADDED_TOKENS)
+    + ")"
+)
+"""A control token in JSON text, its marks as they are or escaped, after no odd backslash."""
 
 
-def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda match: match[1] + "<", text)
+def _unescaped_tokens(text: str) -> str:
+    return _ESCAPED_TOKEN.sub(lambda match: match[1] + str(loads('"' + match[2] + '"')), text)
 
 
 def split_responses(content: str) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ control tokens belong to the structure.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -36,8 +36,14 @@ class Rendering:
     control: tuple[tuple[int, str], ...]
 
 
-def render(messages: Sequence[tuple[str, str]], tools: Sequence[Json] = ()) -> Rendering:
-    """Render (role, content) messages of roles system, user and assistant, with tools."""
+def render(
+    messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), *, thinks: bool = True
+) -> Rendering:
+    """Render (role, content) messages of roles system, user and assistant, with tools.
+
+    `thinks=False`: as the templates that know no thoughts do (instruct-2507), which write every
+    assistant content as it is.
+    """
     writer = _Writer()
     first_system = messages[0][1] if messages and messages[0][0] == "system" else None
     if tools or first_system is not None:
@@ -60,7 +66,11 @@ def render(messages: Sequence[tuple[str, str]], tools: Sequence[Json] = ()) -> R
             writer.marked(content, _response_tags(content) if role == "user" else ())
             writer.end()
         elif role == "assistant":
-            writer.assistant(content, query=query, index=index, last=index == len(messages) - 1)
+            thought, body = "", content
+            if thinks:
+                last = index == len(messages) - 1
+                thought, body = _shown_thought(content, after_query=index > query, last=last)
+            writer.assistant(thought, body)
     return writer.rendering()
 
 
@@ -90,6 +100,15 @@ def split_thought(content: str) -> tuple[str, str]:
     return thought, content.rpartition("</think>")[2].lstrip("\n")
 
 
+def _shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, str]:
+    """(think block, body) of an assistant turn; the block is "" where the template writes none."""
+    thought, body = split_thought(content)
+    if after_query and (last or thought):
+        thought = thought.strip("\n")
+        return f"<think>\n{thought}\n</think>\n\n", body.lstrip("\n")
+    return "", body
+
+
 class _Writer:
     """Pieces of the text, with what is known of them."""
 
@@ -116,20 +135,13 @@ class _Writer:
         self.token("<|im_end|>")
         self.text("\n")
 
-    def assistant(self, content: str, *, query: int, index: int, last: bool) -> None:
+    def assistant(self, thought: str, body: str) -> None:
         self.token("<|im_start|>")
         self.text("assistant\n")
-        start = self.length
-        thought, body = split_thought(content)
-        if index > query and (last or thought):
-            thought = thought.strip("\n")
-            self.token("<think>")
-            self.text(f"\n{thought}\n")
-            self.token("</think>")
-            self.text("\n\n")
-            body = body.lstrip("\n")
-            if not thought:
-                start += len(EMPTY_THINK)
+        start = self.length + (len(thought) if thought == EMPTY_THINK else 0)
+        if thought:
+            closing = len(thought) - len("</think>\n\n")
+            self.marked(thought, ((0, "<think>"), (closing, "</think>")))
         self.marked(body, _call_tags(body))
         self.end()
         self.spans.append((start, self.length - 1))
@@ -149,8 +161,36 @@ def tools_block(definitions: tuple[str, ...]) -> Rendering:
 
 
 _STRUCTURE = re.compile("|".join(map(re.escape, STRUCTURE_TOKENS)))
-_RESPONSE = re.compile(r"<tool_response>\n[\s\S]*?\n</tool_response>")
-_CALL = re.compile(r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>")
+
+CALL_PATTERN = re.compile(r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>")
+"""The pattern of the specification ("Parse tool calls with"), letter for letter."""
+
+_CALL_OPENS = re.compile(r"<tool_call>\s*(?=\{)")
+_CALL_CLOSES = re.compile(r"\}\s*</tool_call>")
+
+
+@dataclass(frozen=True, slots=True)
+class CallText:
+    """A match of CALL_PATTERN: [start, end) with its tags, `inner` from `inner_at` without."""
+
+    start: int
+    end: int
+    inner: str
+    inner_at: int
+
+
+def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
+    """What CALL_PATTERN finds from `start` on, in time that is linear in the text.
+
+    The pattern itself runs to the end of the text from every opening tag that is never closed.
+    """
+    while opens := _CALL_OPENS.search(text, start):
+        closes = _CALL_CLOSES.search(text, opens.end() + 1)
+        if closes is None:
+            return
+        inner = text[opens.end() : closes.start() + 1]
+        yield CallText(opens.start(), closes.end(), inner, opens.end())
+        start = closes.end()
 
 
 def _tokens_in(text: str) -> list[tuple[int, str]]:
@@ -163,12 +203,12 @@ def _response_tags(content: str) -> list[tuple[int, str]]:
         return []
     tags: list[tuple[int, str]] = []
     at = 0
-    while match := _RESPONSE.match(content, at):
-        tags += [
-            (match.start(), RESPONSE_OPEN),
-            (match.end() - len(RESPONSE_CLOSE), RESPONSE_CLOSE),
-        ]
-        at = match.end()
+    while content.startswith(f"{RESPONSE_OPEN}\n", at):
+        closes = content.find(f"\n{RESPONSE_CLOSE}", at + len(RESPONSE_OPEN) + 1) + 1
+        if not closes:
+            return []
+        tags += [(at, RESPONSE_OPEN), (closes, RESPONSE_CLOSE)]
+        at = closes + len(RESPONSE_CLOSE)
         if at == len(content):
             return tags
         if content[at] != "\n":
@@ -180,9 +220,6 @@ def _response_tags(content: str) -> list[tuple[int, str]]:
 def _call_tags(body: str) -> list[tuple[int, str]]:
     """The tags of the calls in an assistant text, found by the specification's pattern."""
     tags: list[tuple[int, str]] = []
-    for match in _CALL.finditer(body):
-        tags += [
-            (match.start(), "<tool_call>"),
-            (match.end() - len("</tool_call>"), "</tool_call>"),
-        ]
+    for call in find_calls(body):
+        tags += [(call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")]
     return tags

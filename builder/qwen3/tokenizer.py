@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EMBEDDED = "qwen3"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+_FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ class Target:
     def template_name(self) -> str:
         """The template's known name, or "unknown"."""
         return KNOWN_TEMPLATES.get(self.template_sha256, "unknown")
+
+    @cached_property
+    def thinks(self) -> bool:
+        """Does the template know thoughts? It then gives a last answer an empty think block."""
+        probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+        return "<think>" in self.render(probe, None)
 
     @cached_property
     def added_tokens(self) -> tuple[str, ...]:
@@ -84,20 +91,40 @@ def load(name: str = EMBEDDED) -> Target:
     Raises UsageError: it cannot be found or reached, has no chat template, or is not of the
     Qwen3 family (its control tokens, its JSON calls).
     """
-    if name == EMBEDDED and not Path(name).is_dir():
+    if name == EMBEDDED:
         with as_file(files("builder.qwen3") / "assets") as folder:
-            return _load(name, folder, None)
+            return _load(name, folder)
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return _load(name, folder, None)
+        return _load(name, folder)
     if name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1:
         raise UsageError(f"tokenizer {name!r}: no such folder")
+    return _load(name, _fetch(name))
+
+
+def _fetch(name: str) -> Path:
+    """The folder that the Hub client keeps the tokenizer in, fetched if it is not there yet.
+
+    Asking for the files at once ends quickly where the Hub cannot be reached; transformers asks
+    for each and tries each again, for most of a minute.
+    """
+    _quiet()
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
+
     repository, _, revision = name.partition("@")
-    return _load(name, repository, revision or None)
+    try:
+        return Path(
+            snapshot_download(repository, revision=revision or None, allow_patterns=list(_FETCHED))
+        )
+    except Exception as error:  # a library's many ways of saying that a tokenizer is not there
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UsageError(
+            f"tokenizer {name!r}: no such folder, and not had from the Hub: {reason}"
+        ) from None
 
 
-def _load(name: str, where: Path | str, revision: str | None) -> Target:
-    tokenizer = _pretrained(name, where, revision)
+def _load(name: str, folder: Path) -> Target:
+    tokenizer = _pretrained(name, folder)
     template = tokenizer.chat_template
     if isinstance(template, dict):
         template = template.get("default")
@@ -118,18 +145,26 @@ def _load(name: str, where: Path | str, revision: str | None) -> Target:
             f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"
             " in its tokens and template"
         )
-    return Target(name, _hashes(where), tokenizer, template)
+    tokenizer.backend_tokenizer.no_truncation()  # a saved tokenizer may cut what it is given
+    tokenizer.backend_tokenizer.no_padding()
+    target = Target(name, _hashes(folder), tokenizer, template)
+    try:
+        _ = target.thinks
+    except Exception as error:  # a template of any origin may raise anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason}") from None
+    return target
 
 
-def _pretrained(name: str, where: Path | str, revision: str | None) -> PreTrainedTokenizerBase:
+def _pretrained(name: str, folder: Path) -> PreTrainedTokenizerBase:
     _quiet()
     from transformers import AutoTokenizer  # noqa: PLC0415 - a second of import, only when needed
 
     try:
         loaded = AutoTokenizer.from_pretrained(
-            str(where), revision=revision or "main", trust_remote_code=False
+            str(folder), trust_remote_code=False, local_files_only=True
         )
-    except Exception as error:  # a library's many ways of saying that a tokenizer is not there
+    except Exception as error:  # files of any origin: whatever their parsers raise
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason}") from None
     tokenizer: PreTrainedTokenizerBase = loaded
@@ -141,17 +176,12 @@ def _quiet() -> None:
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-def _hashes(where: Path | str) -> dict[str, str]:
-    if not isinstance(where, Path):
-        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - only for Hub ids
-
-        cached = {name: try_to_load_from_cache(where, name) for name in _FILES}
-        paths = {name: Path(path) for name, path in cached.items() if isinstance(path, str)}
-    else:
-        paths = {name: where / name for name in _FILES if (where / name).is_file()}
+def _hashes(folder: Path) -> dict[str, str]:
+    paths = [folder / name for name in sorted(_FILES)]
     return {
-        name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(paths.items())
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()
     }

@@ -45,7 +45,7 @@ def is_chat(value: dict[str, Json]) -> bool:
 
 def _is_chat_message(message: dict[str, Json]) -> bool:
     body = message.get("content")
-    if message.get("role") not in ROLES or not isinstance(body, str | list | None):
+    if as_str(message.get("role")) not in ROLES or not isinstance(body, str | list | None):
         return False
     if any("value" in as_dict(part) for part in as_list(body)):
         return False  # LLaMA-Factory's typed parts

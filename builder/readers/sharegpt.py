@@ -17,6 +17,7 @@ from builder.readers import _literals, _tags
 from builder.readers._messages import unique, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._sharegpt_turns import ROLES, is_typed, messages
+from builder.readers._toolace_text import lists_tools
 from builder.source import Source
 
 NAME = "sharegpt"
@@ -28,6 +29,8 @@ _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
 
 def recognise(source: Source) -> str | None:
     """Rows of from and value, or of typed parts."""
+    if any(lists_tools(as_str(row.get("system"))) for row in source.peek.objects):
+        return None  # ToolACE: the same rows, with calls in a text of its own
     for row in source.peek.objects:
         if "timestamp" in row and isinstance(row.get("completed"), bool):
             continue  # a trajectory of Hermes Agent

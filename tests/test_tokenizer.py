@@ -1,0 +1,124 @@
+"""Targets: which tokenizers are taken, which are refused, and in what words."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+import builder.qwen3
+from builder.problem import UsageError
+from builder.qwen3.constants import KNOWN_TEMPLATES
+from builder.qwen3.tokenizer import load
+from builder.sample import Sample
+from builder.verify import Verifier
+
+ASSETS = Path(builder.qwen3.__file__).parent / "assets"
+CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
+TEMPLATE = CONFIG["chat_template"]
+MESSAGES = (("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb"), ("user", "c"))
+
+# The template with its thoughts taken out, as the instruct-2507 models have it.
+NO_THOUGHTS = TEMPLATE.replace("'</think>' in message.content", "false").replace(
+    "loop.index0 > ns.last_query_index", "false"
+)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Make a tokenizer folder from the embedded one, its configuration or file changed."""
+
+    def make(tokenizer=None, **changes):
+        config = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+        path = tmp_path / "tokenizer.json"
+        if tokenizer is None:
+            path.symlink_to(ASSETS / "tokenizer.json")
+        else:
+            content = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
+            path.write_text(json.dumps({**content, **tokenizer}), encoding="utf-8")
+        return str(tmp_path)
+
+    return make
+
+
+def test_the_provenance_note_names_the_files_as_they_are():
+    note = (ASSETS / "PROVENANCE.md").read_text(encoding="utf-8")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        sha256 = hashlib.sha256((ASSETS / name).read_bytes()).hexdigest()
+        assert f"| {name} | {sha256} |" in note
+    assert hashlib.sha256(TEMPLATE.encode()).hexdigest() in note
+    assert "Apache License" in (ASSETS / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_the_encoding_is_that_of_the_tokenizer_itself():
+    """The offsets come from its backend, so the backend must agree with it."""
+    target = load()
+    text = target.render([{"role": "user", "content": "\x00e\u0301 <think> 12 \U0001f600\r\n"}], [])
+    ids, control = target.encode(text)
+    assert ids == target.tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert [token for _, token in control] == ["<|im_start|>", "<think>", "<|im_end|>"]
+    assert all(text.startswith(token, offset) for offset, token in control)
+
+
+def test_qwen3_is_the_embedded_one_whatever_the_current_folder_holds(tmp_path, monkeypatch):
+    (tmp_path / "qwen3").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load("qwen3").template_sha256 in KNOWN_TEMPLATES
+
+
+def test_a_saved_tokenizer_that_truncates_does_not_truncate_here(saved):
+    limit = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    target = load(saved(tokenizer={"truncation": limit}))
+    sample = Sample((("user", "word " * 100), ("assistant", "b")))
+    assert Verifier(target).check(sample).findings == ()
+
+
+def test_a_template_without_thoughts_is_proven_by_its_own_rules(saved):
+    assert TEMPLATE != NO_THOUGHTS
+    target = load(saved(chat_template=NO_THOUGHTS))
+    assert not target.thinks
+    assert target.template_name == "unknown"
+    verifier = Verifier(target)
+    assert verifier.check(Sample((("user", "a"), ("assistant", "b")))).findings == ()
+    thought = verifier.check(Sample((*MESSAGES, ("assistant", "d"))))
+    assert {"structured", "tokens"} <= {finding.code for finding in thought.findings}
+
+
+def test_a_template_with_one_other_byte_fails_every_sample(saved):
+    target = load(saved(chat_template=TEMPLATE.replace("assist with", "assist  with")))
+    tool = {"type": "function", "function": {"name": "f"}}
+    verdict = Verifier(target).check(Sample((("user", "a"), ("assistant", "b")), (tool,)))
+    assert "spec" in {finding.code for finding in verdict.findings}
+
+
+REFUSED = {
+    "no template": ({"chat_template": None}, "no chat template"),
+    "a template that does not compile": (
+        {"chat_template": TEMPLATE + "{% if %}"},
+        "chat template fails",
+    ),
+    "calls as XML": ({"chat_template": TEMPLATE + "<function="}, "XML"),
+    "no tool calls": ({"chat_template": "{{ messages }}"}, "not of the Qwen3 family"),
+    "code of its own": ({"auto_map": {"AutoTokenizer": ["x.Y", "x.Y"]}}, None),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_tokenizers_are_refused_in_one_line(saved, name):
+    changes, words = REFUSED[name]
+    if name == "code of its own":
+        changes = {**changes, "tokenizer_class": "Y"}
+    with pytest.raises(UsageError) as error:
+        load(saved(**changes))
+    assert "\n" not in str(error.value)
+    assert words is None or words in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "nobody/nothing", "a b c", "x/y/z"])
+def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(UsageError) as error:
+        load(name)
+    assert "\n" not in str(error.value)
+    assert repr(name) in str(error.value)
