@@ -23,7 +23,7 @@ from builder.output import Piece, Writer, json_lines, output_folder, write_sampl
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
-from builder.shard import Entry, SourceResult, Task
+from builder.shard import Entry, SourceResult, Spooled, Task
 
 PACKAGES = ("toolcall-dataset-builder", "transformers", "tokenizers", "jinja2", "orjson")
 
@@ -36,6 +36,7 @@ class Built:
     bugs: int = 0
     rejects: int = 0
     tokens: int = 0
+    duplicate_samples: int = 0
     formats: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
     licenses: Counter[str] = field(default_factory=Counter)
@@ -55,7 +56,7 @@ def build(
     Raises UsageError (input, tokenizer, output folder), LedgerFault (a bug of ours).
     """
     started = time.time()
-    target = verifier_for(config.verify.target, config.verify.schema).target
+    target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens)
     with output_folder(out) as work:
         results = list(
@@ -63,7 +64,7 @@ def build(
                 tasks,
                 work,
                 tokenizer=config.verify.target,
-                schema=config.verify.schema,
+                verify=config.verify.options,
                 workers=workers,
                 done=progress(len(tasks)),
             )
@@ -132,7 +133,8 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
                 unreadable.append(result)
                 continue
             origin = f"{number}/{source.name}"
-            tasks.append(Task(source, options, origin, item.format, item.license))
+            limits = config.limits.max_tokens
+            tasks.append(Task(source, options, origin, item.format, item.license, limits))
     return tasks, unreadable
 
 
@@ -172,39 +174,50 @@ def settle(
     """Over all sources: duplicates, the ledger, the samples to write in order.
 
     A conversation whose messages are those of another, or the beginning of another's, is a
-    duplicate: the longest is kept, of equal ones the first. Raises LedgerFault.
+    duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
+    beginning each turn is taught once, where a sample is less than a conversation.
+    Raises LedgerFault.
     """
     ledger = Ledger()
     built = Built(ledger)
     fates = CallFates()
     beginnings = {prefix for _, entry, _ in _entries(results) for prefix in entry.prefixes[:-1]}
     whole: set[bytes] = set()
+    taught: set[bytes] = set()
     pieces: list[Piece] = []
     offset = 0
     last = -1
     for index, entry, result in _entries(results):
         if index != last:
             offset, last = 0, index
-        if entry.size is None:
+        if not entry.samples:
             ledger.conversations_rejected[str(entry.code)] += 1
             fates.add(entry.calls)
             continue
         full = entry.prefixes[-1]
-        if full in whole or full in beginnings:
+        known = full in whole or full in beginnings
+        whole.add(full)
+        written = 0
+        for sample in entry.samples:
+            if not known and sample.prefix not in taught:
+                taught.add(sample.prefix)
+                pieces.append(Piece(spool_path(work, index), offset, sample.size))
+                written += 1
+                _count(built, entry, sample, result)
+            offset += sum(sample.size)
+        if written:
+            ledger.built += 1
+            built.duplicate_samples += len(entry.samples) - written
+            fates.add(entry.calls)
+        else:
             ledger.duplicates += 1
             fates.add((key, code or "duplicate") for key, code in entry.calls)
-        else:
-            whole.add(full)
-            pieces.append(Piece(spool_path(work, index), offset, entry.size))
-            fates.add(entry.calls)
-            _count(built, entry, result)
-        offset += sum(entry.size)
     for result in (*unreadable, *results):
         ledger.add_records(result.ledger)
         ledger.found += result.ledger.found
         built.bugs += result.bugs
     fates.count(ledger)
-    ledger.built = ledger.samples = len(pieces)
+    ledger.samples = len(pieces)
     ledger.check()
     return built, pieces
 
@@ -215,8 +228,8 @@ def _entries(results: Sequence[SourceResult]) -> Iterator[tuple[int, Entry, Sour
             yield index, entry, result
 
 
-def _count(built: Built, entry: Entry, result: SourceResult) -> None:
-    built.tokens += entry.tokens
+def _count(built: Built, entry: Entry, sample: Spooled, result: SourceResult) -> None:
+    built.tokens += sample.tokens
     built.formats[result.format or "unknown"] += 1
     built.models[entry.model or "unknown"] += 1
     built.licenses[result.license or "unknown"] += 1

@@ -33,6 +33,20 @@ class Schema(StrEnum):
     reject = "reject"
 
 
+class Parity(StrEnum):
+    """What to do with turns that are not trained in the bytes of inference."""
+
+    report = "report"
+    require = "require"
+
+
+class Mode(StrEnum):
+    """A mode of inference (`enable_thinking`)."""
+
+    non_thinking = "non-thinking"
+    thinking = "thinking"
+
+
 class Unit(StrEnum):
     """What a sample is."""
 
@@ -115,17 +129,24 @@ def verify(
     unit: Annotated[
         Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
     ] = None,
+    parity: Annotated[
+        Parity, typer.Option(help="Require each taught turn to be in parity with inference.")
+    ] = Parity.report,
+    mode: Annotated[Mode, typer.Option(help="The inference that parity is measured against.")] = (
+        Mode.non_thinking
+    ),
     show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
     from builder.cli_verify import run_verify  # noqa: PLC0415 - see the module's docstring
+    from builder.verify_options import VerifyOptions  # noqa: PLC0415
 
     return run_verify(
         dataset,
         tokenizer=tokenizer or "qwen3",
-        schema=schema.value,
+        options=VerifyOptions(schema.value, parity.value, mode.value),
         unit=unit.value if unit else None,
         as_json=as_json,
         quiet=quiet,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.inputs import find_sources
-from builder.normalize import NormalizeOptions, remedy
+from builder.normalize import NormalizeOptions, normalise, remedy
+from builder.parity import Spans, counts
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import load
 from builder.readers import readers, recognise
@@ -111,15 +111,23 @@ def _read(source: Source, name: str, index: int) -> _Contents:
 
 def _conversation(
     conversation: Conversation, options: NormalizeOptions, verifier: Verifier
-) -> tuple[dict[str, Json], tuple[tuple[int, int], ...]]:
-    """The conversation for `--json`, and where its trained text stands."""
-    normalised, sample, verdict, problem = prove(conversation, options, verifier)
+) -> tuple[dict[str, Json], Spans]:
+    """The conversation for `--json`, and where its trained text stands.
+
+    Of a unit smaller than the conversation the last sample is shown: it holds all before it.
+    """
+    normalised = normalise(conversation, options)
+    dialogue = normalised.dialogue
+    proofs = [] if dialogue is None else list(prove(dialogue, options.unit, verifier))
+    problems = [normalised.problem, *(proof.problem for proof in proofs)]
+    problem = next((item for item in problems if item is not None), None)
     shown: dict[str, Json] = {
         "id": conversation.id,
         "record": conversation.record,
         "model": conversation.model,
         "changes": dict(normalised.changes),
         "tools_source": normalised.tools_source,
+        "samples": sum(proof.problem is None for proof in proofs),
         "rejected": None,
     }
     if problem is not None:
@@ -128,11 +136,14 @@ def _conversation(
             "message": problem.detail,
             "remedy": remedy(problem.code, options),
         }
-    if verdict is not None and sample is not None:
-        shown["text"] = verdict.text
-        shown["spans"] = [list(span) for span in verdict.spans]
-        shown["tokens"] = verdict.tokens
-    return shown, verdict.spans if verdict is not None else ()
+    if not proofs:
+        return shown, ()
+    verdict = proofs[-1].verdict
+    shown["text"] = verdict.text
+    shown["spans"] = [list(span) for span in verdict.spans]
+    shown["parity"] = counts(verdict.parity)
+    shown["tokens"] = verdict.tokens
+    return shown, verdict.spans
 
 
 def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
@@ -147,7 +158,7 @@ def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
         print(escaped(f"  {problem.code} at {problem.where}: {problem.detail}"))
 
 
-def _print_conversation(shown: dict[str, Json], spans: Iterable[tuple[int, int]]) -> None:
+def _print_conversation(shown: dict[str, Json], spans: Spans) -> None:
     print(escaped(f"conversation {shown['id']} ({shown['record']}), model {shown['model']}"))
     changes = shown["changes"]
     if isinstance(changes, dict) and changes:
@@ -163,7 +174,7 @@ def _print_conversation(shown: dict[str, Json], spans: Iterable[tuple[int, int]]
         print(marked(text, spans))
 
 
-def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def marked(text: str, spans: Spans) -> str:
     """The text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
     begin, end = (TRAINED, RESET) if colours(sys.stdout) else ("⟦", "⟧")
     borders = [0, *(border for span in spans for border in span), len(text)]

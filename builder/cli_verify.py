@@ -6,10 +6,12 @@ import json
 import sys
 
 from builder.conversation import Json
+from builder.parity import MODES
 from builder.qwen3.tokenizer import load
 from builder.terminal import escaped
 from builder.verify import Finding, Verifier
 from builder.verify_files import LineReport, Summary, verify_dataset
+from builder.verify_options import VerifyOptions
 
 SHOWN = 100
 """Bad lines that are printed in full; the rest are counted."""
@@ -19,14 +21,14 @@ def run_verify(
     dataset: str,
     *,
     tokenizer: str,
-    schema: str,
+    options: VerifyOptions,
     unit: str | None,
     as_json: bool,
     quiet: bool,
     show_all: bool,
 ) -> int:
     """Verify and print; the exit code: 0 all proven, 1 a finding. Raises UsageError."""
-    verifier = Verifier(load(tokenizer), schema)
+    verifier = Verifier(load(tokenizer), options)
     summary = Summary()
     bad: list[Json] = []
     shown = 0
@@ -50,6 +52,8 @@ def run_verify(
             "samples": summary.samples,
             "proven": summary.proven,
             "tokens": summary.tokens,
+            "assistant_turns": summary.turns,
+            "parity": {mode: summary.parity[mode] for mode in MODES},
             "findings": dict(sorted(summary.codes.items())),
             "warnings": dict(sorted(summary.warnings.items())),
             "bad": bad,
@@ -57,6 +61,9 @@ def run_verify(
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     else:
         _print_summary(summary, shown, show_all)
+        if summary.turns:
+            shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
+            print(f"{summary.turns} taught turns; in parity with inference: {shares}")
         print(
             f"{summary.proven} of {summary.samples} samples proven against {target.name}"
             f" (template {target.template_name}, sha256 {target.template_sha256[:12]})"

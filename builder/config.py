@@ -20,6 +20,7 @@ import yaml
 
 from builder.conversation import Json
 from builder.problem import UsageError
+from builder.verify_options import VerifyOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class InputConfig:
 class NormalizeConfig:
     """`normalize`: see builder.normalize."""
 
+    unit: Literal["conversation", "query", "turn"] = "conversation"
     system: Literal["keep", "drop", "replace"] = "keep"
     reasoning: Literal["drop", "keep"] = "drop"
     unanswered_calls: Literal["trim", "reject"] = "trim"
@@ -78,6 +80,13 @@ class VerifyConfig:
 
     tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
     schema: Literal["report", "reject"] = "report"
+    parity: Literal["report", "require"] = "report"
+    mode: Literal["non-thinking", "thinking"] = "non-thinking"
+
+    @property
+    def options(self) -> VerifyOptions:
+        """What the verifier is told."""
+        return VerifyOptions(self.schema, self.parity, self.mode)
 
     @property
     def target(self) -> str:
@@ -89,8 +98,9 @@ class VerifyConfig:
 
 @dataclass(frozen=True, slots=True)
 class LimitsConfig:
-    """`limits`: a longer record (a line, a document, in MB of 2^20 bytes) is rejected."""
+    """`limits`: a longer record (a line, a document, in MB of 2^20 bytes) or sample is rejected."""
 
+    max_tokens: int | None = None
     max_record_mb: int = 256
 
 

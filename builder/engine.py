@@ -16,19 +16,21 @@ from builder.problem import Problem
 from builder.qwen3.tokenizer import load
 from builder.shard import SourceResult, Task, process_source
 from builder.verify import Verifier
+from builder.verify_options import VerifyOptions
 
 AHEAD = 4
 """Sources handed out per worker beyond those being worked on."""
 
-_verifiers: dict[tuple[str, str], Verifier] = {}
+_verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
 """One verifier a process: loading the tokenizer takes a second."""
 
 
-def verifier_for(tokenizer: str, schema: str) -> Verifier:
+def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
     """The process's verifier. Raises UsageError if the tokenizer cannot be loaded."""
-    key = (tokenizer, schema)
+    options = options or VerifyOptions()
+    key = (tokenizer, options)
     if key not in _verifiers:
-        _verifiers[key] = Verifier(load(tokenizer), schema)
+        _verifiers[key] = Verifier(load(tokenizer), options)
     return _verifiers[key]
 
 
@@ -37,9 +39,11 @@ def spool_path(folder: Path, index: int) -> Path:
     return folder / f"{index:08d}"
 
 
-def _work(task: Task, index: int, folder: str, tokenizer: str, schema: str) -> SourceResult:
+def _work(
+    task: Task, index: int, folder: str, tokenizer: str, verify: VerifyOptions
+) -> SourceResult:
     with spool_path(Path(folder), index).open("wb") as spool:
-        return process_source(task, verifier_for(tokenizer, schema), spool)
+        return process_source(task, verifier_for(tokenizer, verify), spool)
 
 
 def _ignore_interrupts() -> None:
@@ -52,7 +56,7 @@ def run(
     folder: Path,
     *,
     tokenizer: str,
-    schema: str,
+    verify: VerifyOptions,
     workers: int,
     done: Callable[[SourceResult], None] = lambda _: None,
 ) -> Iterator[SourceResult]:
@@ -63,13 +67,13 @@ def run(
     """
     if workers <= 1 or len(tasks) <= 1:
         for index, task in enumerate(tasks):
-            result = _work(task, index, str(folder), tokenizer, schema)
+            result = _work(task, index, str(folder), tokenizer, verify)
             done(result)
             yield result
         return
     start = 0
     while start < len(tasks):
-        start = yield from _pooled(tasks, start, folder, tokenizer, schema, workers, done)
+        start = yield from _pooled(tasks, start, folder, tokenizer, verify, workers, done)
 
 
 def _pooled(
@@ -77,7 +81,7 @@ def _pooled(
     start: int,
     folder: Path,
     tokenizer: str,
-    schema: str,
+    verify: VerifyOptions,
     workers: int,
     done: Callable[[SourceResult], None],
 ) -> Generator[SourceResult, None, int]:
@@ -90,7 +94,7 @@ def _pooled(
         while at < len(tasks):
             while submitted < len(tasks) and len(waiting) < workers + workers * AHEAD:
                 waiting.append(
-                    pool.submit(_work, tasks[submitted], submitted, str(folder), tokenizer, schema)
+                    pool.submit(_work, tasks[submitted], submitted, str(folder), tokenizer, verify)
                 )
                 submitted += 1
             result = waiting.popleft().result()
@@ -101,7 +105,7 @@ def _pooled(
         return at
     except BrokenProcessPool:
         pool.shutdown(cancel_futures=True)
-        result = _alone(tasks[at], at, folder, tokenizer, schema)
+        result = _alone(tasks[at], at, folder, tokenizer, verify)
         done(result)
         yield result
         return at + 1
@@ -113,10 +117,12 @@ def _pooled(
         raise
 
 
-def _alone(task: Task, index: int, folder: Path, tokenizer: str, schema: str) -> SourceResult:
+def _alone(
+    task: Task, index: int, folder: Path, tokenizer: str, verify: VerifyOptions
+) -> SourceResult:
     with _pool(1) as pool:
         try:
-            return pool.submit(_work, task, index, str(folder), tokenizer, schema).result()
+            return pool.submit(_work, task, index, str(folder), tokenizer, verify).result()
         except BrokenProcessPool:
             spool_path(folder, index).write_bytes(b"")
             result = SourceResult(task.source.name, license=task.license)

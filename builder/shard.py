@@ -7,7 +7,7 @@ conversation, not by the source.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -16,42 +16,62 @@ from builder.conversation import Conversation, Ignored, Json, Used
 from builder.jsonio import dumps
 from builder.ledger import Ledger, call_keys
 from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.parity import counts
 from builder.problem import Problem
 from builder.qwen3.flatten import flatten
 from builder.readers import Reader, readers, recognise
-from builder.sample import Sample
+from builder.sample import Dialogue, Sample
 from builder.source import STREAM_ERRORS, Source, stream_problem
+from builder.units import Example, examples
 from builder.verify import Finding, Verdict, Verifier
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A source to build, and what its input says of it. `origin` is unique in the run."""
+    """A source to build, and what its input says of it. `origin` is unique in the run.
+
+    A sample of more than `max_tokens` tokens is rejected.
+    """
 
     source: Source
     options: NormalizeOptions
     origin: str
     format: str = "auto"
     license: str | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A sample that waits in the spool.
+
+    size    bytes of its line and of its meta line, newlines included
+    prefix  digest of the dialogue's messages up to its end
+    calls   how many calls it holds: the dialogue's first ones
+    """
+
+    size: tuple[int, int]
+    prefix: bytes
+    calls: int
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What became of one conversation.
 
-    size     bytes of the sample's line and of its meta line in the spool, newlines included;
-             None: rejected
-    prefixes digests of the sample's messages up to each assistant turn; the last is all of it
+    code     why it, or one of its samples, was rejected; None: nothing was
+    samples  those that are proven, in order; none: the conversation is rejected
+    prefixes digests of the dialogue's messages up to each assistant turn; the last is all of it
     calls    (call key, drop code or None) of each call
     """
 
     code: str | None
-    size: tuple[int, int] | None = None
+    samples: tuple[Spooled, ...] = ()
     prefixes: tuple[bytes, ...] = ()
     calls: tuple[tuple[bytes, str | None], ...] = ()
     tools_source: str = "none"
     model: str | None = None
-    tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -175,60 +195,95 @@ def _conversation(
     spool: BinaryIO,
     result: SourceResult,
 ) -> None:
-    """One conversation to one entry, and its sample to the spool."""
+    """One conversation to one entry, and its samples to the spool."""
     assert result.format is not None, "set with the reader"
     keys = call_keys(conversation, format=result.format, source=task.origin)
-    problem: Problem | None
+    samples: list[Spooled] = []
+    prefixes: tuple[bytes, ...] = ()
+    dropped: Mapping[int, str] = {}
+    tools_source = "none"
+    code: str | None = None
     try:
-        normalised, sample, verdict, problem = prove(conversation, task.options, verifier)
+        normalised = normalise(conversation, task.options)
+        dropped, tools_source = normalised.dropped, normalised.tools_source
+        if normalised.dialogue is None:
+            assert normalised.problem is not None, "what is no dialogue has a reason"
+            code = _note(normalised.problem, conversation, result)
+        else:
+            prefixes = _prefixes(normalised.dialogue, tools_source)
+            proofs = prove(normalised.dialogue, task.options.unit, verifier, task.max_tokens)
+            turns = 0
+            for proof in proofs:
+                turns += proof.example.trained
+                if proof.problem is not None:
+                    noted = _note(proof.problem, conversation, result)
+                    code = code or noted
+                    continue
+                line = proof.sample.line + b"\n"
+                meta = _meta(conversation, task, result, normalised, proof)
+                about = dumps(meta).encode("utf-8", "replace") + b"\n"
+                spool.write(line)
+                spool.write(about)
+                size = (len(line), len(about))
+                held = sum(len(turn.calls) for turn in proof.example.dialogue.turns)
+                samples.append(Spooled(size, prefixes[turns - 1], held, proof.verdict.tokens))
+    except OSError:
+        raise  # the spool: nothing that the log did
     except Exception as error:  # a bug of ours on one conversation; the others go on
         result.bugs += 1
+        code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
-        problem = Problem("internal", conversation.record, detail)
-        result.reject(problem)
-        result.entries.append(Entry("internal", calls=tuple((key, "internal") for key in keys)))
-        return
-    if problem is not None or sample is None or verdict is None:
-        assert problem is not None, "what is no sample has a reason"
-        where = conversation.record
-        result.reject(Problem(problem.code, where, f"{problem.detail} ({problem.where})"))
-        if problem.code in ("spec", "structured", "inverse"):
-            result.bugs += 1
-        fates = tuple(
-            (key, normalised.dropped.get(ordinal, problem.code)) for ordinal, key in enumerate(keys)
-        )
-        result.entries.append(Entry(problem.code, calls=fates))
-        return
-    meta = _meta(conversation, task, result, normalised, sample, verdict)
-    line = sample.line + b"\n"
-    about = dumps(meta).encode("utf-8", "replace") + b"\n"
-    spool.write(line)
-    spool.write(about)
+        result.reject(Problem(code, conversation.record, detail))
+    fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
     result.entries.append(
-        Entry(
-            None,
-            size=(len(line), len(about)),
-            prefixes=_prefixes(sample, normalised.tools_source),
-            calls=tuple((key, normalised.dropped.get(n)) for n, key in enumerate(keys)),
-            tools_source=normalised.tools_source,
-            model=conversation.model,
-            tokens=verdict.tokens,
-        )
+        Entry(code, tuple(samples), prefixes, fates, tools_source, conversation.model)
     )
 
 
+def _note(problem: Problem, conversation: Conversation, result: SourceResult) -> str:
+    """Write down why a conversation, or a sample of it, is rejected; its code."""
+    message = f"{problem.detail} ({problem.where})"
+    result.reject(Problem(problem.code, conversation.record, message))
+    result.bugs += problem.code in ("spec", "structured", "inverse")
+    return problem.code
+
+
+def _fates(
+    keys: list[bytes], dropped: Mapping[int, str], held: int, code: str | None
+) -> tuple[tuple[bytes, str | None], ...]:
+    """(key, drop code or None) of each call; of those in the dialogue the first `held` are kept."""
+    fates: list[tuple[bytes, str | None]] = []
+    for ordinal, key in enumerate(keys):
+        fate = dropped.get(ordinal)
+        if fate is None:
+            fate = None if held > 0 else code
+            held -= 1
+        fates.append((key, fate))
+    return tuple(fates)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An example as a sample with its verdict, and the problem if it is not proven."""
+
+    example: Example
+    sample: Sample
+    verdict: Verdict
+    problem: Problem | None
+
+
 def prove(
-    conversation: Conversation, options: NormalizeOptions, verifier: Verifier
-) -> tuple[Normalised, Sample | None, Verdict | None, Problem | None]:
-    """Normalise, flatten and verify: the sample and its verdict, or the problem."""
-    normalised = normalise(conversation, options)
-    if normalised.dialogue is None:
-        return normalised, None, None, normalised.problem
-    sample = flatten(normalised.dialogue)
-    verdict = verifier.check(sample, normalised.dialogue, normalised.unit)
-    if verdict.findings:
-        return normalised, sample, verdict, finding_problem(verdict.findings[0])
-    return normalised, sample, verdict, None
+    dialogue: Dialogue, unit: str, verifier: Verifier, max_tokens: int | None = None
+) -> Iterator[Proof]:
+    """Flatten and verify the examples of a dialogue, one after the other."""
+    for example in examples(dialogue, unit):
+        sample = flatten(example.dialogue)
+        verdict = verifier.check(sample, example.dialogue, example.unit, example.trained)
+        problem = finding_problem(verdict.findings[0]) if verdict.findings else None
+        if problem is None and max_tokens is not None and verdict.tokens > max_tokens:
+            detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {max_tokens}"
+            problem = Problem("max_tokens", "rendering", detail, records=0)
+        yield Proof(example, sample, verdict, problem)
 
 
 def finding_problem(finding: Finding) -> Problem:
@@ -249,10 +304,22 @@ def _meta(
     task: Task,
     result: SourceResult,
     normalised: Normalised,
-    sample: Sample,
-    verdict: Verdict,
+    proof: Proof,
 ) -> dict[str, Json]:
-    """The sample's line in meta/ (contract.md, "Output folder")."""
+    """The sample's line in meta/ (contract.md, "Output folder").
+
+    `changes` are those of the conversation that the sample is taken from. `assistant_turns`,
+    `parity` and `spans` speak of the turns that the sample teaches: all of them in the unit
+    "conversation", the last ones in the others.
+    """
+    example, sample, verdict = proof.example, proof.sample, proof.verdict
+    changes: dict[str, Json] = dict(normalised.changes)
+    if example.thoughts_dropped:
+        dropped = normalised.changes.get("reasoning_dropped", 0) + example.thoughts_dropped
+        changes = dict(sorted({**changes, "reasoning_dropped": dropped}.items()))
+    reasoning = normalised.reasoning
+    if reasoning == "kept" and not any(turn.reasoning for turn in example.dialogue.turns):
+        reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
     return {
         "id": sample.id,
         "source": result.name,
@@ -261,13 +328,14 @@ def _meta(
         "conversation": conversation.id,
         "model": conversation.model,
         "license": task.license,
-        "unit": normalised.unit,
+        "unit": example.unit,
         "tools_source": normalised.tools_source,
-        "reasoning": normalised.reasoning,
-        "changes": dict(normalised.changes),
+        "reasoning": reasoning,
+        "changes": changes,
         "schema_violations": sum(item.code == "schema" for item in verdict.warnings),
         "calls": verdict.calls,
         "assistant_turns": len(verdict.spans),
+        "parity": counts(verdict.parity),
         "chars": len(verdict.text),
         "tokens": verdict.tokens,
         "render_sha256": verdict.render_sha256,
@@ -275,16 +343,16 @@ def _meta(
     }
 
 
-def _prefixes(sample: Sample, tools_source: str) -> tuple[bytes, ...]:
+def _prefixes(dialogue: Dialogue, tools_source: str) -> tuple[bytes, ...]:
     """Digests of the messages up to each assistant turn.
 
     Logged and supplied definitions are part of what is compared; inferred ones follow from the
     calls and differ between a conversation and its continuation.
     """
-    seed = dumps(list(sample.tools)) if tools_source in ("logged", "supplied") else ""
+    seed = dumps(list(dialogue.tools)) if tools_source in ("logged", "supplied") else ""
     digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=16).digest()
     prefixes = []
-    for role, content in sample.messages:
+    for role, content in flatten(dialogue).messages:
         text = f"{role}\n{content}".encode()
         digest = hashlib.blake2b(digest + text, digest_size=16).digest()
         if role == "assistant":

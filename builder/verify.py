@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.parity import Spans, in_parity, spans
 from builder.qwen3.flatten import structured
 from builder.qwen3.parse import (
     UNFIT_NAME,
@@ -29,6 +31,7 @@ from builder.qwen3.render import Rendering, find_calls, render
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.schemas import BrokenSchemaFault, violations
+from builder.verify_options import VerifyOptions
 
 CONTEXT = 40
 """Code points shown on either side of a difference."""
@@ -57,13 +60,16 @@ class Verdict:
     """What is known of a sample after all checks; `findings` is empty if it is proven.
 
     `warnings` are schema violations under `verify.schema: report`. `text` is the template's
-    rendering ("" if it gave none), `spans` as in `builder.qwen3.render.Rendering`.
+    rendering ("" if it gave none). `spans` and `parity` are those of the turns that the sample
+    teaches: [start, end) in code points, and the modes in which each is in parity with inference
+    (`builder.parity`).
     """
 
     findings: tuple[Finding, ...]
     warnings: tuple[Finding, ...] = ()
     text: str = ""
-    spans: tuple[tuple[int, int], ...] = ()
+    spans: Spans = ()
+    parity: tuple[frozenset[str], ...] = ()
     tokens: int = 0
     calls: int = 0
 
@@ -74,19 +80,24 @@ class Verdict:
 
 
 class Verifier:
-    """Checks samples against one tokenizer. `schema`: report or reject arguments that break it."""
+    """Checks samples against one tokenizer."""
 
-    def __init__(self, target: Target, schema: str = "report") -> None:
+    def __init__(self, target: Target, options: VerifyOptions | None = None) -> None:
         self.target = target
-        self.schema = schema
+        self.options = options or VerifyOptions()
 
     def check(
-        self, sample: Sample, dialogue: Dialogue | None = None, unit: str = "conversation"
+        self,
+        sample: Sample,
+        dialogue: Dialogue | None = None,
+        unit: str = "conversation",
+        trained: int | None = None,
     ) -> Verdict:
         """Run all checks.
 
         `dialogue` is the structured form that our normaliser meant; without it (foreign data) it
         is what the sample's text says. `unit` "turn": the last turn may call without an answer.
+        `trained`: the sample teaches its last so many assistant turns; None: all of them.
         """
         findings = list(_well_formed(sample))
         if findings:
@@ -101,7 +112,7 @@ class Verifier:
         if meant is not None:
             findings += _calls(sample, meant)
             findings += _pairing(meant, unit)
-            hard, soft = _tools(meant, self.schema)
+            hard, soft = _tools(meant, self.options.schema)
             findings += hard
             warnings += soft
         try:
@@ -122,14 +133,47 @@ class Verifier:
         findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
         findings += hard
+        first = 0 if trained is None else max(len(rendering.answers) - trained, 0)
+        modes: tuple[frozenset[str], ...] = ()
+        if rendering.text == text:
+            prompts = self.target.generation_prompts
+            modes = in_parity(sample.messages, rendering, prompts, thinks=self.target.thinks)
+            findings += self._parity(sample, text, modes, first)
         return Verdict(
             tuple(findings),
             tuple(warnings),
             text,
-            rendering.spans,
+            spans(rendering, self.target.generation_prompts[self.options.mode])[first:],
+            modes[first:],
             tokens,
             sum(len(turn.calls) for turn in meant.turns) if meant else 0,
         )
+
+    def _parity(
+        self, sample: Sample, text: str, modes: Sequence[frozenset[str]], first: int
+    ) -> Iterator[Finding]:
+        """The gate, and on every sixteenth sample the template's own word on one of its turns."""
+        turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
+        mode = self.options.mode
+        if self.options.parity == "require":
+            for at, found in zip(turns[first:], modes[first:], strict=True):
+                if mode not in found:
+                    message = f"a server in {mode} mode shows other bytes before this turn"
+                    yield Finding("parity", message, at)
+        if not turns or not turns[0] or sample.id[0] != "0":
+            return  # the template takes no empty list of messages
+        chosen = int(sample.id[1:9], 16) % len(turns)
+        messages: Any = sample.record["messages"]
+        for name, thinking in (("thinking", True), ("non-thinking", False)):
+            shown = self.target.render(
+                messages[: turns[chosen]],
+                sample.tools,
+                add_generation_prompt=True,
+                enable_thinking=thinking,
+            )
+            if text.startswith(shown) != (name in modes[chosen]):
+                message = f"the template's own generation prompt ({name}) says otherwise"
+                yield Finding("parity", message, turns[chosen])
 
     def _structured(self, meant: Dialogue, text: str) -> Iterator[Finding]:
         messages, tools = structured(_canonical(meant))

@@ -27,22 +27,31 @@ _PARQUET_MAGIC = b"PAR1"
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
-    """What is wrong with one line of a file (`line` 0: with the file itself)."""
+    """What is wrong with one line of a file (`line` 0: with the file itself).
+
+    `parity`: for each turn that the sample teaches the modes in which it is in parity.
+    """
 
     file: str
     line: int
     findings: tuple[Finding, ...]
     warnings: tuple[Finding, ...] = ()
     tokens: int = 0
+    parity: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over all lines; `samples` are the lines read, `proven` those without a finding."""
+    """Counts over all lines; `samples` are the lines read, `proven` those without a finding.
+
+    `turns` are the assistant turns that the samples teach, `parity` those in parity, by mode.
+    """
 
     samples: int = 0
     proven: int = 0
     tokens: int = 0
+    turns: int = 0
+    parity: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
 
@@ -52,6 +61,9 @@ class Summary:
             self.samples += 1
             self.proven += not report.findings
             self.tokens += report.tokens
+            self.turns += len(report.parity)
+            for modes in report.parity:
+                self.parity.update(modes)
         self.codes.update({finding.code for finding in report.findings})
         self.warnings.update({finding.code for finding in report.warnings})
 
@@ -92,26 +104,31 @@ def _lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
             yield number, line
 
 
-def _verdict(line: bytes | Problem, verifier: Verifier, unit: str) -> Verdict:
+def _verdict(
+    line: bytes | Problem, verifier: Verifier, unit: str, trained: int | None = None
+) -> Verdict:
     if isinstance(line, Problem):
         return Verdict((Finding("format", f"{line.code}: {line.detail}"),))
     try:
         value = loads(line)
     except JsonFault as fault:
         return Verdict((Finding("format", f"{fault.code}: {fault.detail}"),))
-    return _check(value, verifier, unit)
+    return _check(value, verifier, unit, trained)
 
 
-def _check(value: Json, verifier: Verifier, unit: str) -> Verdict:
+def _check(value: Json, verifier: Verifier, unit: str, trained: int | None = None) -> Verdict:
+    """`trained` None: all turns of a conversation, the last of a unit "turn"."""
     sample = read_sample(value)
     if not isinstance(sample, Sample):
         return Verdict(tuple(sample))
-    return verifier.check(sample, unit=unit)
+    if trained is None and unit == "turn":
+        trained = 1
+    return verifier.check(sample, unit=unit, trained=trained)
 
 
 def _report(name: str, number: int, verdict: Verdict, *more: Finding) -> LineReport:
     findings = (*verdict.findings, *more)
-    return LineReport(name, number, findings, verdict.warnings, verdict.tokens)
+    return LineReport(name, number, findings, verdict.warnings, verdict.tokens, verdict.parity)
 
 
 def read_sample(value: Json) -> Sample | list[Finding]:
@@ -301,7 +318,9 @@ def _lines_with_meta(
             continue
         line = row[1]
         known = _meta(noted[1]) if noted else {}
-        verdict = _verdict(line, verifier, unit or str(known.get("unit")))
+        taught = known.get("assistant_turns") if unit is None else None
+        trained = taught if isinstance(taught, int) and taught >= 0 else None
+        verdict = _verdict(line, verifier, unit or str(known.get("unit")), trained)
         message = ""
         if noted is None:
             message = "meta/ has no line for it"

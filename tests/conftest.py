@@ -23,7 +23,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 def verifier():
     from builder.engine import verifier_for
 
-    return verifier_for("qwen3", "report")
+    return verifier_for("qwen3")
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,12 @@ from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import ParseFault, parse
 from builder.qwen3.render import render
 from builder.sample import Sample
+from builder.units import UNITS, examples
 from builder.verify_files import read_sample
 
 options = st.builds(
     NormalizeOptions,
+    unit=st.sampled_from(UNITS),
     system=st.sampled_from(["keep", "drop"]),
     reasoning=st.sampled_from(["drop", "keep"]),
     unanswered_calls=st.sampled_from(["trim", "reject"]),
@@ -39,14 +41,20 @@ def test_what_is_normalised_is_proven(verifier, conversation, options):
         assert not normalised.kept
         return
     event("built")
-    sample = flatten(normalised.dialogue)
-    verdict = verifier.check(sample, normalised.dialogue, normalised.unit)
-    assert verdict.findings == ()
-    # As foreign data, without what was meant, it is proven as well.
-    assert verifier.check(sample, unit=normalised.unit).findings == ()
-    assert verdict.calls == len(normalised.kept)
-    assert parse(verdict.text) == sample
-    assert read_sample(loads(sample.line)) == sample
+    dialogue = normalised.dialogue
+    pieces = list(examples(dialogue, options.unit))
+    answers = sum(turn.role == "assistant" for turn in dialogue.turns)
+    assert sum(piece.trained for piece in pieces) == answers, "each turn is taught once"
+    for piece in pieces:
+        sample = flatten(piece.dialogue)
+        verdict = verifier.check(sample, piece.dialogue, piece.unit, piece.trained)
+        assert verdict.findings == ()
+        # As foreign data, without what was meant, it is proven as well.
+        assert verifier.check(sample, unit=piece.unit).findings == ()
+        assert len(verdict.spans) == len(verdict.parity) == piece.trained
+        assert parse(verdict.text) == sample
+        assert read_sample(loads(sample.line)) == sample
+    assert verdict.calls == len(normalised.kept), "the last one holds all"
 
 
 @given(conversations)

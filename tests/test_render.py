@@ -3,6 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder.parity import ASSISTANT, spans
+from builder.qwen3.constants import EMPTY_THINK
 from builder.qwen3.render import CALL_PATTERN, find_calls, render
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
@@ -15,7 +17,8 @@ def shown(messages, tools=(), **options):
     for offset, token in rendering.control:
         assert rendering.text.startswith(token, offset)
     assert list(rendering.control) == sorted(rendering.control)
-    trained = [rendering.text[start:end] for start, end in rendering.spans]
+    prompt = ASSISTANT + EMPTY_THINK if options.get("thinks", True) else ASSISTANT
+    trained = [rendering.text[start:end] for start, end in spans(rendering, prompt)]
     return trained, [token for _, token in rendering.control]
 
 

@@ -6,6 +6,7 @@ from builder.qwen3.constants import TOOLS_BEGIN
 from builder.qwen3.flatten import flatten
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify_files import read_sample
+from builder.verify_options import VerifyOptions
 
 TOOL = {
     "type": "function",
@@ -295,7 +296,7 @@ def test_the_offset_of_a_fault_in_a_content_points_to_it(verifier):
 def test_schema_reject_makes_violations_findings():
     from builder.engine import verifier_for
 
-    strict = verifier_for("qwen3", "reject")
+    strict = verifier_for("qwen3", VerifyOptions(schema="reject"))
     call = CALL.replace("1}", '"x"}')
     codes = {f.code for f in strict.check(sample("hi", call, ANSWER, "x")).findings}
     assert codes == {"schema"}

@@ -173,7 +173,7 @@ def sha256(line, unit):
     from builder.verify_files import read_sample
 
     if (line, unit) not in RENDERED:
-        verdict = verifier_for("qwen3", "report").check(read_sample(loads(line)), unit=unit)
+        verdict = verifier_for("qwen3").check(read_sample(loads(line)), unit=unit)
         RENDERED[line, unit] = verdict.render_sha256
     return RENDERED[line, unit]
 

@@ -41,7 +41,6 @@ class Normalised:
     changes       {code: count} of every alteration of logged text
     tools_source  logged, supplied, inferred, mixed or none
     reasoning     none, dropped or kept
-    unit          conversation; turn where the last turn calls and is itself what is to be learnt
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all others
     """
@@ -51,7 +50,6 @@ class Normalised:
     changes: Mapping[str, int]
     tools_source: str = "none"
     reasoning: str = "none"
-    unit: str = "conversation"
     kept: frozenset[int] = frozenset()
     dropped: Mapping[int, str] = field(default_factory=dict)
 
@@ -73,6 +71,10 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
         return "verify.schema: report"
     if code == "too_large":
         return "limits.max_record_mb: a larger number"
+    if code == "parity":
+        return "normalize.unit: turn, or verify.parity: report"
+    if code == "max_tokens":
+        return "limits.max_tokens: a larger number"
     name, value = _REMEDIES.get(code, ("", ""))
     if not name or getattr(options, name) == value:
         return None
@@ -105,14 +107,12 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
     kept = frozenset(call.ordinal for call in calls_in(draft.blocks))
     assert kept.isdisjoint(draft.dropped), "a call was kept and dropped"
     assert len(kept) + len(draft.dropped) == total, "a call was lost"
-    last = draft.blocks[-1]
     return Normalised(
         dialogue=_dialogue(draft, options),
         problem=None,
         changes=dict(sorted(draft.changes.items())),
         tools_source=draft.tools_source,
         reasoning=draft.reasoning,
-        unit="turn" if any(call.answer is None for call in last.calls) else "conversation",
         kept=kept,
         dropped=draft.dropped,
     )

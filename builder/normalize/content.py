@@ -16,14 +16,16 @@ from builder.tools import convert, infer, tool_name
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Thoughts dropped, or kept where the template keeps them: after the last user turn.
 
-    Source: the template's last_query_index, qwen3-template-pitfalls.md A1.
+    Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In a unit smaller than
+    the conversation each example has its own last query: `builder.units` drops what it must.
     """
     has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
     query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
     blocks = []
     dropped = 0
     for at, block in enumerate(draft.blocks):
-        keep = options.reasoning == "keep" and at > query and has[at]
+        shown = at > query or options.unit != "conversation"
+        keep = options.reasoning == "keep" and shown and has[at]
         dropped += has[at] and not keep
         text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
         blocks.append(replace(block, reasoning=(text,) if keep else ()))

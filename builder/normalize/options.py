@@ -16,6 +16,7 @@ class NormalizeOptions:
     the control tokens of the tokenizer that the dataset is for.
     """
 
+    unit: str = "conversation"
     system: str = "keep"
     reasoning: str = "drop"
     unanswered_calls: str = "trim"

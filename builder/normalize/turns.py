@@ -63,13 +63,14 @@ def turns(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     return replace(draft, blocks=tuple(blocks)).counting(**counts)
 
 
-def edges(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
+def edges(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Begins with a user turn and ends with an assistant turn that is an answer.
 
     Assistant turns before the first user turn are cut (`leading_cut`), their calls dropped as
     `before_user`. Trailing user turns and tool results are cut (`trailing_cut`), and with the
     results the turns that called for them (`no_final_answer`): a call without its answer is no
-    sample. A complete conversation keeps its last turn, without the results that followed it.
+    sample. A complete conversation, and any that is cut into turns, keeps its last turn, without
+    the results that followed it.
     """
     blocks = list(draft.blocks)
     leading = 0
@@ -80,7 +81,8 @@ def edges(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     blocks = rest.copy()
     while blocks and blocks[-1].role == "user":
         blocks.pop()
-    if blocks and blocks[-1].calls and draft.complete and draft.cut is None:
+    whole = draft.complete and draft.cut is None
+    if blocks and blocks[-1].calls and (whole or options.unit == "turn"):
         last = blocks.pop()
         draft = draft.counting(trailing_cut=any(call.answer is not None for call in last.calls))
         blocks.append(replace(last, calls=tuple(replace(c, answer=None) for c in last.calls)))

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.qwen3.constants import EMPTY_THINK, STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.constants import STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
 
 RESPONSE_OPEN = "<tool_response>"
 RESPONSE_CLOSE = "</tool_response>"
@@ -25,14 +25,13 @@ class Rendering:
     """A rendered conversation.
 
     text     what the model sees
-    spans    for each assistant turn [start, end) in code points: from just after the generation
-             prompt of the non-thinking mode (an empty think block is outside) to the end of its
-             `<|im_end|>`
+    answers  for each assistant turn [start, end) in code points: from just after
+             `<|im_start|>assistant` and its newline to the end of its `<|im_end|>`
     control  (offset, token) of every control token that the structure puts into the text, in order
     """
 
     text: str
-    spans: tuple[tuple[int, int], ...]
+    answers: tuple[tuple[int, int], ...]
     control: tuple[tuple[int, str], ...]
 
 
@@ -69,7 +68,7 @@ def render(
             thought, body = "", content
             if thinks:
                 last = index == len(messages) - 1
-                thought, body = _shown_thought(content, after_query=index > query, last=last)
+                thought, body = shown_thought(content, after_query=index > query, last=last)
             writer.assistant(thought, body)
     return writer.rendering()
 
@@ -100,7 +99,7 @@ def split_thought(content: str) -> tuple[str, str]:
     return thought, content.rpartition("</think>")[2].lstrip("\n")
 
 
-def _shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, str]:
+def shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, str]:
     """(think block, body) of an assistant turn; the block is "" where the template writes none."""
     thought, body = split_thought(content)
     if after_query and (last or thought):
@@ -116,7 +115,7 @@ class _Writer:
         self.pieces: list[str] = []
         self.length = 0
         self.control: list[tuple[int, str]] = []
-        self.spans: list[tuple[int, int]] = []
+        self.answers: list[tuple[int, int]] = []
 
     def text(self, text: str) -> None:
         self.pieces.append(text)
@@ -138,16 +137,16 @@ class _Writer:
     def assistant(self, thought: str, body: str) -> None:
         self.token("<|im_start|>")
         self.text("assistant\n")
-        start = self.length + (len(thought) if thought == EMPTY_THINK else 0)
+        start = self.length
         if thought:
             closing = len(thought) - len("</think>\n\n")
             self.marked(thought, ((0, "<think>"), (closing, "</think>")))
         self.marked(body, _call_tags(body))
         self.end()
-        self.spans.append((start, self.length - 1))
+        self.answers.append((start, self.length - 1))
 
     def rendering(self) -> Rendering:
-        return Rendering("".join(self.pieces), tuple(self.spans), tuple(self.control))
+        return Rendering("".join(self.pieces), tuple(self.answers), tuple(self.control))
 
 
 @lru_cache(maxsize=256)

@@ -49,6 +49,17 @@ class Target:
         return "<think>" in self.render(probe, None)
 
     @cached_property
+    def generation_prompts(self) -> dict[str, str]:
+        """What the template puts before a turn to be generated, in each mode of inference."""
+        probe = [{"role": "user", "content": "a"}]
+        before = self.render(probe, None)
+        prompts = {}
+        for mode, thinking in (("thinking", True), ("non-thinking", False)):
+            whole = self.render(probe, None, add_generation_prompt=True, enable_thinking=thinking)
+            prompts[mode] = whole.removeprefix(before)
+        return prompts
+
+    @cached_property
     def added_tokens(self) -> tuple[str, ...]:
         """The tokens that are matched as text anywhere, in the order of their ids."""
         added = self.tokenizer.added_tokens_decoder
@@ -149,7 +160,7 @@ def _load(name: str, folder: Path) -> Target:
     tokenizer.backend_tokenizer.no_padding()
     target = Target(name, _hashes(folder), tokenizer, template)
     try:
-        _ = target.thinks
+        _ = target.thinks, target.generation_prompts
     except Exception as error:  # a template of any origin may raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason}") from None
