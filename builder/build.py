@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from builder.as_loaded import as_loaded
 from builder.card import card
 from builder.config import Config, InputConfig
 from builder.conversation import Json
@@ -24,6 +25,8 @@ from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
 from builder.shard import Entry, SourceResult, Spooled, Task
+from builder.splits import SPLITS, SplitOptions, assign
+from builder.verify_files import LineReport
 
 PACKAGES = ("toolcall-dataset-builder", "transformers", "tokenizers", "jinja2", "orjson")
 
@@ -41,7 +44,8 @@ class Built:
     models: Counter[str] = field(default_factory=Counter)
     licenses: Counter[str] = field(default_factory=Counter)
     tools_sources: Counter[str] = field(default_factory=Counter)
-    data_files: list[str] = field(default_factory=list)
+    data_files: dict[str, list[str]] = field(default_factory=dict)
+    changed_by_loader: list[LineReport] = field(default_factory=list)
 
 
 def build(
@@ -69,14 +73,24 @@ def build(
                 done=progress(len(tasks)),
             )
         )
-        built, pieces = settle(results, unreadable, work)
+        built, pieces = settle(results, unreadable, work, config.split.options)
         writer = Writer(work)
-        if pieces:
-            built.data_files = write_samples(writer, pieces)
+        for split, listed in pieces.items():
+            built.data_files[split] = write_samples(
+                writer,
+                listed,
+                split=split,
+                formats=config.output.formats,
+                shard_bytes=config.output.shard_mb << 20,
+            )
         rejects = [row for result in (*unreadable, *results) for row in result.rejects]
         built.rejects = len(rejects)
         writer.write("rejects.jsonl", json_lines(rejects))
         writer.write("README.md", [_card(config, built, target)])
+        if built.data_files:
+            built.changed_by_loader = list(as_loaded(writer.folder, target, work))
+            if built.changed_by_loader:
+                return built  # nothing of it goes to a final name
         manifest: dict[str, Json] = {
             "inputs": [
                 {"path": result.name, "bytes": result.bytes, "sha256": result.sha256}
@@ -116,6 +130,10 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
     """(a task for each source, what could not be read), in order. Raises UsageError."""
     tasks: list[Task] = []
     unreadable: list[SourceResult] = []
+    if not config.output.formats:
+        raise UsageError("output.formats: names no format; there are jsonl, parquet")
+    if config.split.validation + config.split.test > 1:
+        raise UsageError("split: validation and test together are more than 1")
     if not config.inputs:
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
     limit = config.limits.max_record_mb << 20
@@ -169,9 +187,12 @@ def normalize_options(config: Config) -> NormalizeOptions:
 
 
 def settle(
-    results: Sequence[SourceResult], unreadable: Sequence[SourceResult], work: Path
-) -> tuple[Built, list[Piece]]:
-    """Over all sources: duplicates, the ledger, the samples to write in order.
+    results: Sequence[SourceResult],
+    unreadable: Sequence[SourceResult],
+    work: Path,
+    split: SplitOptions,
+) -> tuple[Built, dict[str, list[Piece]]]:
+    """Over all sources: duplicates, the ledger, the samples of each split in order.
 
     A conversation whose messages are those of another, or the beginning of another's, is a
     duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
@@ -184,7 +205,8 @@ def settle(
     beginnings = {prefix for _, entry, _ in _entries(results) for prefix in entry.prefixes[:-1]}
     whole: set[bytes] = set()
     taught: set[bytes] = set()
-    pieces: list[Piece] = []
+    chosen: list[tuple[bytes, bytes]] = []
+    kept: list[list[Piece]] = []
     offset = 0
     last = -1
     for index, entry, result in _entries(results):
@@ -197,17 +219,18 @@ def settle(
         full = entry.prefixes[-1]
         known = full in whole or full in beginnings
         whole.add(full)
-        written = 0
+        written: list[Piece] = []
         for sample in entry.samples:
             if not known and sample.prefix not in taught:
                 taught.add(sample.prefix)
-                pieces.append(Piece(spool_path(work, index), offset, sample.size))
-                written += 1
+                written.append(Piece(spool_path(work, index), offset, sample.size))
                 _count(built, entry, sample, result)
             offset += sum(sample.size)
         if written:
             ledger.built += 1
-            built.duplicate_samples += len(entry.samples) - written
+            built.duplicate_samples += len(entry.samples) - len(written)
+            chosen.append((entry.session, entry.prefixes[0]))
+            kept.append(written)
             fates.add(entry.calls)
         else:
             ledger.duplicates += 1
@@ -217,9 +240,12 @@ def settle(
         ledger.found += result.ledger.found
         built.bugs += result.bugs
     fates.count(ledger)
-    ledger.samples = len(pieces)
+    pieces: dict[str, list[Piece]] = {}
+    for name, listed in zip(assign(chosen, split), kept, strict=True):
+        pieces.setdefault(name, []).extend(listed)
+    ledger.samples = sum(map(len, pieces.values()))
     ledger.check()
-    return built, pieces
+    return built, {name: pieces[name] for name in SPLITS if name in pieces}
 
 
 def _entries(results: Sequence[SourceResult]) -> Iterator[tuple[int, Entry, SourceResult]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import yaml
@@ -35,24 +36,7 @@ def card(config: Config, built: Built, options: NormalizeOptions, target: Target
         "size_categories": [next((s for n, s in _SIZES if ledger.samples < n), "n>10M")],
     }
     if built.data_files:
-        front["configs"] = [
-            {
-                "config_name": "default",
-                "data_files": [{"split": "train", "path": "data/train-*.jsonl"}],
-            }
-        ]
-        front["dataset_info"] = {
-            "features": [
-                {
-                    "name": "messages",
-                    "list": [
-                        {"name": "role", "dtype": "string"},
-                        {"name": "content", "dtype": "string"},
-                    ],
-                },
-                {"name": "tools", "list": "json"},
-            ]
-        }
+        front.update(loading(built.data_files))
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     summary = (
         f"{ledger.samples} training samples ({built.tokens} tokens) in the Qwen3 tool-calling"
@@ -71,6 +55,36 @@ def card(config: Config, built: Built, options: NormalizeOptions, target: Target
         "## Verify again\n\n    pip install toolcall-dataset-builder\n    builder verify .",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def loading(data_files: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """What loaders read: the files of the first kind (a dataset has one loader) and the features.
+
+    Declared, they are not inferred: Arrow would re-order keys and invent nulls in definitions.
+    """
+    kind = next(iter(data_files.values()))[0].rpartition(".")[2]
+    return {
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [
+                    {"split": split, "path": f"data/{split}-*.{kind}"} for split in data_files
+                ],
+            }
+        ],
+        "dataset_info": {
+            "features": [
+                {
+                    "name": "messages",
+                    "list": [
+                        {"name": "role", "dtype": "string"},
+                        {"name": "content", "dtype": "string"},
+                    ],
+                },
+                {"name": "tools", "list": "json"},
+            ]
+        },
+    }
 
 
 def _license(licenses: Counter[str]) -> str:

@@ -129,6 +129,10 @@ def verify(
     unit: Annotated[
         Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
     ] = None,
+    loaded: Annotated[
+        bool,
+        typer.Option("--as-loaded", help="Load it with `datasets` too, and say what changes."),
+    ] = False,
     parity: Annotated[
         Parity, typer.Option(help="Require each taught turn to be in parity with inference.")
     ] = Parity.report,
@@ -148,6 +152,7 @@ def verify(
         tokenizer=tokenizer or "qwen3",
         options=VerifyOptions(schema.value, parity.value, mode.value),
         unit=unit.value if unit else None,
+        loaded=loaded,
         as_json=as_json,
         quiet=quiet,
         show_all=show_all,

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from builder.build import Built, build, normalize_options
 from builder.config import Config
+from builder.conversation import Json
 from builder.engine import interrupt_on_sigterm
 from builder.normalize import NormalizeOptions, remedy
 from builder.shard import SourceResult
+from builder.terminal import escaped
 
 STORES = (
     ("Claude Code", "~/.claude/projects"),
@@ -27,6 +29,16 @@ def run_build(
     interrupt_on_sigterm()
     built = build(config, out, workers=workers, progress=_progress(quiet=quiet or as_json))
     ledger = built.ledger
+    if built.changed_by_loader:
+        for report in built.changed_by_loader[:20]:
+            place = f"{report.file}:{report.line}"
+            print(escaped(f"builder: {place} {report.findings[0].message}"), file=sys.stderr)
+        detail = "what was written does not load as it was proven; nothing was put in place"
+        print(f"builder: {len(built.changed_by_loader)} rows: {detail}", file=sys.stderr)
+        if as_json:
+            lost: dict[str, Json] = {"output": None, "as_loaded": len(built.changed_by_loader)}
+            sys.stdout.write(json.dumps({**ledger.to_json(), **lost}) + "\n")
+        return 1
     if as_json:
         sys.stdout.write(json.dumps({**ledger.to_json(), "output": str(out)}) + "\n")
     elif not quiet:
@@ -40,8 +52,8 @@ def run_build(
     if not ledger.samples:
         print("builder: no sample could be built: see rejects.jsonl", file=sys.stderr)
         return 1
-    lost = ledger.rejected.total() + ledger.conversations_rejected.total()
-    return 1 if built.bugs or (strict and lost) else 0
+    rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
+    return 1 if built.bugs or (strict and rejected) else 0
 
 
 def _progress(*, quiet: bool) -> Callable[[int], Callable[[SourceResult], None]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from builder.conversation import Json
 from builder.parity import MODES
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import Target, load
 from builder.terminal import escaped
 from builder.verify import Finding, Verifier
 from builder.verify_files import LineReport, Summary, verify_dataset
@@ -23,6 +25,7 @@ def run_verify(
     tokenizer: str,
     options: VerifyOptions,
     unit: str | None,
+    loaded: bool,
     as_json: bool,
     quiet: bool,
     show_all: bool,
@@ -32,8 +35,11 @@ def run_verify(
     summary = Summary()
     bad: list[Json] = []
     shown = 0
-    for report in verify_dataset(dataset, verifier, unit):
-        summary.add(report)
+    reports = [(False, verify_dataset(dataset, verifier, unit))]
+    if loaded:
+        reports.append((True, _as_loaded(dataset, verifier.target)))
+    for again, report in ((again, report) for again, listed in reports for report in listed):
+        summary.add(report, again=again)
         if not report.findings:
             continue
         shown += 1
@@ -72,6 +78,13 @@ def run_verify(
         print("builder: the dataset holds no samples", file=sys.stderr)
         return 1
     return 1 if summary.codes else 0
+
+
+def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
+    from builder.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only where asked for
+
+    path = Path(dataset).expanduser()
+    return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
 
 
 def _print(report: LineReport) -> None:

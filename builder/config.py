@@ -20,6 +20,7 @@ import yaml
 
 from builder.conversation import Json
 from builder.problem import UsageError
+from builder.splits import SplitOptions
 from builder.verify_options import VerifyOptions
 
 
@@ -105,6 +106,29 @@ class LimitsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitConfig:
+    """`split`: shares of the sessions that go to validation and test; see builder.splits."""
+
+    validation: float = 0.0
+    test: float = 0.0
+    by: Literal["conversation"] = "conversation"
+    seed: int = 0
+
+    @property
+    def options(self) -> SplitOptions:
+        """What the splitting is told."""
+        return SplitOptions(self.validation, self.test, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputConfig:
+    """`output`: the kinds of files in data/, each closed once its samples hold `shard_mb`."""
+
+    formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)
+    shard_mb: int = 256
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration, with every default filled in."""
 
@@ -113,6 +137,8 @@ class Config:
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig)
     verify: VerifyConfig = field(default_factory=VerifyConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
+    split: SplitConfig = field(default_factory=SplitConfig)
+    output: OutputConfig = field(default_factory=OutputConfig)
 
     def with_tokenizer(self, tokenizer: UserPath) -> Config:
         """The same with another tokenizer to verify against."""
@@ -239,13 +265,24 @@ class _Reading:
             return self.items(choices[0], value, key)
         if isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath:
             return self.section(kind, value, key)
-        if kind is int:
-            # bool is an int to Python, never to a reader of the file
-            good = isinstance(value, int) and not isinstance(value, bool) and value > 0
-            return value if good else self.refuse(key, "a whole number above 0", value)
+        if kind in (int, float):
+            return self.number(kind, value, key)
         if not isinstance(value, str) or not value:
             return self.refuse(key, "text", value)
         return UserPath(value, self.base) if kind is UserPath else value
+
+    def number(self, kind: object, value: object, key: str) -> object:
+        """A whole number from 0 for a seed, above 0 elsewhere; a share from 0 to 1."""
+        # bool is an int to Python, never to a reader of the file
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is float:
+            good = is_number and 0 <= cast("float", value) <= 1
+            return (
+                float(cast("float", value)) if good else self.refuse(key, "a share, 0 to 1", value)
+            )
+        least = 0 if key.endswith("seed") else 1
+        good = is_number and isinstance(value, int) and value >= least
+        return value if good else self.refuse(key, f"a whole number from {least}", value)
 
     def items(self, kind: object, value: object, key: str) -> object:
         if value is None:

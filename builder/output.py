@@ -15,12 +15,11 @@ from typing import BinaryIO
 
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.parquet import write_parquet
 from builder.problem import UsageError
 
 STATE = ".state"
 MANIFEST = "manifest.json"
-SHARD_BYTES = 256 << 20
-"""A file of data/ is closed once it is this large."""
 
 
 @contextlib.contextmanager
@@ -101,6 +100,16 @@ class Writer:
             os.fsync(stream.fileno())
         self.files.append(Written(path, size, digest.hexdigest()))
 
+    def parquet(self, path: str, lines: Iterable[bytes]) -> None:
+        """Write lines of data/ as one Parquet file."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_parquet(target, lines)
+        with target.open("rb+") as stream:
+            os.fsync(stream.fileno())
+            digest = hashlib.file_digest(stream, "sha256")
+        self.files.append(Written(path, target.stat().st_size, digest.hexdigest()))
+
     def publish(self, out: Path, manifest: dict[str, Json]) -> None:
         """Move all files to their final names, the manifest last; remove what it replaces.
 
@@ -142,23 +151,36 @@ class Piece:
     size: tuple[int, int]
 
 
-def write_samples(writer: Writer, pieces: Sequence[Piece], split: str = "train") -> list[str]:
+def write_samples(
+    writer: Writer,
+    pieces: Sequence[Piece],
+    *,
+    split: str,
+    formats: Sequence[str],
+    shard_bytes: int,
+) -> list[str]:
     """Write data/ and meta/ in the order of `pieces`; returns the paths of the data files."""
-    shards = _shards(pieces)
+    shards = _shards(pieces, shard_bytes)
     paths = []
     for number, shard in enumerate(shards):
-        name = f"{split}-{number:05d}-of-{len(shards):05d}.jsonl"
-        writer.write(f"data/{name}", _read(shard, meta=False))
-        writer.write(f"meta/{name}", _read(shard, meta=True))
-        paths.append(f"data/{name}")
+        name = f"{split}-{number:05d}-of-{len(shards):05d}"
+        for kind in formats:
+            path = f"data/{name}.{kind}"
+            if kind == "parquet":
+                writer.parquet(path, _read(shard, meta=False))
+            else:
+                writer.write(path, _read(shard, meta=False))
+            paths.append(path)
+        writer.write(f"meta/{name}.jsonl", _read(shard, meta=True))
     return paths
 
 
-def _shards(pieces: Sequence[Piece]) -> list[list[Piece]]:
+def _shards(pieces: Sequence[Piece], shard_bytes: int) -> list[list[Piece]]:
+    """A file of data/ is closed once it holds `shard_bytes`."""
     shards: list[list[Piece]] = []
-    size = SHARD_BYTES
+    size = shard_bytes
     for piece in pieces:
-        if size >= SHARD_BYTES:
+        if size >= shard_bytes:
             shards.append([])
             size = 0
         shards[-1].append(piece)

@@ -53,7 +53,7 @@ def _validator(schema: str) -> Validator | str:
     """A validator for the schema's text, or why there can be none."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.1 s, only where needed
     from jsonschema.validators import extend  # noqa: PLC0415 - as above
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # noqa: PLC0415 - as above; it has no types
+    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 - as above
 
     decoded: Any = loads(schema)
     try:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from builder.conversation import Conversation, Ignored, Json, Used
 from builder.jsonio import dumps
 from builder.ledger import Ledger, call_keys
+from builder.loader import loader_fault
 from builder.normalize import Normalised, NormalizeOptions, normalise
 from builder.parity import counts
 from builder.problem import Problem
@@ -22,6 +23,7 @@ from builder.qwen3.flatten import flatten
 from builder.readers import Reader, readers, recognise
 from builder.sample import Dialogue, Sample
 from builder.source import STREAM_ERRORS, Source, stream_problem
+from builder.splits import session_key
 from builder.units import Example, examples
 from builder.verify import Finding, Verdict, Verifier
 
@@ -64,6 +66,7 @@ class Entry:
     samples  those that are proven, in order; none: the conversation is rejected
     prefixes digests of the dialogue's messages up to each assistant turn; the last is all of it
     calls    (call key, drop code or None) of each call
+    session  what the conversations of one session share (`builder.splits`)
     """
 
     code: str | None
@@ -72,6 +75,7 @@ class Entry:
     calls: tuple[tuple[bytes, str | None], ...] = ()
     tools_source: str = "none"
     model: str | None = None
+    session: bytes = b""
 
 
 @dataclass(slots=True)
@@ -235,8 +239,9 @@ def _conversation(
         detail = f"bug: {type(error).__name__}: {error}"[:300]
         result.reject(Problem(code, conversation.record, detail))
     fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
+    session = session_key(conversation, result.format, task.origin)
     result.entries.append(
-        Entry(code, tuple(samples), prefixes, fates, tools_source, conversation.model)
+        Entry(code, tuple(samples), prefixes, fates, tools_source, conversation.model, session)
     )
 
 
@@ -283,6 +288,8 @@ def prove(
         if problem is None and max_tokens is not None and verdict.tokens > max_tokens:
             detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {max_tokens}"
             problem = Problem("max_tokens", "rendering", detail, records=0)
+        if problem is None and (fault := loader_fault(sample)) is not None:
+            problem = Problem("loader", "sample", fault, records=0)
         yield Proof(example, sample, verdict, problem)
 
 

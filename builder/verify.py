@@ -116,7 +116,7 @@ class Verifier:
             findings += hard
             warnings += soft
         try:
-            text = self.target.render(sample.record["messages"], sample.tools)  # type: ignore[arg-type]  # a JSON value by construction
+            text = self.target.render_sample(sample)
         except Exception as error:  # whatever a template raises is a verdict on the sample
             message = f"{type(error).__name__}: {error}"[:200]
             return Verdict((*findings, Finding("render", message)), tuple(warnings))
@@ -126,7 +126,7 @@ class Verifier:
         rendering = render(sample.messages, sample.tools, thinks=self.target.thinks)
         if rendering.text != text:
             findings.append(
-                _differ("spec", "the specification says otherwise", text, rendering.text)
+                differ("spec", "the specification says otherwise", text, rendering.text)
             )
         if meant is not None:
             findings += self._structured(meant, text)
@@ -183,12 +183,12 @@ class Verifier:
             yield Finding("structured", f"{type(error).__name__}: {error}"[:200])
             return
         if served != text:
-            yield _differ("structured", "a server renders other bytes", served, text)
+            yield differ("structured", "a server renders other bytes", served, text)
 
     def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], int]:
         if not unicodedata.is_normalized("NFC", text):
             message = "the rendering is not NFC: the tokenizer changes it"
-            return [_differ("nfc", message, unicodedata.normalize("NFC", text), text)], 0
+            return [differ("nfc", message, unicodedata.normalize("NFC", text), text)], 0
         ids, control = self.target.encode(text)
         findings = []
         if rendering.text == text and tuple(control) != rendering.control:
@@ -201,7 +201,7 @@ class Verifier:
             findings.append(Finding("tokens", message, offset=offset, found=_context(text, offset)))
         decoded = self.target.decode(ids)
         if decoded != text:
-            findings.append(_differ("tokens", "the ids decode to other text", text, decoded))
+            findings.append(differ("tokens", "the ids decode to other text", text, decoded))
         return findings, len(ids)
 
     def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
@@ -225,7 +225,7 @@ class Verifier:
             message = "read back from the rendering it differs"
             if lossy:
                 message = "the template loses or rewrites what the turn begins with"
-            yield replace(_differ(code, message, was[1], now[1]), turn=index)
+            yield replace(differ(code, message, was[1], now[1]), turn=index)
 
 
 def _well_formed(sample: Sample) -> Iterator[Finding]:
@@ -411,7 +411,7 @@ def _is_loss(was: str, now: str) -> bool:
     return same and "</think>" not in rest
 
 
-def _differ(code: str, message: str, expected: str, found: str) -> Finding:
+def differ(code: str, message: str, expected: str, found: str) -> Finding:
     """The finding of a difference: its first offset and both contexts."""
     offset = next(
         (at for at, (one, two) in enumerate(zip(expected, found, strict=False)) if one != two),

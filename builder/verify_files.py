@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem, UsageError
+from builder.rows import (
+    MAX_LINE,
+    file_lines,
+    is_parquet,
+    parquet_rows,
+    plain_row,
+    read_sample,
+    written_lines,
+)
 from builder.sample import Sample
 from builder.source import Source
 from builder.verify import Finding, Verdict, Verifier
@@ -21,8 +30,6 @@ DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 """Files of a folder that is not made by `build` that are taken for data."""
 
 CONVERSATION = "conversation"
-_MAX_LINE = 1 << 31
-_PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,9 @@ class Summary:
     codes: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
 
-    def add(self, report: LineReport) -> None:
-        """Count a report; of each code once a line."""
-        if report.line:
+    def add(self, report: LineReport, *, again: bool = False) -> None:
+        """Count a report, of each code once a line. `again`: its line was counted before."""
+        if report.line and not again:
             self.samples += 1
             self.proven += not report.findings
             self.tokens += report.tokens
@@ -79,29 +86,19 @@ def verify_dataset(dataset: str, verifier: Verifier, unit: str | None) -> Iterat
         yield from _folder(path, verifier, unit)
     elif path.exists():
         yield from _file(path, path.name, verifier, unit or CONVERSATION)
-    elif dataset.count("/") <= 1 and not dataset.endswith((*DATA_SUFFIXES, ".json")):
+    elif hub_name(dataset).count("/") <= 1 and not dataset.endswith((*DATA_SUFFIXES, ".json")):
         yield from _hub(dataset, verifier, unit or CONVERSATION)
     else:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
 
 def _file(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
-    source = Source(name, path, max_record_bytes=_MAX_LINE)
-    if path.suffix == ".parquet" or source.head.startswith(_PARQUET_MAGIC):
+    source = Source(name, path, max_record_bytes=MAX_LINE)
+    if is_parquet(source):
         yield from _parquet(path, name, verifier, unit)
         return
-    for number, line in _lines(source):
+    for number, line in file_lines(source):
         yield _report(name, number, _verdict(line, verifier, unit))
-
-
-def _lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
-    number = 0
-    for item in source.lines():
-        if isinstance(item, Problem):
-            yield number + 1, item
-        else:
-            number, line, _ = item
-            yield number, line
 
 
 def _verdict(
@@ -131,93 +128,30 @@ def _report(name: str, number: int, verdict: Verdict, *more: Finding) -> LineRep
     return LineReport(name, number, findings, verdict.warnings, verdict.tokens, verdict.parity)
 
 
-def read_sample(value: Json) -> Sample | list[Finding]:
-    """The sample in a decoded line, or every reason why it is none.
-
-    `tools` may be missing, null, or a list as JSON text, and so may each of its elements be (that
-    is how Arrow files keep JSON). Other columns are not looked at.
-    """
-    if not isinstance(value, dict):
-        return [Finding("format", "the line is no JSON object")]
-    findings: list[Finding] = []
-    raw = value.get("messages")
-    messages: list[tuple[str, str]] = []
-    if not isinstance(raw, list):
-        findings.append(Finding("format", "messages: is no list"))
-        raw = []
-    for index, item in enumerate(raw):
-        role = item.get("role") if isinstance(item, dict) else None
-        content = item.get("content") if isinstance(item, dict) else None
-        if not isinstance(role, str):
-            findings.append(Finding("format", f"messages[{index}].role: is no string", index))
-        elif not isinstance(content, str):
-            message = (
-                f"messages[{index}].content: is no string (the template renders lists as nothing)"
-            )
-            findings.append(Finding("format", message, index))
-        elif isinstance(item, dict) and set(item) - {"role", "content"}:
-            extra = ", ".join(sorted(set(item) - {"role", "content"}))
-            message = f"messages[{index}]: unknown keys {extra}: not the flat form"
-            findings.append(Finding("format", message, index))
-        else:
-            messages.append((role, content))
-    tools = value.get("tools")
-    if isinstance(tools, str):
-        try:
-            tools = loads(tools)
-        except JsonFault as fault:
-            findings.append(Finding("format", f"tools: text that is no JSON: {fault.detail}"))
-            tools = None
-    if tools is not None and not isinstance(tools, list):
-        findings.append(Finding("format", "tools: is no list"))
-    if findings:
-        return findings
-    listed = tools if isinstance(tools, list) else []
-    return Sample(tuple(messages), tuple(map(_definition, listed)))
-
-
-def _definition(tool: Json) -> Json:
-    """A definition out of its JSON text; anything else as it is, for the verifier to judge."""
-    if not isinstance(tool, str):
-        return tool
-    try:
-        return loads(tool)
-    except JsonFault:
-        return tool
-
-
 def _parquet(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
-    import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - only for such files; it has no types
+    import pyarrow  # noqa: PLC0415 - as above
 
     try:
-        table = pyarrow.parquet.ParquetFile(path)
-        number = 0
-        for batch in table.iter_batches(batch_size=64):
-            for row in batch.to_pylist():
-                number += 1
-                yield _report(name, number, _check(_plain(row), verifier, unit))
+        for number, row in parquet_rows(path):
+            yield _report(name, number, _check(row, verifier, unit))
     except (OSError, pyarrow.ArrowException) as error:
         yield LineReport(name, 0, (Finding("format", f"no readable Parquet: {error}"[:200]),))
 
 
-def _plain(value: Any) -> Json:
-    """A row as JSON values; what is none becomes a value that the checks refuse."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, str | int | float | bool | None) else [str(value)]
+def hub_name(dataset: str) -> str:
+    """OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
+    return dataset.removeprefix("hf://").removeprefix("datasets/")
 
 
 def _hub(dataset: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
-    import datasets  # type: ignore[import-untyped]  # noqa: PLC0415 - two seconds of import; it has no types
+    import datasets  # noqa: PLC0415 - two seconds of import
 
-    repository, _, revision = dataset.partition("@")
+    repository, _, revision = hub_name(dataset).partition("@")
     try:
         splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
         for split, rows in splits.items():
             for number, row in enumerate(rows, start=1):
-                verdict = _check(_plain(row), verifier, unit)
+                verdict = _check(plain_row(row), verifier, unit)
                 yield _report(f"{repository}/{split}", number, verdict)
     except Exception as error:  # a library's many ways of saying that it cannot be had
         reason = " ".join(str(error).split())[:200]
@@ -251,12 +185,12 @@ def _built_folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterato
             yield LineReport(name, 0, (Finding("changed", "not listed in the manifest"),))
         elif _sha256(folder / name) != listed[name]:
             yield LineReport(name, 0, (Finding("changed", "differs from the manifest"),))
-        if name.startswith("data/") and name.endswith(".parquet"):
-            yield from _file(folder / name, name, verifier, unit or CONVERSATION)
-        elif name.startswith("data/"):
+        if name.startswith("data/"):
             yield from _lines_with_meta(folder, name, verifier, unit, same_template)
-        elif name.startswith("meta/") and name.replace("meta/", "data/", 1) not in present:
-            yield LineReport(name, 0, (Finding("changed", "data/ has no such file"),))
+        elif name.startswith("meta/"):
+            beside = name.replace("meta/", "data/", 1)
+            if not present & {beside, beside.removesuffix("jsonl") + "parquet"}:
+                yield LineReport(name, 0, (Finding("changed", "data/ has no such file"),))
 
 
 def _files_below(folder: Path, part: str) -> set[str]:
@@ -307,28 +241,29 @@ def _sha256(path: Path) -> str | None:
 def _lines_with_meta(
     folder: Path, name: str, verifier: Verifier, unit: str | None, same_template: bool
 ) -> Iterator[LineReport]:
-    data = Source(name, folder / name, max_record_bytes=_MAX_LINE)
-    about = folder / name.replace("data/", "meta/", 1)
-    meta = Source(name, about, max_record_bytes=_MAX_LINE)
-    lines = _lines(meta) if about.is_file() else iter(())
-    for number, (row, noted) in enumerate(zip_longest(_lines(data), lines), start=1):
+    beside = name.replace("data/", "meta/", 1)
+    about = folder / re.sub(r"\.parquet$", ".jsonl", beside)
+    meta = Source(name, about, max_record_bytes=MAX_LINE)
+    noted = (_meta(line) for _, line in file_lines(meta)) if about.is_file() else iter(())
+    rows = written_lines(folder / name, name)
+    for number, (row, known) in enumerate(zip_longest(rows, noted), start=1):
         if row is None:
             finding = Finding("changed", "meta/ has a line for which data/ has none")
             yield LineReport(name, number, (finding,))
             continue
-        line = row[1]
-        known = _meta(noted[1]) if noted else {}
-        taught = known.get("assistant_turns") if unit is None else None
+        at, line = row
+        told = known or {}
+        taught = told.get("assistant_turns") if unit is None else None
         trained = taught if isinstance(taught, int) and taught >= 0 else None
-        verdict = _verdict(line, verifier, unit or str(known.get("unit")), trained)
+        verdict = _verdict(line, verifier, unit or str(told.get("unit")), trained)
         message = ""
-        if noted is None:
+        if known is None:
             message = "meta/ has no line for it"
-        elif isinstance(line, bytes) and hashlib.sha256(line).hexdigest() != known.get("id"):
+        elif isinstance(line, bytes) and hashlib.sha256(line).hexdigest() != told.get("id"):
             message = "the line is not the one that was built: meta/ has another id"
-        elif same_template and verdict.text and verdict.render_sha256 != known.get("render_sha256"):
+        elif same_template and verdict.text and verdict.render_sha256 != told.get("render_sha256"):
             message = "meta/ has another render_sha256"
-        yield _report(name, row[0], verdict, *([Finding("changed", message)] if message else []))
+        yield _report(name, at, verdict, *([Finding("changed", message)] if message else []))
 
 
 def _meta(line: bytes | Problem) -> dict[str, Json]:
@@ -339,6 +274,3 @@ def _meta(line: bytes | Problem) -> dict[str, Json]:
     except JsonFault:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-__all__ = ["LineReport", "Summary", "Verdict", "read_sample", "verify_dataset"]

@@ -12,9 +12,9 @@ from builder.normalize import NormalizeOptions, normalise
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import ParseFault, parse
 from builder.qwen3.render import render
+from builder.rows import read_sample
 from builder.sample import Sample
 from builder.units import UNITS, examples
-from builder.verify_files import read_sample
 
 options = st.builds(
     NormalizeOptions,

@@ -4,8 +4,8 @@ import pytest
 
 from builder.qwen3.constants import TOOLS_BEGIN
 from builder.qwen3.flatten import flatten
+from builder.rows import read_sample
 from builder.sample import Call, Dialogue, Sample, Turn
-from builder.verify_files import read_sample
 from builder.verify_options import VerifyOptions
 
 TOOL = {

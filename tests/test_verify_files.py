@@ -170,7 +170,7 @@ RENDERED = {}
 
 def sha256(line, unit):
     from builder.engine import verifier_for
-    from builder.verify_files import read_sample
+    from builder.rows import read_sample
 
     if (line, unit) not in RENDERED:
         verdict = verifier_for("qwen3").check(read_sample(loads(line)), unit=unit)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from builder.conversation import Json
 from builder.problem import UsageError
 from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS
+from builder.sample import Sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -79,6 +80,11 @@ class Target:
         )
         assert isinstance(text, str)
         return text
+
+    def render_sample(self, sample: Sample) -> str:
+        """The rendering of a training record. Raises whatever the template raises."""
+        messages = [{"role": role, "content": content} for role, content in sample.messages]
+        return self.render(messages, sample.tools)
 
     def encode(self, text: str) -> tuple[list[int], list[tuple[int, str]]]:
         """The ids of a rendering (no special tokens added), and (offset, token) of added tokens."""

@@ -1,0 +1,69 @@
+"""Which split a conversation goes to: by session, seeded, the same in every run.
+
+Conversations of one session (sub-agents, segments, forks that begin alike) go to the same split, so
+that nothing is trained that is measured on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from builder.conversation import Conversation
+
+SPLITS = ("train", "validation", "test")
+
+_UNIQUE = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """Shares of the sessions that go to validation and test, and the seed of the choice."""
+
+    validation: float = 0.0
+    test: float = 0.0
+    seed: int = 0
+
+
+def session_key(conversation: Conversation, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term
+    """8 bytes that the conversations of one session share.
+
+    A session's parts are named after it: `ID/sub-agent`, `ID#segment`. An id that is unique
+    anywhere (a UUID) names the session in all files, any other only in its own.
+    """
+    root = re.split("[/#]", conversation.id, maxsplit=1)[0]
+    place = "" if _UNIQUE.fullmatch(root) else origin
+    text = "\n".join((format, place, root)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=8).digest()
+
+
+def assign(groups: Sequence[tuple[bytes, bytes]], options: SplitOptions) -> list[str]:
+    """The split of each conversation, given as (session key, digest of its beginning).
+
+    Conversations that share either are of one group; a group goes where its smallest key's hash
+    with the seed falls.
+    """
+    if not (options.validation or options.test):
+        return ["train"] * len(groups)
+    parents: dict[bytes, bytes] = {}
+
+    def root(key: bytes) -> bytes:
+        while (parent := parents.setdefault(key, key)) != key:
+            parents[key] = parents[parent]
+            key = parent
+        return key
+
+    for session, beginning in groups:
+        one, two = sorted((root(b"s" + session), root(b"b" + beginning)))
+        parents[two] = one
+    return [_split(root(b"s" + session), options) for session, _ in groups]
+
+
+def _split(key: bytes, options: SplitOptions) -> str:
+    seeded = f"{options.seed}\n".encode() + key
+    number = int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest()) / 2**64
+    if number < options.test:
+        return "test"
+    return "validation" if number < options.test + options.validation else "train"
