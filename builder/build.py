@@ -4,100 +4,63 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 from builder.as_loaded import as_loaded
 from builder.card import card
 from builder.config import Config, InputConfig
 from builder.conversation import Json
-from builder.engine import run, spool_path, verifier_for
+from builder.engine import Done, run
 from builder.inputs import find_sources
 from builder.jsonio import JsonFault, loads
-from builder.ledger import CallFates, Ledger
 from builder.normalize import NormalizeOptions
-from builder.output import Piece, Writer, json_lines, output_folder, write_samples
+from builder.output import Writer, output_folder
+from builder.parts import Part
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
-from builder.shard import Entry, SourceResult, Spooled, Task
-from builder.splits import SPLITS, SplitOptions, assign
-from builder.verify_files import LineReport
-
-PACKAGES = ("toolcall-dataset-builder", "transformers", "tokenizers", "jinja2", "orjson")
-
-
-@dataclass(slots=True)
-class Built:
-    """What a run has made: the ledger, its bugs, and the numbers that the card shows."""
-
-    ledger: Ledger
-    bugs: int = 0
-    rejects: int = 0
-    tokens: int = 0
-    duplicate_samples: int = 0
-    formats: Counter[str] = field(default_factory=Counter)
-    models: Counter[str] = field(default_factory=Counter)
-    licenses: Counter[str] = field(default_factory=Counter)
-    tools_sources: Counter[str] = field(default_factory=Counter)
-    data_files: dict[str, list[str]] = field(default_factory=dict)
-    changed_by_loader: list[LineReport] = field(default_factory=list)
+from builder.settle import Built, settle
+from builder.shard import Task
+from builder.work import Job, cut, job_identity, verifier_for, versions
 
 
 def build(
-    config: Config,
-    out: Path,
-    *,
-    workers: int,
-    progress: Callable[[int], Callable[[SourceResult], None]],
+    config: Config, out: Path, *, workers: int, fresh: bool, progress: Callable[[list[Task]], Done]
 ) -> Built:
-    """Run the job. `progress(sources)` gives what to call after each source.
+    """Run the job. `progress(tasks)` gives what to call after each of them.
 
-    Raises UsageError (input, tokenizer, output folder), LedgerFault (a bug of ours).
+    What an earlier run has finished under the same configuration and versions is taken as it is,
+    unless `fresh`. Raises UsageError (input, tokenizer, output folder), LedgerFault (our bug).
     """
     started = time.time()
     target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens)
     with output_folder(out) as work:
-        results = list(
-            run(
-                tasks,
-                work,
-                tokenizer=config.verify.target,
-                verify=config.verify.options,
-                workers=workers,
-                done=progress(len(tasks)),
-            )
+        parts_folder = work.parent / "parts"
+        if fresh:
+            shutil.rmtree(parts_folder, ignore_errors=True)
+        job = Job(
+            tokenizer=config.verify.target,
+            verify=config.verify.options,
+            identity=job_identity(target.files, target.template_sha256),
+            parts=parts_folder,
+            work=work,
         )
-        built, pieces = settle(results, unreadable, work, config.split.options)
-        writer = Writer(work)
-        for split, listed in pieces.items():
-            built.data_files[split] = write_samples(
-                writer,
-                listed,
-                split=split,
-                formats=config.output.formats,
-                shard_bytes=config.output.shard_mb << 20,
-            )
-        rejects = [row for result in (*unreadable, *results) for row in result.rejects]
-        built.rejects = len(rejects)
-        writer.write("rejects.jsonl", json_lines(rejects))
-        writer.write("README.md", [_card(config, built, target)])
+        parts = list(run(tasks, job, workers=workers, done=progress(tasks)))
+        built = settle(parts, unreadable, config, Writer(work))
+        built.writer.write("README.md", [_card(config, built, target)])
         if built.data_files:
-            built.changed_by_loader = list(as_loaded(writer.folder, target, work))
+            built.changed_by_loader = list(as_loaded(built.writer.folder, target, work))
             if built.changed_by_loader:
                 return built  # nothing of it goes to a final name
         manifest: dict[str, Json] = {
-            "inputs": [
-                {"path": result.name, "bytes": result.bytes, "sha256": result.sha256}
-                for result in results
-            ],
+            "inputs": _inputs(tasks, parts),
             "config": config.resolved(),
-            "versions": _versions(),
+            "versions": versions(),
             "tokenizer": {
                 "name": config.verify.tokenizer.shown,
                 "files": dict(target.files),
@@ -107,7 +70,7 @@ def build(
             "ledger": built.ledger.to_json(),
             "files": [
                 {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
-                for item in sorted(writer.files, key=lambda item: item.path)
+                for item in sorted(built.writer.files, key=lambda item: item.path)
             ],
             "run": {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
@@ -118,18 +81,41 @@ def build(
                 "engine": "local",
             },
         }
-        writer.publish(out, manifest)
+        built.writer.publish(out, manifest)
+        _prune(parts_folder, parts)
     return built
+
+
+def _inputs(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Json]:
+    """The files that were read, each once."""
+    found: list[Json] = []
+    for task, part in zip(tasks, parts, strict=True):
+        window = task.source.window
+        if window is not None and window.start:
+            continue
+        told = (
+            (window.bytes, window.sha256) if window else (part.summary.bytes, part.summary.sha256)
+        )
+        found.append({"path": part.summary.name, "bytes": told[0], "sha256": told[1]})
+    return found
+
+
+def _prune(folder: Path, parts: Sequence[Part]) -> None:
+    """Remove the parts that this run did not use: of inputs that changed or are gone."""
+    used = {part.folder for part in parts}
+    for path in folder.glob("??/*"):
+        if path not in used:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _card(config: Config, built: Built, target: Target) -> bytes:
     return card(config, built, normalize_options(config), target).encode("utf-8", "replace")
 
 
-def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[SourceResult]]:
-    """(a task for each source, what could not be read), in order. Raises UsageError."""
+def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[Problem]]:
+    """(a task for each part, what could not be read), in order. Raises UsageError."""
     tasks: list[Task] = []
-    unreadable: list[SourceResult] = []
+    unreadable: list[Problem] = []
     if not config.output.formats:
         raise UsageError("output.formats: names no format; there are jsonl, parquet")
     if config.split.validation + config.split.test > 1:
@@ -144,15 +130,12 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
         options = _options(config, item, added_tokens)
         for source in find_sources(item.path.written, base=item.path.base, max_record_bytes=limit):
             if isinstance(source, Problem):
-                result = SourceResult(source.where)
-                result.reject(Problem(source.code, "file", source.detail))
-                result.ledger.read = 1
-                result.ledger.rejected[source.code] = 1
-                unreadable.append(result)
+                unreadable.append(source)
                 continue
             origin = f"{number}/{source.name}"
-            limits = config.limits.max_tokens
-            tasks.append(Task(source, options, origin, item.format, item.license, limits))
+            limit_tokens = config.limits.max_tokens
+            task = Task(source, options, origin, item.format, item.license, limit_tokens)
+            tasks.extend(cut(task))
     return tasks, unreadable
 
 
@@ -184,92 +167,6 @@ def normalize_options(config: Config) -> NormalizeOptions:
     """The normaliser's options that the configuration's `normalize:` says."""
     chosen = config.normalize
     return NormalizeOptions(**{item.name: getattr(chosen, item.name) for item in fields(chosen)})
-
-
-def settle(
-    results: Sequence[SourceResult],
-    unreadable: Sequence[SourceResult],
-    work: Path,
-    split: SplitOptions,
-) -> tuple[Built, dict[str, list[Piece]]]:
-    """Over all sources: duplicates, the ledger, the samples of each split in order.
-
-    A conversation whose messages are those of another, or the beginning of another's, is a
-    duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
-    beginning each turn is taught once, where a sample is less than a conversation.
-    Raises LedgerFault.
-    """
-    ledger = Ledger()
-    built = Built(ledger)
-    fates = CallFates()
-    beginnings = {prefix for _, entry, _ in _entries(results) for prefix in entry.prefixes[:-1]}
-    whole: set[bytes] = set()
-    taught: set[bytes] = set()
-    chosen: list[tuple[bytes, bytes]] = []
-    kept: list[list[Piece]] = []
-    offset = 0
-    last = -1
-    for index, entry, result in _entries(results):
-        if index != last:
-            offset, last = 0, index
-        if not entry.samples:
-            ledger.conversations_rejected[str(entry.code)] += 1
-            fates.add(entry.calls)
-            continue
-        full = entry.prefixes[-1]
-        known = full in whole or full in beginnings
-        whole.add(full)
-        written: list[Piece] = []
-        for sample in entry.samples:
-            if not known and sample.prefix not in taught:
-                taught.add(sample.prefix)
-                written.append(Piece(spool_path(work, index), offset, sample.size))
-                _count(built, entry, sample, result)
-            offset += sum(sample.size)
-        if written:
-            ledger.built += 1
-            built.duplicate_samples += len(entry.samples) - len(written)
-            chosen.append((entry.session, entry.prefixes[0]))
-            kept.append(written)
-            fates.add(entry.calls)
-        else:
-            ledger.duplicates += 1
-            fates.add((key, code or "duplicate") for key, code in entry.calls)
-    for result in (*unreadable, *results):
-        ledger.add_records(result.ledger)
-        ledger.found += result.ledger.found
-        built.bugs += result.bugs
-    fates.count(ledger)
-    pieces: dict[str, list[Piece]] = {}
-    for name, listed in zip(assign(chosen, split), kept, strict=True):
-        pieces.setdefault(name, []).extend(listed)
-    ledger.samples = sum(map(len, pieces.values()))
-    ledger.check()
-    return built, {name: pieces[name] for name in SPLITS if name in pieces}
-
-
-def _entries(results: Sequence[SourceResult]) -> Iterator[tuple[int, Entry, SourceResult]]:
-    for index, result in enumerate(results):
-        for entry in result.entries:
-            yield index, entry, result
-
-
-def _count(built: Built, entry: Entry, sample: Spooled, result: SourceResult) -> None:
-    built.tokens += sample.tokens
-    built.formats[result.format or "unknown"] += 1
-    built.models[entry.model or "unknown"] += 1
-    built.licenses[result.license or "unknown"] += 1
-    built.tools_sources[entry.tools_source] += 1
-
-
-def _versions() -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
 
 
 def default_workers() -> int:

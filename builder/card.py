@@ -14,7 +14,7 @@ from builder.normalize import NormalizeOptions, remedy
 from builder.qwen3.tokenizer import Target
 
 if TYPE_CHECKING:
-    from builder.build import Built
+    from builder.settle import Built
 
 _SIZES = (
     (1_000, "n<1K"),

@@ -93,6 +93,9 @@ def build(
         int | None, typer.Option(min=1, help="Processes; default: the cores.")
     ] = None,
     engine: Annotated[Engine, typer.Option(help="What runs the job.")] = Engine.local,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do everything anew; default: go on where it stopped.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
@@ -115,6 +118,7 @@ def build(
         chosen,
         out,
         workers=workers or default_workers(),
+        fresh=fresh,
         strict=strict,
         as_json=as_json,
         quiet=quiet,
@@ -250,5 +254,8 @@ def _run(arguments: list[str]) -> int:
         print(f"builder: {message()}", file=sys.stderr)
         return 2
     if result == INTERRUPTED:
-        print("builder: interrupted; nothing was half-written", file=sys.stderr)
+        print(
+            "builder: interrupted; what is finished is kept, the same command goes on",
+            file=sys.stderr,
+        )
     return result if isinstance(result, int) else 0

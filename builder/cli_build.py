@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from builder.build import Built, build, normalize_options
+from builder.build import build, normalize_options
 from builder.config import Config
 from builder.conversation import Json
-from builder.engine import interrupt_on_sigterm
+from builder.engine import Done, interrupt_on_sigterm
 from builder.normalize import NormalizeOptions, remedy
-from builder.shard import SourceResult
+from builder.parts import PartSummary
+from builder.settle import Built
+from builder.shard import Task
+from builder.source import Source
 from builder.terminal import escaped
 
 STORES = (
@@ -23,11 +27,19 @@ STORES = (
 
 
 def run_build(
-    config: Config, out: Path, *, workers: int, strict: bool, as_json: bool, quiet: bool
+    config: Config,
+    out: Path,
+    *,
+    workers: int,
+    fresh: bool,
+    strict: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Build and print; the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
-    built = build(config, out, workers=workers, progress=_progress(quiet=quiet or as_json))
+    progress = _progress(quiet=quiet or as_json)
+    built = build(config, out, workers=workers, fresh=fresh, progress=progress)
     ledger = built.ledger
     if built.changed_by_loader:
         for report in built.changed_by_loader[:20]:
@@ -56,29 +68,44 @@ def run_build(
     return 1 if built.bugs or (strict and rejected) else 0
 
 
-def _progress(*, quiet: bool) -> Callable[[int], Callable[[SourceResult], None]]:
-    """A bar over the sources on a terminal, nothing elsewhere."""
+def _progress(*, quiet: bool) -> Callable[[list[Task]], Done]:
+    """A bar over the bytes of the input on a terminal, nothing elsewhere."""
 
-    def begin(sources: int) -> Callable[[SourceResult], None]:
+    def begin(tasks: list[Task]) -> Done:
         if quiet or not sys.stderr.isatty():
-            return lambda _: None
+            return lambda _task, _summary: None
         from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
 
-        bar = tqdm(total=sources, unit="file", file=sys.stderr, leave=False)
+        sizes = {id(task): _size(task.source) for task in tasks}
+        total = sum(sizes.values())
+        bar = tqdm(total=total, unit="B", unit_scale=True, file=sys.stderr, leave=False)
         samples = rejects = 0
+        left = len(tasks)
 
-        def step(result: SourceResult) -> None:
-            nonlocal samples, rejects
-            samples += sum(entry.code is None for entry in result.entries)
-            rejects += len(result.rejects)
+        def step(task: Task, summary: PartSummary) -> None:
+            nonlocal samples, rejects, left
+            samples += summary.samples
+            rejects += summary.rejects
+            left -= 1
             bar.set_postfix(samples=samples, rejects=rejects, refresh=False)
-            bar.update()
-            if bar.n == sources:
+            bar.update(sizes[id(task)])
+            if not left:
                 bar.close()
 
         return step
 
     return begin
+
+
+def _size(source: Source) -> int:
+    if source.window is not None:
+        return source.window.end - source.window.start
+    paths = [item.path for item in source.members or (source,)]
+    sizes = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            sizes += path.stat().st_size if path is not None else 0
+    return sizes
 
 
 def _print(built: Built, out: Path, options: NormalizeOptions) -> None:

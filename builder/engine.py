@@ -1,4 +1,4 @@
-"""Runs `process_source` over many sources on this machine, results in the order of the sources."""
+"""Runs the work on all parts on this machine, results in the order of the parts."""
 
 from __future__ import annotations
 
@@ -10,104 +10,60 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 
+from builder.parts import Part, PartSummary, PartWriter
 from builder.problem import Problem
-from builder.qwen3.tokenizer import load
-from builder.shard import SourceResult, Task, process_source
-from builder.verify import Verifier
-from builder.verify_options import VerifyOptions
+from builder.shard import Task
+from builder.work import Job, do
 
 AHEAD = 4
-"""Sources handed out per worker beyond those being worked on."""
+"""Parts handed out per worker beyond those being worked on."""
 
-_verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
-"""One verifier a process: loading the tokenizer takes a second."""
-
-
-def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
-    """The process's verifier. Raises UsageError if the tokenizer cannot be loaded."""
-    options = options or VerifyOptions()
-    key = (tokenizer, options)
-    if key not in _verifiers:
-        _verifiers[key] = Verifier(load(tokenizer), options)
-    return _verifiers[key]
+Done = Callable[[Task, PartSummary], None]
+"""What is called after each part."""
 
 
-def spool_path(folder: Path, index: int) -> Path:
-    """Where the samples of the source with this index wait."""
-    return folder / f"{index:08d}"
+def run(tasks: Sequence[Task], job: Job, *, workers: int, done: Done) -> Iterator[Part]:
+    """Do all tasks; yields their parts in order.
 
-
-def _work(
-    task: Task, index: int, folder: str, tokenizer: str, verify: VerifyOptions
-) -> SourceResult:
-    with spool_path(Path(folder), index).open("wb") as spool:
-        return process_source(task, verifier_for(tokenizer, verify), spool)
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def run(
-    tasks: Sequence[Task],
-    folder: Path,
-    *,
-    tokenizer: str,
-    verify: VerifyOptions,
-    workers: int,
-    done: Callable[[SourceResult], None] = lambda _: None,
-) -> Iterator[SourceResult]:
-    """Process all tasks; yields their results in order. Spools lie in `folder`.
-
-    A worker that is killed by the system costs its source a second try alone, then the reject
-    `worker_died`; the run goes on. Raises OSError if a spool cannot be written.
+    A worker that is killed by the system costs its part a second try alone, then the reject
+    `worker_died`; the run goes on. Raises OSError if a part cannot be written.
     """
     if workers <= 1 or len(tasks) <= 1:
         for index, task in enumerate(tasks):
-            result = _work(task, index, str(folder), tokenizer, verify)
-            done(result)
-            yield result
+            part = do(task, index, job)
+            done(task, part.summary)
+            yield part
         return
     start = 0
     while start < len(tasks):
-        start = yield from _pooled(tasks, start, folder, tokenizer, verify, workers, done)
+        start = yield from _pooled(tasks, start, job, workers, done)
 
 
 def _pooled(
-    tasks: Sequence[Task],
-    start: int,
-    folder: Path,
-    tokenizer: str,
-    verify: VerifyOptions,
-    workers: int,
-    done: Callable[[SourceResult], None],
-) -> Generator[SourceResult, None, int]:
-    """Work from `start` on; returns where to go on (after the source that broke the pool)."""
+    tasks: Sequence[Task], start: int, job: Job, workers: int, done: Done
+) -> Generator[Part, None, int]:
+    """Work from `start` on; returns where to go on (after the part that broke the pool)."""
     pool = _pool(workers)
-    waiting: deque[Future[SourceResult]] = deque()
+    waiting: deque[Future[Part]] = deque()
     submitted = start
     at = start
     try:
         while at < len(tasks):
             while submitted < len(tasks) and len(waiting) < workers + workers * AHEAD:
-                waiting.append(
-                    pool.submit(_work, tasks[submitted], submitted, str(folder), tokenizer, verify)
-                )
+                waiting.append(pool.submit(do, tasks[submitted], submitted, job))
                 submitted += 1
-            result = waiting.popleft().result()
-            done(result)
-            yield result
+            part = waiting.popleft().result()
+            done(tasks[at], part.summary)
+            yield part
             at += 1
         pool.shutdown()
         return at
     except BrokenProcessPool:
         pool.shutdown(cancel_futures=True)
-        result = _alone(tasks[at], at, folder, tokenizer, verify)
-        done(result)
-        yield result
+        part = _alone(tasks[at], at, job)
+        done(tasks[at], part.summary)
+        yield part
         return at + 1
     except BaseException:
         # Interrupted: nobody waits for workers, and none outlives the run.
@@ -117,20 +73,18 @@ def _pooled(
         raise
 
 
-def _alone(
-    task: Task, index: int, folder: Path, tokenizer: str, verify: VerifyOptions
-) -> SourceResult:
+def _alone(task: Task, index: int, job: Job) -> Part:
     with _pool(1) as pool:
         try:
-            return pool.submit(_work, task, index, str(folder), tokenizer, verify).result()
+            return pool.submit(do, task, index, job).result()
         except BrokenProcessPool:
-            spool_path(folder, index).write_bytes(b"")
-            result = SourceResult(task.source.name, license=task.license)
-            detail = "the worker process was killed twice (out of memory?)"
-            result.reject(Problem("worker_died", "file", detail))
-            result.ledger.read = 1
-            result.ledger.rejected["worker_died"] = 1
-            return result
+            summary = PartSummary(task.source.name, license=task.license)
+            summary.ledger.read = 1
+            summary.ledger.rejected["worker_died"] = 1
+            with PartWriter(job.work / f"{index:08d}", summary) as part:
+                detail = "the worker process was killed twice (out of memory?)"
+                part.reject(Problem("worker_died", "file", detail))
+                return part.keep(None)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
@@ -139,8 +93,13 @@ def _pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
 
 
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def interrupt_on_sigterm() -> None:
-    """SIGTERM ends the run as Ctrl-C does: what is unfinished goes, nothing is half-written."""
+    """SIGTERM ends the run as Ctrl-C does: what is finished stays, nothing is half-written."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -85,11 +85,15 @@ def _sorted(counts: Counter[str]) -> dict[str, Json]:
     return {code: counts[code] for code in sorted(counts) if counts[code]}
 
 
+PLACED = 0
+"""The first byte of the key of a call that is known by its place alone."""
+
+
 def call_keys(conversation: Conversation, *, format: str, source: str) -> list[bytes]:  # noqa: A002 - the field's term
     """A digest of 16 bytes for each call, in order: equal digests are one call, logged again.
 
     A call that its reader gave a key is known by it in every file of the format. Any other is
-    known by where it stands.
+    known by where it stands, and its digest begins with the byte PLACED.
     """
     keys = []
     calls = (
@@ -103,25 +107,41 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
         if call.key is not None:
             identity = [format, call.key, call.name, call.arguments]
         text = dumps(identity).encode("utf-8", "surrogatepass")
-        keys.append(hashlib.blake2b(text, digest_size=16).digest())
+        digest = hashlib.blake2b(text, digest_size=15).digest()
+        keys.append(bytes([call.key is not None]) + digest)
     return keys
 
 
 class CallFates:
-    """What became of each call of a run: kept if it is kept anywhere, else its first code."""
+    """What became of each call of a run: kept if it is kept anywhere, else its first code.
+
+    A call that is known by its place can only come again within its source: those are counted and
+    forgotten once the source is done (`end_source`).
+    """
 
     def __init__(self) -> None:
         self._fates: dict[bytes, str | None] = {}
+        self._placed: dict[bytes, str | None] = {}
+        self._logged = 0
+        self._dropped: Counter[str] = Counter()
 
     def add(self, fates: Iterable[tuple[bytes, str | None]]) -> None:
         """Add (key, drop code or None for kept), in the order of the sources."""
         for key, code in fates:
-            if code is None or key not in self._fates:
-                self._fates[key] = code
+            known = self._placed if key[0] == PLACED else self._fates
+            if code is None or key not in known:
+                known[key] = code
+
+    def end_source(self) -> None:
+        """No conversation of the source comes after this."""
+        self._logged += len(self._placed)
+        self._dropped.update(code for code in self._placed.values() if code is not None)
+        self._placed.clear()
 
     def count(self, ledger: Ledger) -> None:
         """Write the counts of calls into the ledger."""
-        dropped = Counter(code for code in self._fates.values() if code is not None)
-        ledger.calls_logged = len(self._fates)
+        self.end_source()
+        dropped = self._dropped + Counter(code for code in self._fates.values() if code is not None)
+        ledger.calls_logged = self._logged + len(self._fates)
         ledger.calls_dropped = dropped
-        ledger.calls_kept = len(self._fates) - dropped.total()
+        ledger.calls_kept = ledger.calls_logged - dropped.total()

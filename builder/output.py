@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from builder.conversation import Json
-from builder.jsonio import dumps
-from builder.parquet import write_parquet
+from builder.parquet import ParquetFile
 from builder.problem import UsageError
 
 STATE = ".state"
@@ -25,6 +24,8 @@ MANIFEST = "manifest.json"
 @contextlib.contextmanager
 def output_folder(out: Path) -> Iterator[Path]:
     """Lock `out` and give a folder inside it for unfinished work, removed at the end.
+
+    Finished parts (`builder.parts`) lie beside it and stay.
 
     Raises UsageError: `out` is a file, holds files that are not ours, is used by another run, or
     cannot be written.
@@ -100,15 +101,13 @@ class Writer:
             os.fsync(stream.fileno())
         self.files.append(Written(path, size, digest.hexdigest()))
 
-    def parquet(self, path: str, lines: Iterable[bytes]) -> None:
-        """Write lines of data/ as one Parquet file."""
-        target = self.folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_parquet(target, lines)
-        with target.open("rb+") as stream:
+    def take(self, path: str) -> None:
+        """Count a file that another has written into the folder."""
+        with (self.folder / path).open("rb+") as stream:
             os.fsync(stream.fileno())
             digest = hashlib.file_digest(stream, "sha256")
-        self.files.append(Written(path, target.stat().st_size, digest.hexdigest()))
+            size = stream.tell()
+        self.files.append(Written(path, size, digest.hexdigest()))
 
     def publish(self, out: Path, manifest: dict[str, Json]) -> None:
         """Move all files to their final names, the manifest last; remove what it replaces.
@@ -142,69 +141,65 @@ def _listed(out: Path) -> set[str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Where a sample waits: its spool, offset of its line there, sizes of line and meta line."""
+class SplitWriter:
+    """Writes the samples of one split: data/ in every format asked for, and meta/ beside it.
 
-    spool: Path
-    offset: int
-    size: tuple[int, int]
+    A file is closed once its lines hold `shard_bytes`. How many there are is part of their names,
+    so they get those at the end.
+    """
 
+    def __init__(
+        self, writer: Writer, split: str, formats: Sequence[str], shard_bytes: int
+    ) -> None:
+        self.writer = writer
+        self.split = split
+        self.formats = formats
+        self.shard_bytes = shard_bytes
+        self._shards = 0
+        self._size = 0
+        self._open: dict[str, BinaryIO | ParquetFile] = {}
 
-def write_samples(
-    writer: Writer,
-    pieces: Sequence[Piece],
-    *,
-    split: str,
-    formats: Sequence[str],
-    shard_bytes: int,
-) -> list[str]:
-    """Write data/ and meta/ in the order of `pieces`; returns the paths of the data files."""
-    shards = _shards(pieces, shard_bytes)
-    paths = []
-    for number, shard in enumerate(shards):
-        name = f"{split}-{number:05d}-of-{len(shards):05d}"
-        for kind in formats:
-            path = f"data/{name}.{kind}"
-            if kind == "parquet":
-                writer.parquet(path, _read(shard, meta=False))
-            else:
-                writer.write(path, _read(shard, meta=False))
-            paths.append(path)
-        writer.write(f"meta/{name}.jsonl", _read(shard, meta=True))
-    return paths
+    def add(self, line: bytes, meta: bytes) -> None:
+        """Write one sample; both end with a newline."""
+        if not self._open or self._size >= self.shard_bytes:
+            self._next()
+        for key, stream in self._open.items():
+            stream.write(meta if key == "meta" else line)
+        self._size += len(line)
 
+    def close(self) -> list[str]:
+        """Name the files; returns the paths of those in data/, the first format's first."""
+        self._end()
+        paths = [
+            self._name("data", number, kind)
+            for kind in self.formats
+            for number in range(self._shards)
+        ]
+        for number in range(self._shards):
+            self._name("meta", number, "jsonl")
+        return paths
 
-def _shards(pieces: Sequence[Piece], shard_bytes: int) -> list[list[Piece]]:
-    """A file of data/ is closed once it holds `shard_bytes`."""
-    shards: list[list[Piece]] = []
-    size = shard_bytes
-    for piece in pieces:
-        if size >= shard_bytes:
-            shards.append([])
-            size = 0
-        shards[-1].append(piece)
-        size += piece.size[0]
-    return shards
+    def _next(self) -> None:
+        self._end()
+        for kind in self.formats:
+            path = self._path("data", self._shards, kind)
+            self._open[kind] = ParquetFile(path) if kind == "parquet" else path.open("wb")
+        self._open["meta"] = self._path("meta", self._shards, "jsonl").open("wb")
+        self._shards += 1
+        self._size = 0
 
-
-def _read(pieces: Iterable[Piece], *, meta: bool) -> Iterator[bytes]:
-    spool: Path | None = None
-    stream: BinaryIO | None = None
-    try:
-        for piece in pieces:
-            if piece.spool != spool or stream is None:
-                if stream is not None:
-                    stream.close()
-                spool, stream = piece.spool, piece.spool.open("rb")
-            stream.seek(piece.offset + (piece.size[0] if meta else 0))
-            yield stream.read(piece.size[1] if meta else piece.size[0])
-    finally:
-        if stream is not None:
+    def _end(self) -> None:
+        for stream in self._open.values():
             stream.close()
+        self._open.clear()
 
+    def _path(self, part: str, number: int, kind: str) -> Path:
+        folder = self.writer.folder / part
+        folder.mkdir(exist_ok=True)
+        return folder / f"{self.split}-{number:05d}.{kind}"
 
-def json_lines(rows: Iterable[dict[str, Json]]) -> Iterator[bytes]:
-    """The rows as lines of JSON."""
-    for row in rows:
-        yield dumps(row).encode("utf-8", "replace") + b"\n"
+    def _name(self, part: str, number: int, kind: str) -> str:
+        name = f"{part}/{self.split}-{number:05d}-of-{self._shards:05d}.{kind}"
+        self._path(part, number, kind).replace(self.writer.folder / name)
+        self.writer.take(name)
+        return name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from builder.jsonio import dumps, loads
 
@@ -19,39 +19,48 @@ _FEATURES = {
 """The features as `datasets` (4.7 and later) keeps them in a file's schema."""
 
 
-def write_parquet(path: Path, lines: Iterable[bytes]) -> None:
-    """Write data lines as rows: messages as structs, each tool definition as its JSON text."""
-    import pyarrow  # noqa: PLC0415 - only where asked for
-    import pyarrow.parquet  # noqa: PLC0415 - as above
+class ParquetFile:
+    """A Parquet file being written: messages as structs, each tool definition as its JSON text."""
 
-    message = pyarrow.struct([("role", pyarrow.string()), ("content", pyarrow.string())])
-    fields = [
-        pyarrow.field("messages", pyarrow.list_(message)),
-        pyarrow.field("tools", pyarrow.list_(pyarrow.json_())),
-    ]
-    about = {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
-    schema = pyarrow.schema(fields, metadata=about)
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in _batches(lines):
-            rows = [loads(line) for line in batch]
-            messages = [row["messages"] for row in rows]  # type: ignore[call-overload, index]  # our own lines
-            tools = [[dumps(tool) for tool in row["tools"]] for row in rows]  # type: ignore[call-overload, index, union-attr]  # as above
-            texts = pyarrow.array(tools, type=pyarrow.list_(pyarrow.string()))
-            columns = [
-                pyarrow.array(messages, type=fields[0].type),
-                texts.cast(fields[1].type),
-            ]
-            writer.write_table(pyarrow.table(columns, schema=schema))
+    def __init__(self, path: Path) -> None:
+        import pyarrow  # noqa: PLC0415 - only where asked for
+        import pyarrow.parquet  # noqa: PLC0415 - as above
 
+        message = pyarrow.struct([("role", pyarrow.string()), ("content", pyarrow.string())])
+        fields = [
+            pyarrow.field("messages", pyarrow.list_(message)),
+            pyarrow.field("tools", pyarrow.list_(pyarrow.json_())),
+        ]
+        about = {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
+        self._schema = pyarrow.schema(fields, metadata=about)
+        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._lines: list[bytes] = []
+        self._size = 0
 
-def _batches(lines: Iterable[bytes]) -> Iterable[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for line in lines:
-        batch.append(line)
-        size += len(line)
-        if len(batch) >= ROWS or size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    def write(self, line: bytes) -> None:
+        """Add the row of a line of data/."""
+        self._lines.append(line)
+        self._size += len(line)
+        if len(self._lines) >= ROWS or self._size >= BATCH_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and the file's end."""
+        if self._lines:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow  # noqa: PLC0415 - as above
+
+        rows: list[Any] = [loads(line) for line in self._lines]
+        texts = pyarrow.array(
+            [[dumps(tool) for tool in row["tools"]] for row in rows],
+            type=pyarrow.list_(pyarrow.string()),
+        )
+        columns = [
+            pyarrow.array([row["messages"] for row in rows], type=self._schema.field(0).type),
+            texts.cast(self._schema.field(1).type),
+        ]
+        self._writer.write_table(pyarrow.table(columns, schema=self._schema))
+        self._lines, self._size = [], 0

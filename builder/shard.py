@@ -1,23 +1,21 @@
-"""One source from bytes to verified samples: the whole path, pure, knowing no engine.
+"""One part of the input from bytes to verified samples: the whole path, pure, knowing no engine.
 
-The samples go to a spool file, what is known of them comes back: memory is bounded by the longest
-conversation, not by the source.
+All that comes of it goes to files: memory is bounded by the longest conversation.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO
+from dataclasses import dataclass
 
 from builder.conversation import Conversation, Ignored, Json, Used
 from builder.jsonio import dumps
-from builder.ledger import Ledger, call_keys
+from builder.ledger import call_keys
 from builder.loader import loader_fault
 from builder.normalize import Normalised, NormalizeOptions, normalise
 from builder.parity import counts
+from builder.parts import Entry, PartSummary, PartWriter, Spooled
 from builder.problem import Problem
 from builder.qwen3.flatten import flatten
 from builder.readers import Reader, readers, recognise
@@ -30,9 +28,10 @@ from builder.verify import Finding, Verdict, Verifier
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A source to build, and what its input says of it. `origin` is unique in the run.
+    """A part of the input: a source (perhaps a window of one), and what its input says of it.
 
-    A sample of more than `max_tokens` tokens is rejected.
+    `origin` is unique among the sources of the run. A sample of more than `max_tokens` tokens is
+    rejected.
     """
 
     source: Source
@@ -43,107 +42,32 @@ class Task:
     max_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
-    """A sample that waits in the spool.
+def process_source(task: Task, verifier: Verifier, part: PartWriter) -> None:
+    """Read, normalise, flatten, verify: what comes of it goes into `part`.
 
-    size    bytes of its line and of its meta line, newlines included
-    prefix  digest of the dialogue's messages up to its end
-    calls   how many calls it holds: the dialogue's first ones
+    Raises OSError only if the part cannot be written.
     """
-
-    size: tuple[int, int]
-    prefix: bytes
-    calls: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What became of one conversation.
-
-    code     why it, or one of its samples, was rejected; None: nothing was
-    samples  those that are proven, in order; none: the conversation is rejected
-    prefixes digests of the dialogue's messages up to each assistant turn; the last is all of it
-    calls    (call key, drop code or None) of each call
-    session  what the conversations of one session share (`builder.splits`)
-    """
-
-    code: str | None
-    samples: tuple[Spooled, ...] = ()
-    prefixes: tuple[bytes, ...] = ()
-    calls: tuple[tuple[bytes, str | None], ...] = ()
-    tools_source: str = "none"
-    model: str | None = None
-    session: bytes = b""
-
-
-@dataclass(slots=True)
-class SourceResult:
-    """What became of a source. `rejects` are the lines of rejects.jsonl."""
-
-    name: str
-    format: str | None = None
-    license: str | None = None
-    bytes: int = 0
-    sha256: str = ""
-    ledger: Ledger = field(default_factory=Ledger)
-    entries: list[Entry] = field(default_factory=list)
-    rejects: list[dict[str, Json]] = field(default_factory=list)
-    bugs: int = 0
-
-    def reject(self, problem: Problem) -> None:
-        """Note a fault for rejects.jsonl."""
-        self.rejects.append(
-            {
-                "source": self.name,
-                "format": self.format,
-                "record": problem.where,
-                "code": problem.code,
-                "message": printable(problem.detail),
-            }
-        )
-
-
-def printable(text: str) -> str:
-    """Text that can be written as UTF-8 whatever the log held."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def process_source(task: Task, verifier: Verifier, spool: BinaryIO) -> SourceResult:
-    """Read, normalise, flatten, verify; sample and meta lines go to `spool`, one after the other.
-
-    Raises OSError only if the spool cannot be written.
-    """
-    source = task.source
-    result = SourceResult(source.name, license=task.license)
-    before = _status(source)
-    reader = _reader(task, result)
+    source, summary = task.source, part.summary
+    reader = _reader(task, part)
     if reader is not None:
-        result.format = reader.NAME
-        for conversation in _conversations(reader, source, result):
-            _conversation(conversation, task, verifier, spool, result)
+        summary.format = reader.NAME
+        for conversation in _conversations(reader, source, part):
+            _conversation(conversation, task, verifier, part)
+    ledger = summary.ledger
     if not source.records_read:
         # A file that holds no record counts as one, so that it cannot vanish from the ledger.
         source.count_records()
-        if not result.rejects:
-            result.ledger.ignored["empty_file"] += 1
+        if not summary.rejects:
+            ledger.ignored["empty_file"] += 1
         else:
-            result.ledger.rejected[str(result.rejects[0]["code"])] += 1
-    result.ledger.read = source.records_read
-    missing = result.ledger.read - (
-        result.ledger.used + result.ledger.ignored.total() + result.ledger.rejected.total()
-    )
-    if result.bugs and missing > 0:
-        result.ledger.rejected["internal"] += missing
-    result.bytes, result.sha256 = _digest(source)
-    if before != _status(source):
-        detail = "the file changed while it was read; the next run reads it again"
-        result.reject(Problem("changed", "file", detail, records=0))
-    return result
+            ledger.rejected[str(part.first_code)] += 1
+    ledger.read = source.records_read
+    missing = ledger.read - (ledger.used + ledger.ignored.total() + ledger.rejected.total())
+    if summary.bugs and missing > 0:
+        ledger.rejected["internal"] += missing
 
 
-def _reader(task: Task, result: SourceResult) -> Reader | None:
+def _reader(task: Task, part: PartWriter) -> Reader | None:
     """The reader for the source; if there is none, the reason is noted."""
     source = task.source
     if not source.members:
@@ -151,7 +75,7 @@ def _reader(task: Task, result: SourceResult) -> Reader | None:
             with source.open() as stream:
                 stream.read(1)
         except STREAM_ERRORS as error:
-            result.reject(stream_problem(error, "file"))
+            part.reject(stream_problem(error, "file"))
             return None
     if source.peek.kind == "empty":
         return None
@@ -162,16 +86,16 @@ def _reader(task: Task, result: SourceResult) -> Reader | None:
         return readers()[next(iter(claims))]
     if claims:
         detail = f"claimed by {', '.join(claims)}: name one with --format"
-        result.reject(Problem("ambiguous", "file", detail))
+        part.reject(Problem("ambiguous", "file", detail))
     else:
         detail = f"no reader knows it ({source.peek.kind}): see `builder formats`"
-        result.reject(source.peek.problem or Problem("unrecognised", "file", detail))
+        part.reject(source.peek.problem or Problem("unrecognised", "file", detail))
     return None
 
 
-def _conversations(reader: Reader, source: Source, result: SourceResult) -> Iterator[Conversation]:
+def _conversations(reader: Reader, source: Source, part: PartWriter) -> Iterator[Conversation]:
     """The source's conversations; its other events are counted on the way."""
-    ledger = result.ledger
+    ledger = part.summary.ledger
     try:
         for event in reader.read(source):
             match event:
@@ -185,23 +109,23 @@ def _conversations(reader: Reader, source: Source, result: SourceResult) -> Iter
                     ledger.ignored[code] += records
                 case Problem():
                     ledger.rejected[event.code] += event.records
-                    result.reject(event)
+                    part.reject(event)
     except Exception as error:  # a reader must not raise: a bug, and the other sources go on
-        result.bugs += 1
+        part.summary.bugs += 1
         detail = f"bug in the reader: {type(error).__name__}: {error}"[:300]
-        result.reject(Problem("internal", "file", detail))
+        part.reject(Problem("internal", "file", detail))
 
 
 def _conversation(
     conversation: Conversation,
     task: Task,
     verifier: Verifier,
-    spool: BinaryIO,
-    result: SourceResult,
+    part: PartWriter,
 ) -> None:
-    """One conversation to one entry, and its samples to the spool."""
-    assert result.format is not None, "set with the reader"
-    keys = call_keys(conversation, format=result.format, source=task.origin)
+    """One conversation to one entry, and its samples."""
+    name = part.summary.format
+    assert name is not None, "set with the reader"
+    keys = call_keys(conversation, format=name, source=task.origin)
     samples: list[Spooled] = []
     prefixes: tuple[bytes, ...] = ()
     dropped: Mapping[int, str] = {}
@@ -212,7 +136,7 @@ def _conversation(
         dropped, tools_source = normalised.dropped, normalised.tools_source
         if normalised.dialogue is None:
             assert normalised.problem is not None, "what is no dialogue has a reason"
-            code = _note(normalised.problem, conversation, result)
+            code = _note(normalised.problem, conversation, part)
         else:
             prefixes = _prefixes(normalised.dialogue, tools_source)
             proofs = prove(normalised.dialogue, task.options.unit, verifier, task.max_tokens)
@@ -220,36 +144,35 @@ def _conversation(
             for proof in proofs:
                 turns += proof.example.trained
                 if proof.problem is not None:
-                    noted = _note(proof.problem, conversation, result)
+                    noted = _note(proof.problem, conversation, part)
                     code = code or noted
                     continue
                 line = proof.sample.line + b"\n"
-                meta = _meta(conversation, task, result, normalised, proof)
+                meta = _meta(conversation, task, part.summary, normalised, proof)
                 about = dumps(meta).encode("utf-8", "replace") + b"\n"
-                spool.write(line)
-                spool.write(about)
+                part.sample(line, about)
                 size = (len(line), len(about))
                 held = sum(len(turn.calls) for turn in proof.example.dialogue.turns)
                 samples.append(Spooled(size, prefixes[turns - 1], held, proof.verdict.tokens))
     except OSError:
-        raise  # the spool: nothing that the log did
+        raise  # the disk: nothing that the log did
     except Exception as error:  # a bug of ours on one conversation; the others go on
-        result.bugs += 1
+        part.summary.bugs += 1
         code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
-        result.reject(Problem(code, conversation.record, detail))
+        part.reject(Problem(code, conversation.record, detail))
     fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
-    session = session_key(conversation, result.format, task.origin)
-    result.entries.append(
+    session = session_key(conversation, name, task.origin)
+    part.entry(
         Entry(code, tuple(samples), prefixes, fates, tools_source, conversation.model, session)
     )
 
 
-def _note(problem: Problem, conversation: Conversation, result: SourceResult) -> str:
+def _note(problem: Problem, conversation: Conversation, part: PartWriter) -> str:
     """Write down why a conversation, or a sample of it, is rejected; its code."""
     message = f"{problem.detail} ({problem.where})"
-    result.reject(Problem(problem.code, conversation.record, message))
-    result.bugs += problem.code in ("spec", "structured", "inverse")
+    part.reject(Problem(problem.code, conversation.record, message))
+    part.summary.bugs += problem.code in ("spec", "structured", "inverse")
     return problem.code
 
 
@@ -309,7 +232,7 @@ def finding_problem(finding: Finding) -> Problem:
 def _meta(
     conversation: Conversation,
     task: Task,
-    result: SourceResult,
+    summary: PartSummary,
     normalised: Normalised,
     proof: Proof,
 ) -> dict[str, Json]:
@@ -329,8 +252,8 @@ def _meta(
         reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
     return {
         "id": sample.id,
-        "source": result.name,
-        "format": result.format,
+        "source": summary.name,
+        "format": summary.format,
         "record": conversation.record,
         "conversation": conversation.id,
         "model": conversation.model,
@@ -365,30 +288,3 @@ def _prefixes(dialogue: Dialogue, tools_source: str) -> tuple[bytes, ...]:
         if role == "assistant":
             prefixes.append(digest)
     return tuple(prefixes)
-
-
-def _status(source: Source) -> list[tuple[int, int] | None]:
-    """Size and time of change of the files of a source, to see whether one changed meanwhile."""
-    status: list[tuple[int, int] | None] = []
-    for item in source.members or (source,):
-        path: Path | None = item.path
-        try:
-            seen = path.stat() if path is not None else None
-        except OSError:
-            seen = None
-        status.append((seen.st_size, seen.st_mtime_ns) if seen else None)
-    return status
-
-
-def _digest(source: Source) -> tuple[int, str]:
-    """(bytes, sha256) of the file as it lies there; of a store, over its members in order."""
-    size = 0
-    digest = hashlib.sha256()
-    for item in source.members or (source,):
-        try:
-            for piece in item.raw():
-                digest.update(piece)
-                size += len(piece)
-        except OSError:
-            continue  # the reading itself has reported it
-    return size, digest.hexdigest()

@@ -47,12 +47,28 @@ class Record:
     value: Json
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A piece of a JSONL file: whole lines, bytes [start, end), the first of them line `line`.
+
+    `bytes`, `sha256` and `modified` (ns) are those of the whole file when it was cut.
+    """
+
+    start: int
+    end: int
+    line: int
+    bytes: int
+    sha256: str
+    modified: int
+
+
 class Source:
     """One file, or a folder that is one store.
 
     `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
     `data` is a source in memory (standard input, tests). A store has `members`, the files below
-    it, named relative to it and ordered by name; its own `peek.kind` is "folder".
+    it, named relative to it and ordered by name; its own `peek.kind` is "folder". Of a source with
+    a `window` only `lines` and what is read by lines keep to it.
     """
 
     def __init__(
@@ -63,11 +79,13 @@ class Source:
         data: bytes | None = None,
         members: Sequence[Source] = (),
         max_record_bytes: int = 256 << 20,
+        window: Window | None = None,
     ) -> None:
         self.name = name
         self.path = path
         self.max_record_bytes = max_record_bytes
         self.members = tuple(members)
+        self.window = window
         self._records_read = 0
         self._data = data
 
@@ -105,6 +123,13 @@ class Source:
             yield self._data or b""
             return
         with self.path.open("rb") as stream:
+            if self.window:
+                stream.seek(self.window.start)
+                left = self.window.end - self.window.start
+                while left > 0 and (piece := stream.read(min(left, 1 << 20))):
+                    left -= len(piece)
+                    yield piece
+                return
             while piece := stream.read(1 << 20):
                 yield piece
 
@@ -144,16 +169,24 @@ class Source:
         Problems; after the latter nothing more comes.
         """
         limit = self.max_record_bytes
-        number = 0
+        window = self.window
+        number = window.line - 1 if window else 0
+        at = window.start if window else 0
         try:
             with self.open() as stream:
+                if window:
+                    stream.seek(at)
                 while line := stream.readline(limit + 1):
+                    if window and at >= window.end:
+                        return
                     number += 1
+                    at += len(line)
                     if len(line) > limit:
                         size = len(line)
                         while line and not line.endswith(b"\n"):
                             line = stream.readline(1 << 20)
                             size += len(line)
+                            at += len(line)
                         self._records_read += 1
                         yield Problem(
                             "too_large", f"line {number}", f"{size} bytes, the limit is {limit}"

@@ -21,7 +21,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 @pytest.fixture(scope="session")
 def verifier():
-    from builder.engine import verifier_for
+    from builder.work import verifier_for
 
     return verifier_for("qwen3")
 

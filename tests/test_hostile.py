@@ -147,12 +147,17 @@ def test_a_truncated_stream_is_a_reject_and_its_whole_lines_are_built(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
-    """The spool's write fails as on a full disk: exit 2, nothing under a final name."""
-    from builder import cli, engine
+    """A part's write fails as on a full disk: exit 2, nothing under a final name."""
+    from builder import cli, parts
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "log.jsonl").write_bytes(LINE + b"\n")
-    monkeypatch.setattr(engine, "spool_path", lambda folder, index: Path("/dev/full"))
+
+    class Full(parts.PartWriter):
+        def sample(self, line, meta):
+            Path("/dev/full").write_bytes(line + meta)
+
+    monkeypatch.setattr("builder.work.PartWriter", Full)
     code = cli._run(["build", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--workers", "1"])
     assert code == 2
     assert {path.name for path in (tmp_path / "out").iterdir()} == {".state"}
@@ -259,6 +264,6 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
         process.terminate()
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == "builder: interrupted; nothing was half-written\n"
+    assert errors == ("builder: interrupted; what is finished is kept, the same command goes on\n")
     assert {path.name for path in out.iterdir()} == {".state"}
     assert run(*command[3:]).returncode == 0, "the same command goes on"

@@ -294,7 +294,7 @@ def test_the_offset_of_a_fault_in_a_content_points_to_it(verifier):
 
 
 def test_schema_reject_makes_violations_findings():
-    from builder.engine import verifier_for
+    from builder.work import verifier_for
 
     strict = verifier_for("qwen3", VerifyOptions(schema="reject"))
     call = CALL.replace("1}", '"x"}')

@@ -169,8 +169,8 @@ RENDERED = {}
 
 
 def sha256(line, unit):
-    from builder.engine import verifier_for
     from builder.rows import read_sample
+    from builder.work import verifier_for
 
     if (line, unit) not in RENDERED:
         verdict = verifier_for("qwen3").check(read_sample(loads(line)), unit=unit)

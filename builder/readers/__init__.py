@@ -14,6 +14,10 @@ A reader is a module (or any object) with
 A format that keeps one conversation in many files has `is_store(folder: Path) -> bool` as well: is
 this folder, judged by the names at its top, one store? It is then one source with `members`.
 
+A format whose JSONL files hold a conversation in each line may have `splits(source) -> bool`: may
+pieces of this file be read apart from one another? `read` then reads by `source.lines()` or what
+stands on it, and keeps nothing from line to line.
+
 Built-in readers are the modules of this package whose names do not begin with an underscore.
 A package of a third party names its reader in the entry-point group `builder.readers`.
 """

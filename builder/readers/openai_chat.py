@@ -46,6 +46,11 @@ def _reason(exchange: Exchange) -> str:
     return "chunks of chat completions" if exchange.events else "responses of chat completions"
 
 
+def splits(source: Source) -> bool:
+    """A line is a row; captured requests are joined to those before them."""
+    return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
+
+
 def read(source: Source) -> Iterator[Event]:
     """The source's conversations, and what became of its other records."""
     log = Log(CHAT)

@@ -44,6 +44,11 @@ def recognise(source: Source) -> str | None:
     return None
 
 
+def splits(source: Source) -> bool:
+    """A line is a row, and rows know nothing of one another."""
+    return source.peek.kind == "jsonl"
+
+
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row, and one for the answer that a row of preferences rejects."""
     names: Counter[str] = Counter()

@@ -1,0 +1,228 @@
+"""Work on one part of the input, or the finished part if an earlier run has it.
+
+A worker digests the bytes first. What a part holds follows from them, from the configuration and
+from the versions alone, so their digest names the part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.jsonio import dumps
+from builder.parts import Part, PartSummary, PartWriter, find_part
+from builder.problem import Problem
+from builder.qwen3.tokenizer import load
+from builder.readers import ENTRY_POINT_GROUP, readers, recognise
+from builder.shard import Task, process_source
+from builder.source import Source, Window
+from builder.verify import Verifier
+from builder.verify_options import VerifyOptions
+
+PACKAGES = ("toolcall-dataset-builder", "transformers", "tokenizers", "jinja2", "orjson")
+
+WINDOW_BYTES = 64 << 20
+"""A JSONL file of rows is cut into pieces of about this size. Never by the number of workers: the
+same job has the same parts on any machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is the same for all parts of a run.
+
+    `identity` is a digest of versions and tokenizer; `parts` is where finished parts lie, `work`
+    where unfinished ones do.
+    """
+
+    tokenizer: str
+    verify: VerifyOptions
+    identity: str
+    parts: Path
+    work: Path
+
+
+_verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
+"""One verifier a process: loading the tokenizer takes a second."""
+
+
+def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
+    """The process's verifier. Raises UsageError if the tokenizer cannot be loaded."""
+    options = options or VerifyOptions()
+    key = (tokenizer, options)
+    if key not in _verifiers:
+        _verifiers[key] = Verifier(load(tokenizer), options)
+    return _verifiers[key]
+
+
+def versions() -> dict[str, Json]:
+    """The versions that the result depends on."""
+    found: dict[str, Json] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+@cache
+def code_digest() -> str:
+    """A digest of this package's modules and of the readers that other packages bring."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
+        brought = f"{entry.value} {entry.dist.version if entry.dist else ''}\n"
+        digest.update(brought.encode())
+    return digest.hexdigest()
+
+
+def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
+    """What all parts of a run depend on, besides their bytes and options."""
+    told: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
+    return hashlib.sha256(dumps(told).encode()).hexdigest()
+
+
+def cut(task: Task) -> Iterator[Task]:
+    """The task, or a task for each window of a large file whose lines may be read apart."""
+    source = task.source
+    if source.path is None or source.members or not _is_large(source.path):
+        yield task
+        return
+    name = task.format
+    if name == "auto":
+        claims = recognise(source)
+        name = next(iter(claims)) if len(claims) == 1 else ""
+    splits = getattr(readers().get(name), "splits", None)
+    windows = _windows(source.path) if splits is not None and splits(source) else []
+    if len(windows) < 2:
+        yield task
+        return
+    for window in windows:
+        piece = Source(
+            source.name, source.path, max_record_bytes=source.max_record_bytes, window=window
+        )
+        yield replace(task, source=piece, origin=f"{task.origin}@{window.start}")
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            compressed = stream.read(4).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+        return not compressed and path.stat().st_size > 2 * WINDOW_BYTES
+    except OSError:
+        return False
+
+
+def _windows(path: Path) -> list[Window]:
+    """Windows that end at the first line end after each WINDOW_BYTES."""
+    borders = [(0, 1)]
+    digest = hashlib.sha256()
+    at, line = 0, 1
+    try:
+        modified = path.stat().st_mtime_ns
+        with path.open("rb") as stream:
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+                while (due := borders[-1][0] + WINDOW_BYTES - at) < len(piece):
+                    end = piece.find(b"\n", max(due, 0))
+                    if end < 0:
+                        break
+                    borders.append((at + end + 1, line + piece.count(b"\n", 0, end + 1)))
+                at += len(piece)
+                line += piece.count(b"\n")
+    except OSError:
+        return []  # reading it as a whole says why
+    if borders[-1][0] == at:
+        borders.pop()
+    ends = [start for start, _ in borders[1:]] + [at]
+    return [
+        Window(start, end, first, at, digest.hexdigest(), modified)
+        for (start, first), end in zip(borders, ends, strict=True)
+    ]
+
+
+def do(task: Task, index: int, job: Job) -> Part:
+    """The part of this task, finished. Raises OSError only if it cannot be written."""
+    source = task.source
+    before = _status(source)
+    size, sha256 = _digest(source)
+    final = job.parts / _key(task, job, sha256)
+    done = find_part(final)
+    if done is not None:
+        return done
+    summary = PartSummary(source.name, license=task.license, bytes=size, sha256=sha256)
+    with PartWriter(job.work / f"{index:08d}", summary) as part:
+        process_source(task, verifier_for(job.tokenizer, job.verify), part)
+        if before == _status(source):
+            return part.keep(final)
+        detail = "the file changed while it was read; the next run reads it again"
+        part.reject(Problem("changed", "file", detail, records=0))
+        return part.keep(None)
+
+
+def _key(task: Task, job: Job, sha256: str) -> str:
+    window = task.source.window
+    told: Json = [
+        job.identity,
+        list(asdict(job.verify).values()),
+        task.origin,
+        task.source.name,
+        task.format,
+        task.license,
+        task.max_tokens,
+        task.source.max_record_bytes,
+        asdict(task.options),
+        sha256,
+        [window.start, window.end, window.line] if window else None,
+        hashlib.sha256(task.source.head).hexdigest() if window else None,
+        _beside(task.source),
+    ]
+    name = hashlib.sha256(dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{name[:2]}/{name[2:]}"
+
+
+def _beside(source: Source) -> str:
+    """A digest of the write-ahead log beside a database, which is read with it."""
+    if source.path is None or source.peek.kind != "sqlite":
+        return ""
+    try:
+        log = source.path.with_name(source.path.name + "-wal").read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(log).hexdigest()
+
+
+def _status(source: Source) -> list[tuple[int, int] | None]:
+    """Size and time of change of the files of a source, to see whether one changed meanwhile."""
+    status: list[tuple[int, int] | None] = []
+    for item in source.members or (source,):
+        path: Path | None = item.path
+        try:
+            seen = path.stat() if path is not None else None
+        except OSError:
+            seen = None
+        status.append((seen.st_size, seen.st_mtime_ns) if seen else None)
+    return status
+
+
+def _digest(source: Source) -> tuple[int, str]:
+    """(bytes, sha256) of the file as it lies there; of a store, over its members in order."""
+    size = 0
+    digest = hashlib.sha256()
+    for item in source.members or (source,):
+        if source.members:
+            digest.update(item.name.encode("utf-8", "surrogatepass") + b"\0")
+        try:
+            for piece in item.raw():
+                digest.update(piece)
+                size += len(piece)
+        except OSError:
+            continue  # the reading itself reports it
+    return size, digest.hexdigest()

@@ -1,0 +1,167 @@
+"""Going on where a run stopped: the same bytes as an undisturbed one, whatever happened before."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_build import build, files, lines
+
+from builder import cli, work
+
+
+def row(number, turns=1):
+    said = [
+        {"role": role, "content": f"{number} {turn} {role}"}
+        for turn in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return json.dumps({"messages": said, "tools": []}) + "\n"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in range(12):
+        text = "".join(row(f"{name}.{number}", 1 + number % 3) for number in range(8))
+        (folder / f"{name:02d}.jsonl").write_text(text)
+    (folder / "bad.jsonl").write_text(row("x") + "{broken\n")
+    return folder
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """The names of the sources that were worked on, not taken from the state."""
+    worked = []
+    process = work.process_source
+    monkeypatch.setattr(
+        work,
+        "process_source",
+        lambda task, *rest: worked.append(task.origin) or process(task, *rest),
+    )
+    return worked
+
+
+def test_unchanged_inputs_are_taken_from_the_state(logs, tmp_path, done):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert len(done) == 13
+    before = files(out)
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert done == []
+    assert files(out) == before
+    assert build(out, "--workers", "1", "--fresh", inputs=[logs]) == 0
+    assert len(done) == 13
+    assert files(out) == before
+
+
+def test_new_changed_and_removed_inputs(logs, tmp_path, done):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    (logs / "00.jsonl").unlink()
+    (logs / "05.jsonl").write_text(row("changed"))
+    (logs / "new.jsonl").write_text(row("new"))
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert done == ["0/05.jsonl", "0/new.jsonl"]
+    parts = len(list((out / ".state" / "parts").glob("??/*")))
+    assert parts == 13, "those of the removed and of the changed file are gone"
+    anew = tmp_path / "anew"
+    assert build(anew, inputs=[logs]) == 0
+    assert files(out) == files(anew)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["normalize: {unit: turn}", "verify: {parity: require}", "limits: {max_tokens: 30}"],
+)
+def test_a_state_of_another_configuration_is_not_mixed_in(logs, tmp_path, done, change):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    (tmp_path / "c.yaml").write_text(change)
+    done.clear()
+    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=[logs]) in (0, 1)
+    assert len(done) == 13
+
+
+def test_a_state_of_other_code_is_not_mixed_in(logs, tmp_path, done, monkeypatch):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    monkeypatch.setattr(work, "code_digest", lambda: "other")
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert len(done) == 13
+
+
+def test_a_damaged_part_is_done_again(logs, tmp_path, done):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    before = files(out)
+    for number, part in enumerate(sorted((out / ".state" / "parts").glob("??/*"))[:4]):
+        name = ("samples", "entries.jsonl", "rejects.jsonl", "done.json")[number]
+        (part / name).write_bytes(b"{")
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert len(done) == 4
+    assert files(out) == before
+
+
+def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkeypatch, done):
+    text = "".join(row(number, 1 + number % 3) for number in range(400)) + "\n{broken\n" + row("e")
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
+    assert len(done) == 1
+    monkeypatch.setattr(work, "WINDOW_BYTES", 5000)
+    done.clear()
+    assert build(tmp_path / "cut", "--workers", "1", inputs=[path]) == 0
+    assert len(done) > 5
+    whole, cut = files(tmp_path / "whole"), files(tmp_path / "cut")
+    assert whole == cut
+    (reject,) = lines(tmp_path / "cut" / "rejects.jsonl")
+    assert reject["record"] == "line 402"
+
+
+def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, done):
+    source = Path(__file__).parents[1] / "data" / "claude-code"
+    monkeypatch.setattr(work, "WINDOW_BYTES", 100)
+    assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
+    assert not any("@" in origin for origin in done)
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(logs, tmp_path):
+    whole = tmp_path / "whole"
+    assert build(whole, inputs=[logs]) == 0
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "builder",
+        "build",
+        str(logs),
+        "-o",
+        str(out),
+        "--workers",
+        "2",
+    ]
+    pick = random.Random(4)
+    for _ in range(3):
+        process = subprocess.Popen(
+            command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and not (out / ".state" / "work").is_dir():
+            time.sleep(0.01)
+        time.sleep(pick.uniform(0, 2.5))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert cli._run(["build", str(logs), "-o", str(out), "--quiet"]) == 0
+    assert files(out) == files(whole)
+    shutil.rmtree(out)
