@@ -191,6 +191,23 @@ def inspect(
 
 
 @app.command()
+def export(
+    dataset: Annotated[str, typer.Argument(help="A built folder, a JSONL or Parquet file.")],
+    to: Annotated[str, typer.Option(metavar="VARIANT", help="Which variant (docs/export.md).")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Write a variant for a trainer; every row is loaded again and compared."""
+    from builder.cli_export import run_export  # noqa: PLC0415 - see the module's docstring
+
+    return run_export(
+        dataset, to=to, out=out, tokenizer=tokenizer or "qwen3", as_json=as_json, quiet=quiet
+    )
+
+
+@app.command()
 def formats(
     explain: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")

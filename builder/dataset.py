@@ -1,0 +1,92 @@
+"""The rows of a dataset of any origin, each with what its meta/ line says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.problem import UsageError
+from builder.rows import plain_row, raw_rows
+from builder.verify_files import CONVERSATION, DATA_SUFFIXES, hub_name
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """One row: where it stands, its decoded value, and its line of meta/ ({} if there is none)."""
+
+    split: str
+    file: str
+    line: int
+    value: Json
+    meta: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """The training unit that meta/ names, else "conversation"."""
+        unit = self.meta.get("unit")
+        return unit if isinstance(unit, str) else CONVERSATION
+
+    @property
+    def trained(self) -> int | None:
+        """How many of the last assistant turns the row teaches; None: all of them."""
+        turns = self.meta.get("assistant_turns")
+        return turns if isinstance(turns, int) and self.unit != CONVERSATION else None
+
+
+def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
+    """The rows of a file, a folder (of a built one the first kind of files) or a Hub dataset.
+
+    Raises UsageError if there is no such dataset.
+    """
+    path = Path(dataset).expanduser()
+    if path.is_file():
+        yield from _file(path, path.name, "train", None)
+    elif path.is_dir():
+        files = [item for item in sorted(path.rglob("*")) if item.name.endswith(DATA_SUFFIXES)]
+        data = [item for item in files if item.parent == path / "data"]
+        if data:  # of a built folder: not meta/, and no sample twice
+            kinds = {item.suffix for item in data}
+            kind = ".jsonl" if ".jsonl" in kinds else min(kinds)
+            files = [item for item in data if item.suffix == kind]
+        if not files:
+            raise UsageError(f"dataset {dataset!r}: holds no data files")
+        for item in files:
+            meta = path / "meta" / f"{item.name.partition('.')[0]}.jsonl"
+            name = item.relative_to(path).as_posix()
+            yield from _file(item, name, _split(item.name), meta if data else None)
+    elif hub_name(dataset).count("/") == 1:
+        yield from _hub(dataset)
+    else:
+        raise UsageError(f"dataset {dataset!r}: no such file or folder")
+
+
+def _split(name: str) -> str:
+    begins = name.partition("-")[0]
+    return begins if begins in ("train", "validation", "test") else "train"
+
+
+def _file(path: Path, name: str, split: str, meta: Path | None) -> Iterator[DatasetRow]:
+    noted = raw_rows(meta) if meta is not None and meta.is_file() else iter(())
+    for row, about in zip_longest(raw_rows(path), noted):
+        if row is None:
+            return
+        told = about[1] if about is not None else None
+        known = told if isinstance(told, dict) else {}
+        yield DatasetRow(split, name, row[0], row[1], known)
+
+
+def _hub(dataset: str) -> Iterator[DatasetRow]:
+    import datasets  # noqa: PLC0415 - two seconds of import
+
+    repository, _, revision = hub_name(dataset).partition("@")
+    try:
+        splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
+        for split, rows in splits.items():
+            for number, row in enumerate(rows, start=1):
+                yield DatasetRow(str(split), repository, number, plain_row(row))
+    except Exception as error:  # a library's many ways of saying that it cannot be had
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None

@@ -1,0 +1,163 @@
+"""Conversations for looking at: ATIF trajectories and Hugging Face session traces.
+
+Neither is for training: they leave out what their format has no place for. Each file is read again
+by this project's own reader and must give the messages of the sample.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from builder.conversation import Conversation, Json
+from builder.dataset import DatasetRow, dataset_rows
+from builder.export.variants import structured_messages
+from builder.export.write import Exported
+from builder.jsonio import dumps
+from builder.normalize import NormalizeOptions, normalise
+from builder.problem import UsageError
+from builder.qwen3.flatten import flatten
+from builder.qwen3.parse import to_dialogue
+from builder.readers import readers
+from builder.rows import read_sample
+from builder.sample import Dialogue, Sample
+from builder.source import Source
+from builder.verify import Verifier
+
+
+def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Exported:
+    """Write a file for each proven sample. Raises UsageError."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"output {str(out)!r}: is not an empty folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write, suffix = TRACES[to]
+    exported = Exported()
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as scratch:
+        made = Path(scratch) / "out"
+        made.mkdir()
+        for row, sample in _samples(dataset, verifier, exported):
+            path = made / f"{exported.rows:06d}{suffix}"
+            path.write_bytes(write(row, sample, to_dialogue(sample)))
+            exported.rows += 1
+            if _read_again(path, to) == _comparable(sample, to):
+                exported.equal += 1
+            else:
+                exported.problems.append(f"{path.name}: read again, it gives other messages")
+        if exported.rows and not exported.problems:
+            shutil.rmtree(out, ignore_errors=True)
+            made.replace(out)
+    return exported
+
+
+def _samples(
+    dataset: str, verifier: Verifier, exported: Exported
+) -> Iterator[tuple[DatasetRow, Sample]]:
+    for row in dataset_rows(dataset):
+        exported.samples += 1
+        sample = read_sample(row.value)
+        if not isinstance(sample, Sample):
+            exported.left_out["format"] += 1
+            continue
+        verdict = verifier.check(sample, unit=row.unit, trained=row.trained)
+        if verdict.findings:
+            exported.left_out[verdict.findings[0].code] += 1
+        else:
+            yield row, sample
+
+
+def _text(value: Json, default: str) -> str:
+    return value if isinstance(value, str) and value else default
+
+
+def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
+    """A trajectory of ATIF-v1.6 (atif.md, "Fields"): results stand in the step that called."""
+    steps: list[dict[str, Json]] = []
+    for message in structured_messages(dialogue):
+        if message["role"] == "tool":
+            observation = steps[-1].setdefault("observation", {"results": []})
+            assert isinstance(observation, dict)
+            results = observation["results"]
+            assert isinstance(results, list)
+            results.append(
+                {"source_call_id": message["tool_call_id"], "content": message["content"]}
+            )
+            continue
+        source = "agent" if message["role"] == "assistant" else message["role"]
+        step: dict[str, Json] = {
+            "step_id": len(steps) + 1,
+            "source": source,
+            "message": message["content"],
+        }
+        if "reasoning_content" in message:
+            step["reasoning_content"] = message["reasoning_content"]
+        if "tool_calls" in message:
+            calls = [call for turn in dialogue.turns for call in turn.calls]
+            first = sum(
+                len(found) for item in steps if isinstance(found := item.get("tool_calls"), list)
+            )
+            step["tool_calls"] = [
+                {
+                    "tool_call_id": call["id"],
+                    "function_name": call["function"]["name"],
+                    "arguments": calls[first + place].arguments,
+                }
+                for place, call in enumerate(message["tool_calls"])
+            ]
+        steps.append(step)
+    agent: dict[str, Json] = {
+        "name": _text(row.meta.get("format"), "unknown"),
+        "version": "unknown",
+        "tool_definitions": list(sample.tools),
+    }
+    if isinstance(row.meta.get("model"), str):
+        agent["model_name"] = row.meta["model"]
+    trajectory: Json = {
+        "schema_version": "ATIF-v1.6",
+        "session_id": sample.id,
+        "agent": agent,
+        "steps": list(steps),
+    }
+    return dumps(trajectory).encode("utf-8") + b"\n"
+
+
+def _traces(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
+    """Session traces (hf-session-traces.md): a session line, then a line for each message."""
+    harness = _text(row.meta.get("format"), "unknown")
+    lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
+    for message in structured_messages(dialogue):
+        told = {
+            "toolCalls" if key == "tool_calls" else key: value for key, value in message.items()
+        }
+        if "tool_call_id" in told:
+            told["toolCallId"] = told.pop("tool_call_id")
+        lines.append({"type": "message", "message": told})
+    return b"".join(dumps(line).encode("utf-8") + b"\n" for line in lines)
+
+
+Write = Callable[[DatasetRow, Sample, Dialogue], bytes]
+
+TRACES: dict[str, tuple[Write, str]] = {
+    "atif": (_atif, ".json"),
+    "hf-session-traces": (_traces, ".jsonl"),
+}
+"""By name: what writes a file, and the end of its name."""
+
+
+def _comparable(sample: Sample, to: str) -> tuple[object, ...]:
+    """What the format has a place for: session traces hold no definitions."""
+    tools = [dumps(tool) for tool in sample.tools] if to == "atif" else []
+    return (sample.messages, tools)
+
+
+def _read_again(path: Path, to: str) -> tuple[object, ...] | None:
+    options = NormalizeOptions(reasoning="keep", control_tokens="neutralise")
+    for event in readers()[to].read(Source(path.name, path)):
+        if isinstance(event, Conversation):
+            # A last turn that calls is what the sample teaches.
+            dialogue = normalise(replace(event, complete=True), options).dialogue
+            if dialogue is not None:
+                return _comparable(flatten(dialogue), to)
+    return None

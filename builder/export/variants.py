@@ -1,0 +1,337 @@
+"""The variants: what a row is, and the text that a trainer makes of it.
+
+`rows` turns a proven sample into rows; `text` is what the tokenizer's template (or the trainer's
+own published rule, where it does not use the template) makes of a row as it is loaded. The two
+stand apart on purpose: a row is right if `text` gives the bytes that were proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from builder.conversation import Json
+from builder.export.tokens import token_rows
+from builder.jsonio import dumps, loads
+from builder.qwen3.flatten import call_text, flatten
+from builder.qwen3.render import tools_block
+from builder.qwen3.tokenizer import Target
+from builder.sample import Call, Dialogue, Sample, Turn
+from builder.units import examples
+
+Row = dict[str, Any]
+
+Feature = dict[str, Json]
+
+STRING: Feature = {"dtype": "string"}
+MESSAGES: Feature = {
+    "name": "messages",
+    "list": [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}],
+}
+TOOLS: Feature = {"name": "tools", "list": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A proven sample, what it means, and its rendering with the spans that it teaches."""
+
+    sample: Sample
+    dialogue: Dialogue
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A variant.
+
+    summary   one line for `builder export --help` and the card
+    kind      jsonl or parquet
+    features  what the card declares, so that a loader infers nothing
+    rows      the rows of a sample, each with the text that must come of it
+    text      what a trainer makes of a loaded row
+    trainers  the trainers that read it (`builder.export.trainers`)
+    """
+
+    name: str
+    summary: str
+    kind: str
+    features: tuple[Feature, ...]
+    rows: Callable[[Item, Target], Iterator[tuple[Row, str]]]
+    text: Callable[[Row, Target], str]
+    trainers: tuple[str, ...]
+
+
+def _messages(sample: Sample) -> list[Row]:
+    return [{"role": role, "content": content} for role, content in sample.messages]
+
+
+def _plain(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+    yield {"messages": _messages(item.sample), "tools": list(item.sample.tools)}, item.text
+
+
+def _plain_text(row: Row, target: Target) -> str:
+    return target.render(row["messages"], row.get("tools") or None)
+
+
+def _text_tools(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+    """Without tools the column is null: "" breaks TRL and axolotl, "[]" LLaMA-Factory."""
+    tools = dumps(list(item.sample.tools)) if item.sample.tools else None
+    yield {"messages": _messages(item.sample), "tools": tools}, item.text
+
+
+def _text_tools_text(row: Row, target: Target) -> str:
+    tools: Any = loads(row["tools"]) if row["tools"] else None
+    return target.render(row["messages"], tools)
+
+
+def in_system(sample: Sample) -> Sample:
+    """The sample with its tools block in the system turn, as the template renders it there."""
+    if not sample.tools:
+        return sample
+    block = tools_block(tuple(dumps(tool) for tool in sample.tools)).text
+    messages = sample.messages
+    if messages[0][0] == "system":
+        return Sample((("system", f"{messages[0][1]}\n\n{block}"), *messages[1:]))
+    return Sample((("system", block), *messages))
+
+
+def _system_tools(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+    yield {"messages": _messages(in_system(item.sample))}, item.text
+
+
+def structured_messages(dialogue: Dialogue) -> list[Row]:
+    """Messages with `tool_calls` and role tool. Ids are positions: the flat form has none."""
+    messages: list[Row] = []
+    ids: list[str] = []
+    for number, turn in enumerate(dialogue.turns):
+        if turn.role == "tool":
+            messages += [
+                {"role": "tool", "tool_call_id": name, "content": text}
+                for name, text in zip(ids, turn.responses, strict=True)
+            ]
+            continue
+        message: Row = {"role": turn.role, "content": turn.content}
+        if turn.reasoning:
+            message["reasoning_content"] = turn.reasoning
+        if turn.calls:
+            ids = [f"call_{number}_{place}" for place in range(len(turn.calls))]
+            message["tool_calls"] = [
+                {
+                    "id": name,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.text},
+                }
+                for name, call in zip(ids, turn.calls, strict=True)
+            ]
+        messages.append(message)
+    return messages
+
+
+def _openai(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+    tools = list(item.sample.tools)
+    yield {"messages": structured_messages(item.dialogue), "tools": tools}, item.text
+
+
+def _turns(item: Item, target: Target) -> Iterator[tuple[Sample, str, int]]:
+    """(sample that ends with the turn, its rendering, where the turn's trained text begins)."""
+    prompts = target.generation_prompts["non-thinking"]
+    taught = len(item.spans)
+    pieces = list(examples(item.dialogue, "turn"))
+    for piece in pieces[len(pieces) - taught :]:
+        sample = flatten(piece.dialogue)
+        text = target.render_sample(sample)
+        header = text.rindex("<|im_start|>assistant\n")
+        start = header + len("<|im_start|>assistant\n")
+        if text.startswith(prompts, header):
+            start = header + len(prompts)
+        yield sample, text, start
+
+
+def _completions(item: Item, target: Target) -> Iterator[tuple[Row, str]]:
+    for sample, text, _ in _turns(item, target):
+        messages = _messages(sample)
+        row = {
+            "prompt": messages[:-1],
+            "completion": messages[-1:],
+            "tools": list(sample.tools),
+        }
+        yield row, text
+
+
+def _completions_text(row: Row, target: Target) -> str:
+    return target.render([*row["prompt"], *row["completion"]], row["tools"] or None)
+
+
+def _text_completions(item: Item, target: Target) -> Iterator[tuple[Row, str]]:
+    for _, text, start in _turns(item, target):
+        yield {"prompt": text[:start], "completion": text[start:]}, text
+
+
+def _text_completions_text(row: Row, _: Target) -> str:
+    return str(row["prompt"]) + str(row["completion"])
+
+
+def _sharegpt(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+    """Turns with calls and no text are `function_call`; with text their flat form is a `gpt` turn.
+
+    A function_call turn of LLaMA-Factory holds nothing but JSON, and renders it with its own
+    spacing: what it would not render to the same bytes stays text.
+    """
+    system = None
+    turns: list[Row] = []
+    flat = [content for _, content in item.sample.messages]
+    for turn, content in zip(item.dialogue.turns, flat, strict=True):
+        if turn.role == "system":
+            system = content
+        elif turn.role == "tool":
+            turns.append({"from": "observation", "value": _inner(content)})
+        elif turn.role == "user":
+            turns.append({"from": "human", "value": content})
+        elif turn.calls and not turn.content and not turn.reasoning and _is_canonical(turn):
+            turns.append({"from": "function_call", "value": _call_list(turn)})
+        else:
+            turns.append({"from": "gpt", "value": content})
+    tools = dumps(list(item.sample.tools)) if item.sample.tools else None
+    yield {"conversations": turns, "system": system, "tools": tools}, item.text
+
+
+def _is_canonical(turn: Turn) -> bool:
+    return all(call.text == dumps(call.arguments) for call in turn.calls)
+
+
+def _call_list(turn: Turn) -> str:
+    calls: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
+    return dumps(calls[0] if len(calls) == 1 else calls)
+
+
+_OPEN, _CLOSE = "<tool_response>\n", "\n</tool_response>"
+
+
+def _inner(content: str) -> str:
+    return content.removeprefix(_OPEN).removesuffix(_CLOSE)
+
+
+def _sharegpt_text(row: Row, target: Target) -> str:
+    """By LLaMA-Factory's rules for `qwen3` with a system turn (trainers.md), then the template."""
+    messages: list[Row] = []
+    if row["system"] is not None:
+        messages.append({"role": "system", "content": row["system"]})
+    for turn in row["conversations"]:
+        value = turn["value"]
+        match turn["from"]:
+            case "human":
+                messages.append({"role": "user", "content": value})
+            case "observation":
+                messages.append({"role": "user", "content": f"{_OPEN}{value}{_CLOSE}"})
+            case "function_call":
+                called: Any = loads(value)
+                calls = called if isinstance(called, list) else [called]
+                texts = [call_text(Call.of(call["name"], call["arguments"])) for call in calls]
+                messages.append({"role": "assistant", "content": "\n".join(texts)})
+            case _:
+                messages.append({"role": "assistant", "content": value})
+    return _text_tools_text({"messages": messages, "tools": row["tools"]}, target)
+
+
+def _tokens_text(row: Row, target: Target) -> str:
+    return target.decode(list(row["input_ids"]))
+
+
+_TURN_LIST: Json = [{"name": "from", "dtype": "string"}, {"name": "value", "dtype": "string"}]
+_IDS: tuple[Feature, ...] = tuple(
+    {"name": name, "list": "int64"} for name in ("input_ids", "attention_mask", "labels")
+)
+
+VARIANTS: dict[str, Variant] = {
+    item.name: item
+    for item in (
+        Variant(
+            "messages",
+            "the specification's form: messages, and tools as a list",
+            "jsonl",
+            (MESSAGES, TOOLS),
+            _plain,
+            _plain_text,
+            ("trl", "axolotl", "ms-swift", "unsloth", "nemo-rl"),
+        ),
+        Variant(
+            "messages-str",
+            "messages, and tools as one JSON string (survives every version of datasets)",
+            "jsonl",
+            (MESSAGES, {"name": "tools", **STRING}),
+            _text_tools,
+            _text_tools_text,
+            ("trl", "axolotl", "llama-factory", "ms-swift", "unsloth"),
+        ),
+        Variant(
+            "tools-in-system",
+            "the tools block in the system turn, no tools column (for who ignores the column)",
+            "jsonl",
+            (MESSAGES,),
+            _system_tools,
+            _plain_text,
+            ("trl", "axolotl", "ms-swift", "unsloth", "openrlhf", "nemo-rl"),
+        ),
+        Variant(
+            "openai",
+            "structured tool_calls and role tool",
+            "jsonl",
+            ({"name": "messages", "list": "json"}, TOOLS),
+            _openai,
+            _plain_text,
+            ("trl", "nemo-rl"),
+        ),
+        Variant(
+            "prompt-completion",
+            "a row for each assistant turn: prompt and completion as messages",
+            "jsonl",
+            ({**MESSAGES, "name": "prompt"}, {**MESSAGES, "name": "completion"}, TOOLS),
+            _completions,
+            _completions_text,
+            ("trl",),
+        ),
+        Variant(
+            "prompt-completion-text",
+            "a row for each assistant turn: prompt and completion as rendered text",
+            "jsonl",
+            ({"name": "prompt", **STRING}, {"name": "completion", **STRING}),
+            _text_completions,
+            _text_completions_text,
+            ("trl",),
+        ),
+        Variant(
+            "sharegpt",
+            "LLaMA-Factory's function_call and observation turns, with dataset_info.json",
+            "jsonl",
+            (
+                {"name": "conversations", "list": _TURN_LIST},
+                {"name": "system", **STRING},
+                {"name": "tools", **STRING},
+            ),
+            _sharegpt,
+            _sharegpt_text,
+            ("llama-factory",),
+        ),
+        Variant(
+            "tokenized",
+            "input_ids, attention_mask, labels from the spans, length",
+            "parquet",
+            (*_IDS, {"name": "length", "dtype": "int64"}),
+            token_rows,
+            _tokens_text,
+            ("trl", "axolotl"),
+        ),
+        Variant(
+            "verl",
+            "Parquet with nested messages, the tools block in the system turn",
+            "parquet",
+            (MESSAGES,),
+            _system_tools,
+            _plain_text,
+            ("verl",),
+        ),
+    )
+}
+"""By name, in the order in which help and documentation list them."""
