@@ -1,0 +1,1 @@
+"""What is in a dataset, what leaked into it, and what is wrong with it."""

@@ -1,0 +1,111 @@
+"""What an audit found, as plain values: findings with examples, tables, histograms.
+
+The report draws them and `builder audit --json` prints them; neither knows what was audited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Gate(StrEnum):
+    """What a finding does to the samples that have it (config: `audit.*`)."""
+
+    report = "report"
+    change = "change"  # redacted or pseudonymised: the sample was written changed
+    reject = "reject"
+    drop = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Where a finding was seen; its texts hold no secret.
+
+    where   file and line of the dataset, `data/train-00000-of-00001.jsonl:12`
+    source  and `record`: where in the logs the sample comes from ("" if the dataset has no meta)
+    part    of the sample: `messages[3].content`, `tools[0].function.description`
+    detail  a short text for people, with the finding itself masked
+    """
+
+    where: str
+    source: str = ""
+    record: str = ""
+    part: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One code of an audit.
+
+    audit    the audit that it belongs to: secrets, personal_data, duplicates, …
+    code     snake_case, stable: what `--fail-on` takes
+    message  one line for people
+    count    of places
+    samples  of samples that have it
+    """
+
+    audit: str
+    code: str
+    message: str
+    count: int
+    samples: int
+    gate: Gate = Gate.report
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers under headings. `bars` names the column that the report draws, None: none.
+
+    target  of the drawn column, by the text of the first column (a mix that was asked for)
+    """
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | float | None, ...], ...]
+    note: str = ""
+    bars: str | None = None
+    target: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts between edges (`len(edges) == len(counts) + 1`; the last bin holds its upper edge).
+
+    marks  values with a name, drawn as lines: the default length of a trainer
+    """
+
+    key: str
+    title: str
+    unit: str
+    edges: tuple[int, ...]
+    counts: tuple[int, ...]
+    marks: tuple[tuple[str, int], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A sample worth looking at: its number in the dataset, from 0 in the order of the files."""
+
+    reason: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All that was found, each list in a stated order."""
+
+    samples: int
+    findings: tuple[Finding, ...] = ()
+    tables: tuple[Table, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The audit as a JSON object."""
+        return asdict(self)
