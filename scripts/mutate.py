@@ -1,0 +1,231 @@
+"""Shows that the verifier sees: correct samples are damaged, one place at a time, and verified.
+
+    scripts/mutate.py [DATASET…] [--each N]
+
+DATASET is a folder made by `builder build` or a JSONL file of proven samples; without one the logs
+in data/ are built, once without and once with thoughts. Each kind of scripts/damage/ is applied
+to at most N samples in which it fits (default 25, 0: all). Every damaged sample must be reported
+under a code that fits, no undamaged one may be, and without DATASET every kind must fit somewhere.
+Exit code 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from damage import calls, meant, rows, turns
+from damage.edits import Damage, Row
+
+from builder import cli
+from builder.jsonio import loads
+from builder.qwen3.parse import to_dialogue
+from builder.qwen3.tokenizer import load
+from builder.rows import read_sample
+from builder.sample import Sample
+from builder.verify import Verifier
+from builder.verify_files import verify_dataset
+
+DATA = Path(__file__).parents[1] / "data"
+ALONE = (*calls.KINDS, *turns.KINDS, *rows.KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An undamaged sample: its decoded line and its training unit."""
+
+    row: Row
+    unit: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of one kind: samples damaged, those caught, and the codes seen."""
+
+    applied: int = 0
+    caught: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, found: set[str], fitting: frozenset[str]) -> None:
+        """Count one damaged sample and the codes that were found in it."""
+        self.applied += 1
+        self.caught += bool(found & fitting)
+        self.codes.update(found)
+
+
+def lines_of(dataset: Path) -> Iterator[Line]:
+    """The samples of a built folder or a JSONL file."""
+    if dataset.is_file():
+        yield from (Line(json.loads(line), "conversation") for line in lines_in(dataset))
+        return
+    for data in sorted((dataset / "data").glob("*.jsonl")):
+        for line, about in zip(lines_in(data), lines_in(dataset / "meta" / data.name), strict=True):
+            yield Line(json.loads(line), json.loads(about)["unit"])
+
+
+def lines_in(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
+def damaged(damage: Damage, lines: list[Line], most: int) -> Iterator[tuple[Line, Row]]:
+    """(line, its damaged row) of the first samples in which the damage fits, spread over all."""
+    found = 0
+    step = max(1, len(lines) // most) if most else 1
+    for line in (line for start in range(step) for line in lines[start::step]):
+        row = damage.change(copy.deepcopy(line.row))
+        if row is not None and json.dumps(row) != json.dumps(line.row):
+            yield line, row
+            found += 1
+        if most and found == most:
+            return
+
+
+def found_alone(verifier: Verifier, items: list[tuple[str, Row]]) -> list[set[str]]:
+    """The codes of each (unit, row), as `builder verify` finds them in a file."""
+    codes: list[set[str]] = [set() for _ in items]
+    with tempfile.TemporaryDirectory() as scratch:
+        for unit in sorted({unit for unit, _ in items}):
+            places = [at for at, (of, _) in enumerate(items) if of == unit]
+            path = Path(scratch) / f"{unit}.jsonl"
+            path.write_text("".join(json.dumps(items[at][1]) + "\n" for at in places))
+            for report in verify_dataset(str(path), verifier, unit):
+                codes[places[report.line - 1]] = {finding.code for finding in report.findings}
+    return codes
+
+
+def found_beside_dialogue(verifier: Verifier, line: Line, row: Row) -> set[str]:
+    """The codes that `build` would give, had it written this row for the dialogue of the line."""
+    meant, written = read_sample(line.row), read_sample(loads(json.dumps(row)))
+    assert isinstance(meant, Sample)
+    assert isinstance(written, Sample)
+    verdict = verifier.check(written, to_dialogue(meant), line.unit)
+    return {finding.code for finding in verdict.findings}
+
+
+def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
+    """Every kind by its name."""
+    tallies: dict[str, Tally] = {}
+    for damage in ALONE:
+        kind = tallies[damage.name] = Tally()
+        items = [(line.unit, row) for line, row in damaged(damage, lines, most)]
+        for codes in found_alone(verifier, items):
+            kind.add(codes, damage.codes)
+    for damage in meant.KINDS:
+        kind = tallies[damage.name] = Tally()
+        for line, row in damaged(damage, lines, most):
+            kind.add(found_beside_dialogue(verifier, line, row), damage.codes)
+    return tallies
+
+
+FolderDamage = Callable[[Path, Path], None]
+"""Damages a built folder, given one file of its data/ and the file of meta/ beside it."""
+
+
+def _rewrite(edit: Callable[[list[bytes]], list[bytes]], *, meta: bool = False) -> FolderDamage:
+    def damage(data: Path, about: Path) -> None:
+        path = about if meta else data
+        path.write_bytes(b"".join(line + b"\n" for line in edit(lines_in(path))))
+
+    return damage
+
+
+IN_A_FOLDER: dict[str, tuple[FolderDamage, str]] = {
+    "line lost": (_rewrite(lambda lines: lines[:-1]), "changed"),
+    "line twice": (_rewrite(lambda lines: [lines[0], *lines]), "changed"),
+    "lines swapped": (_rewrite(lambda lines: [lines[1], lines[0], *lines[2:]]), "changed"),
+    "line cut": (_rewrite(lambda lines: [lines[0][:-5], *lines[1:]]), "format"),
+    "two samples on a line": (_rewrite(lambda lines: [lines[0] + lines[1], *lines[2:]]), "format"),
+    "byte that is no UTF-8": (
+        _rewrite(lambda lines: [lines[0][:40] + b"\xff" + lines[0][40:]]),
+        "format",
+    ),
+    "line written compactly": (
+        _rewrite(lambda lines: [lines[0].replace(b'": ', b'":'), *lines[1:]]),
+        "changed",
+    ),
+    "line of meta/ lost": (_rewrite(lambda lines: lines[:-1], meta=True), "changed"),
+    "meta/ without its file": (lambda data, about: about.unlink(), "changed"),
+    "data/ without its file": (lambda data, about: data.unlink(), "changed"),
+    "a file added": (
+        lambda data, about: data.with_name("more.jsonl").write_bytes(data.read_bytes()),
+        "changed",
+    ),
+    "manifest lost": (lambda data, about: (data.parents[1] / "manifest.json").unlink(), "changed"),
+}
+
+
+def tally_folder(verifier: Verifier, folder: Path) -> dict[str, Tally]:
+    """Damage to the files of a built folder."""
+    tallies = {}
+    for name, (damage, code) in IN_A_FOLDER.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            copied = Path(scratch) / "out"
+            shutil.copytree(folder, copied, ignore=shutil.ignore_patterns(".state"))
+            data = sorted((copied / "data").glob("*.jsonl"))[0]
+            damage(data, copied / "meta" / data.name)
+            reports = verify_dataset(str(copied), verifier, None)
+            found = {finding.code for report in reports for finding in report.findings}
+        tallies[name] = Tally()
+        tallies[name].add(found, frozenset((code,)))
+    return tallies
+
+
+def build_data(out: Path) -> Iterator[Path]:
+    """The logs in data/, built without and with thoughts."""
+    for reasoning in ("drop", "keep"):
+        config = out / f"{reasoning}.yaml"
+        config.write_text(f"inputs: [{{path: {DATA}}}]\nnormalize: {{reasoning: {reasoning}}}\n")
+        folder = out / reasoning
+        code = cli._run(["build", "-c", str(config), "-o", str(folder), "--workers", "1", "-q"])
+        assert code == 0, "data/ could not be built"
+        yield folder
+
+
+def show(tallies: dict[str, Tally]) -> None:
+    width = max(map(len, tallies))
+    for name, kind in tallies.items():
+        seen = ", ".join(f"{code} {count}" for code, count in kind.codes.most_common())
+        print(f"{name:{width}} {kind.applied:6} damaged {kind.caught:6} caught   {seen}")
+
+
+def run(datasets: list[Path], most: int, *, complete: bool) -> int:
+    verifier = Verifier(load())
+    lines = [line for dataset in datasets for line in lines_of(dataset)]
+    codes = found_alone(verifier, [(line.unit, line.row) for line in lines])
+    alarms = sum(map(bool, codes))
+    tallies = tally(verifier, lines, most)
+    for folder in (dataset for dataset in datasets if complete and dataset.is_dir()):
+        tallies.update(tally_folder(verifier, folder))
+    show(tallies)
+    applied = sum(kind.applied for kind in tallies.values())
+    caught = sum(kind.caught for kind in tallies.values())
+    unused = [name for name, kind in tallies.items() if not kind.applied]
+    if unused:
+        print(f"fits nowhere: {', '.join(unused)}")
+    kinds = len(tallies) - len(unused)
+    print(f"{caught} of {applied} damaged samples caught, {kinds} kinds of damage")
+    print(f"{alarms} false alarms in {len(lines)} undamaged samples")
+    return 1 if caught < applied or alarms or not lines or (complete and unused) else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("dataset", nargs="*", type=Path)
+    parser.add_argument("--each", type=int, default=25, help="samples a kind; 0: all")
+    chosen = parser.parse_args()
+    if chosen.dataset:
+        return run(chosen.dataset, chosen.each, complete=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        return run(list(build_data(Path(scratch))), chosen.each, complete=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
