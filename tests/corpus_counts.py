@@ -1,0 +1,280 @@
+"""Calls of each folder of real logs, counted over the raw JSON or rows without our readers.
+
+Each function gives the log's own names of its calls: what a log repeats stands once in a set.
+"""
+
+import json
+import re
+import sqlite3
+import sys
+
+if sys.version_info >= (3, 14):
+    import zipfile
+else:
+    from backports.zstd import zipfile
+
+FUNCTION = re.compile(r"^<function=", re.MULTILINE)
+
+
+def rows(path):
+    """The JSON objects among a file's lines."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            yield row
+
+
+def documents(folder):
+    """(name, JSON value) of each file; that of lines is their list."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix == ".jsonl":
+            yield name, list(rows(path))
+        elif path.suffix in (".json", ".traj"):
+            yield name, json.loads(path.read_bytes())
+
+
+def objects(value):
+    """The objects anywhere in a JSON value, in order."""
+    if isinstance(value, dict):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list):
+            yield from objects(item)
+
+
+def everything(folder):
+    """(name of the file, object) for every object in the folder."""
+    for name, value in documents(folder):
+        for item in objects(value):
+            yield name, item
+
+
+def numbered(name, calls):
+    """Names for calls that are told apart by their place only."""
+    return {(name, number) for number, _ in enumerate(calls)}
+
+
+def atif_calls(folder):
+    """Steps' calls, those of OpenHands events, and those in the text of exported episodes.
+
+    Episodes repeat the turns of the one before.
+    """
+    found = openhands_calls(folder)
+    for name, item in everything(folder):
+        found |= {
+            (name, call["tool_call_id"])
+            for call in item.get("tool_calls") or []
+            if "step_id" in item
+        }
+        for number, turn in enumerate(item.get("conversations", [])):
+            if turn["role"] == "assistant":
+                found |= numbered((name, number), FUNCTION.findall(turn["content"]))
+    return found
+
+
+def claude_calls(folder):
+    """Calls by the id of their line and their own."""
+    return {
+        (row["uuid"], block["id"])
+        for path in folder.rglob("*.jsonl")
+        for row in rows(path)
+        if row.get("type") == "assistant"
+        for block in row["message"]["content"]
+        if block["type"] == "tool_use"
+    }
+
+
+def cline_calls(folder):
+    return {item["id"] for _, item in everything(folder) if item.get("type") == "tool_use"}
+
+
+def codex_calls(folder):
+    kinds = {"function_call", "custom_tool_call", "local_shell_call"}
+    return {
+        (path.name, (row.get("payload") or {})["call_id"])
+        for path in folder.rglob("*.jsonl")
+        for row in rows(path)
+        if (row.get("payload") or {}).get("type") in kinds
+    }
+
+
+def gemini_cli_calls(folder):
+    return {item["id"] for _, item in everything(folder) if {"id", "name", "args"} <= set(item)}
+
+
+def inspect_calls(folder):
+    """The calls in the messages of samples; a sample is a member of an archive or of a list."""
+    samples = []
+    for path in folder.rglob("*.eval"):
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.startswith("samples/")]
+            samples += [(path.name, json.loads(archive.read(name))) for name in names]
+    for name, value in documents(folder):
+        samples += [(name, sample) for sample in value.get("samples") or []]
+    return {
+        (name, sample["id"], sample["epoch"], call["id"])
+        for name, sample in samples
+        for message in sample["messages"]
+        for call in message.get("tool_calls") or []
+    }
+
+
+def kimi_calls(folder):
+    return {
+        call["id"]
+        for path in folder.rglob("context*.jsonl")
+        for row in rows(path)
+        for call in row.get("tool_calls") or []
+    }
+
+
+def mini_swe_calls(folder):
+    """Messages hold the response that they came from, with the same calls."""
+    return {
+        (name, call["id"])
+        for name, item in everything(folder)
+        for call in item.get("tool_calls") or []
+    }
+
+
+def opencode_calls(folder):
+    """Parts of type tool, in files and in databases."""
+    found = {
+        (item["sessionID"], item["callID"])
+        for name, item in everything(folder)
+        if item.get("type") == "tool" and "/part/" in name
+    }
+    for path in folder.rglob("*.db"):
+        store = sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
+        for session, data in store.execute("SELECT session_id, data FROM part"):
+            if json.loads(data)["type"] == "tool":
+                found.add((session, json.loads(data)["callID"]))
+        store.close()
+    return found
+
+
+def openhands_calls(folder):
+    """Calls by the response that they stand in; before there were any, an action was a call."""
+    found = set()
+    legacy = {"run", "run_ipython", "finish"}
+    for name, item in everything(folder):
+        metadata = item.get("tool_call_metadata")
+        if metadata:
+            found.add((metadata["model_response"]["id"], metadata["tool_call_id"]))
+        elif name.endswith("mock_output__output.jsonl"):
+            actions = [event for event in item.get("history", []) if event.get("action") in legacy]
+            found |= (
+                numbered((name, item.get("base_commit"), item["issue"]["number"]), actions)
+                if actions
+                else set()
+            )
+    return found
+
+
+def openhands_sdk_calls(folder):
+    """Requests repeat the calls before them; events of actions have one call each.
+
+    A model without calls of its own wrote them into its text, and got an id for each.
+    """
+    found = set()
+    for _, item in everything(folder):
+        found |= {call["id"] for call in item.get("tool_calls") or [] if call.get("id")}
+        if item.get("kind") == "ActionEvent":
+            found.add(item["tool_call_id"])
+    return found
+
+
+def pi_calls(folder):
+    return {item["id"] for _, item in everything(folder) if item.get("type") == "toolCall"}
+
+
+def qwen_code_calls(folder):
+    return {item["functionCall"]["id"] for _, item in everything(folder) if "functionCall" in item}
+
+
+def sharegpt_calls(folder):
+    """One for each function_call turn, or each of its list, and each part of type tool_call."""
+    found = []
+    for _, value in documents(folder):
+        for row in value if isinstance(value, list) else []:
+            for turn in row.get("conversations", []):
+                if turn["from"] == "function_call":
+                    calls = json.loads(turn["value"])
+                    found += calls if isinstance(calls, list) else [calls]
+            for message in row.get("messages", []):
+                found += [p for p in message["content"] if p["type"] == "tool_call"]
+    return found
+
+
+def smolagents_calls(folder):
+    return {
+        (name, call["id"])
+        for name, steps in documents(folder)
+        for step in steps
+        for call in step.get("tool_calls") or []
+    }
+
+
+def swe_agent_calls(folder):
+    """The calls of the history; the older dialects write commands into the text, no calls."""
+    return {
+        (name, number, call["id"])
+        for name, value in documents(folder)
+        for number, message in enumerate(value["history"])
+        for call in message.get("tool_calls") or []
+    }
+
+
+def swe_smith_calls(folder):
+    found = set()
+    for name, value in documents(folder):
+        for row, item in enumerate(value if isinstance(value, list) else [value]):
+            for number, message in enumerate(item.get("messages") or item["history"]):
+                if message["role"] == "assistant":
+                    calls = message.get("tool_calls") or FUNCTION.findall(message["content"])
+                    found |= numbered((name, row, number), calls)
+    return found
+
+
+def tau_bench_calls(folder):
+    """By position: ids repeat within a conversation."""
+    return {
+        (name, row, number, place)
+        for name, value in documents(folder)
+        for row, item in enumerate(value)
+        for number, message in enumerate(item.get("traj", []))
+        if isinstance(message, dict)
+        for place, _ in enumerate(message.get("tool_calls") or [])
+    }
+
+
+def tau2_bench_calls(folder):
+    return [item for _, item in everything(folder) if item.get("tool_calls")]
+
+
+def toolbench_calls(folder):
+    """One for each node of the search that chose a tool; messages repeat its path."""
+    return [
+        item
+        for _, value in documents(folder)
+        if isinstance(value, dict)
+        for item in objects(value["tree"])
+        if item.get("node_type") == "Action"
+    ]
+
+
+def xlam_calls(folder):
+    """The answers; rows of API-Bank repeat one another, and Hammer's prompts hold text."""
+    found = set()
+    for name, value in documents(folder):
+        for number, row in enumerate(value):
+            if "output" in row:
+                found |= numbered((name, number), json.loads(row["output"].strip("`\n")))
+                continue
+            said = json.dumps(row["query"]) if isinstance(row["query"], list) else number
+            found |= {(name, said, place) for place, _ in enumerate(row["answers"])}
+    return found
