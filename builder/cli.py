@@ -75,7 +75,8 @@ Format = Annotated[
 @app.command()
 def build(
     inputs: Annotated[
-        list[str] | None, typer.Argument(metavar="INPUT…", help="Files, folders, globs or '-'.")
+        list[str] | None,
+        typer.Argument(metavar="INPUT…", help="Files, folders, globs, '-' or hf://OWNER/NAME."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The output folder.")] = None,
     config: Annotated[

@@ -117,6 +117,8 @@ class Conversation:
     changes   {code: count} of what the reader had to alter in logged text
     complete  the log says that the last turn is what is to be learnt even if it calls a tool
               (a published single-turn dataset), so its calls are not unanswered
+    license   as logged, for those few logs that name one
+    tools_source  where the log says that `tools` come from (logged, supplied, inferred, mixed)
     """
 
     id: str
@@ -128,6 +130,8 @@ class Conversation:
     problems: tuple[Problem, ...] = ()
     changes: Mapping[str, int] = field(default_factory=dict)
     complete: bool = False
+    license: str | None = None
+    tools_source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def _alone(task: Task, index: int, job: Job) -> Part:
         try:
             return pool.submit(do, task, index, job).result()
         except BrokenProcessPool:
-            summary = PartSummary(task.source.name, license=task.license)
+            summary = PartSummary(task.source.name)
             summary.ledger.read = 1
             summary.ledger.rejected["worker_died"] = 1
             with PartWriter(job.work / f"{index:08d}", summary) as part:

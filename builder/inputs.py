@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from builder.problem import Problem, UsageError
-from builder.readers import readers
+from builder.readers import Reader, readers
 from builder.source import Source
+from builder.table import hub_table
 
 MAX_FOLDER_DEPTH = 200
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 Identities = tuple[tuple[int, int], ...]
 """(device, inode) of the folders above: symbolic links may lead back into one of them."""
@@ -32,12 +36,18 @@ def find_sources(
     """The sources that `spec` names, ordered by name; what cannot be read is a Problem.
 
     `spec` is a file, a folder (all files below it), a glob (`**` is any number of folders; as in a
-    shell, `*` does not match a leading dot) or `-` (standard input). It is relative to `base`. A
-    source's name is its path relative to the folder that was named, or the file's own name. A
-    folder that a reader knows as one store is one source. Symbolic links are followed; a folder
-    that links lead to twice is read once, and a link to a folder that it is inside of is a
-    Problem `directory_loop`. Raises UsageError if nothing is there.
+    shell, `*` does not match a leading dot), `-` (standard input) or a dataset on the Hub
+    (`hf://OWNER/NAME[@REVISION]`). Paths are relative to `base`. A source's name is its path
+    relative to the folder that was named, or the file's own name. A folder that a reader knows as
+    one store is one source. Symbolic links are followed; a folder that links lead to twice is read
+    once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
+    UsageError if nothing is there.
     """
+    if spec.startswith("hf://"):
+        table = hub_table(spec)
+        name = f"{table.repository}@{table.commit}"
+        yield Source(name, table=table, max_record_bytes=max_record_bytes)
+        return
     if spec == "-":
         data = (stdin or sys.stdin.buffer).read()
         yield Source("stdin", data=data, max_record_bytes=max_record_bytes)
@@ -51,7 +61,8 @@ def find_sources(
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         if not glob.has_magic(str(pattern)):
-            raise UsageError(f"input {spec!r}: no such file or folder") from None
+            known = f"; for the Hub's dataset: hf://{spec}" if _HUB_ID.fullmatch(spec) else ""
+            raise UsageError(f"input {spec!r}: no such file or folder{known}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error
     else:
@@ -144,7 +155,7 @@ def _folder(folder: Path, walk: _Walk, above: Identities) -> Iterator[Source | P
     try:
         status = folder.stat()
         entries = sorted(os.listdir(folder))
-        store = walk.stores and _is_store(folder)
+        store = walk.stores and bool(_stores(folder))
     except OSError as error:
         yield Problem("unreadable", name, _reason(error))
         return
@@ -167,19 +178,22 @@ def _folder(folder: Path, walk: _Walk, above: Identities) -> Iterator[Source | P
             yield from _entry(folder / entry, walk, (*above, identity))
 
 
-def _is_store(folder: Path) -> bool:
-    """Whether a reader of stores knows the folder by the names at its top."""
-    tests = (getattr(reader, "is_store", None) for reader in readers().values())
-    return any(test is not None and test(folder) for test in tests)
+def _stores(folder: Path) -> list[Reader]:
+    """The readers of stores that know the folder by the names at its top."""
+    tests = ((reader, getattr(reader, "is_store", None)) for reader in readers().values())
+    return [reader for reader, test in tests if test is not None and test(folder)]
 
 
 def _store(folder: Path, name: str, walk: _Walk) -> Iterator[Source | Problem]:
     """The folder as one source; what cannot be read of it stands beside it as Problems."""
+    holds = next(
+        (holds for reader in _stores(folder) if (holds := getattr(reader, "holds", None))), None
+    )
     members: list[Source] = []
     for item in _folder(folder, _Walk(folder, walk.limit, stores=False), ()):
         if isinstance(item, Problem):
             yield Problem(item.code, f"{name}/{item.where}", item.detail)
-        else:
+        elif holds is None or holds(item.name):
             members.append(item)
     yield Source(name, folder, members=members, max_record_bytes=walk.limit)
 

@@ -65,6 +65,7 @@ class Entry:
     tools_source: str = "none"
     model: str | None = None
     session: bytes = b""
+    license: str | None = None
 
     def to_json(self) -> str:
         """A line of entries.jsonl."""
@@ -80,6 +81,7 @@ class Entry:
                 self.tools_source,
                 self.model,
                 self.session.hex(),
+                self.license,
             ]
         )
 
@@ -87,7 +89,7 @@ class Entry:
     def from_json(cls, line: bytes) -> Entry:
         """The entry that `to_json` wrote."""
         told: Any = loads(line)
-        code, samples, prefixes, calls, tools_source, model, session = told
+        code, samples, prefixes, calls, tools_source, model, session, license_ = told
         return cls(
             code,
             tuple(
@@ -99,6 +101,7 @@ class Entry:
             tools_source,
             model,
             bytes.fromhex(session),
+            license_,
         )
 
 
@@ -108,7 +111,6 @@ class PartSummary:
 
     name: str
     format: str | None = None
-    license: str | None = None
     bytes: int = 0
     sha256: str = ""
     ledger: Ledger = field(default_factory=Ledger)

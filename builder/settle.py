@@ -129,7 +129,7 @@ def _count(built: Built, entry: Entry, written: Sequence[bool], part: Part) -> N
     )
     built.formats[part.summary.format or "unknown"] += samples
     built.models[entry.model or "unknown"] += samples
-    built.licenses[part.summary.license or "unknown"] += samples
+    built.licenses[entry.license or "unknown"] += samples
     built.tools_sources[entry.tools_source] += samples
 
 

@@ -163,9 +163,8 @@ def _conversation(
         part.reject(Problem(code, conversation.record, detail))
     fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
     session = session_key(conversation, name, task.origin)
-    part.entry(
-        Entry(code, tuple(samples), prefixes, fates, tools_source, conversation.model, session)
-    )
+    model, terms = conversation.model, task.license or conversation.license
+    part.entry(Entry(code, tuple(samples), prefixes, fates, tools_source, model, session, terms))
 
 
 def _note(problem: Problem, conversation: Conversation, part: PartWriter) -> str:
@@ -257,7 +256,7 @@ def _meta(
         "record": conversation.record,
         "conversation": conversation.id,
         "model": conversation.model,
-        "license": task.license,
+        "license": task.license or conversation.license,
         "unit": example.unit,
         "tools_source": normalised.tools_source,
         "reasoning": reasoning,

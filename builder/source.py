@@ -17,12 +17,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
+from builder.table import ARROW_MAGIC, PARQUET_MAGIC, STREAM_MAGIC, FileTable, HubTable, Table
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -68,7 +70,8 @@ class Source:
     `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
     `data` is a source in memory (standard input, tests). A store has `members`, the files below
     it, named relative to it and ordered by name; its own `peek.kind` is "folder". Of a source with
-    a `window` only `lines` and what is read by lines keep to it.
+    a `window` only `lines` and what is read by lines keep to it. A table (Parquet, Arrow, a dataset
+    on the Hub) is read as the JSONL of its rows.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Source:
         members: Sequence[Source] = (),
         max_record_bytes: int = 256 << 20,
         window: Window | None = None,
+        table: Table | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -88,6 +92,7 @@ class Source:
         self.window = window
         self._records_read = 0
         self._data = data
+        self._table = table
 
     @property
     def records_read(self) -> int:
@@ -118,7 +123,13 @@ class Source:
                 yield raw
 
     def raw(self) -> Iterator[bytes]:
-        """The file's own bytes, still compressed, in pieces. Raises OSError."""
+        """The file's own bytes, still compressed, in pieces. Raises OSError.
+
+        Of a dataset on the Hub the commit, which names its content.
+        """
+        if isinstance(self._table, HubTable):
+            yield f"{self._table.repository}@{self._table.commit}".encode()
+            return
         if self.path is None:
             yield self._data or b""
             return
@@ -147,6 +158,14 @@ class Source:
                 size -= len(piece)
         return b"".join(pieces)
 
+    @cached_property
+    def table(self) -> Table | None:
+        """The table that the source is, or None."""
+        if self._table is not None or self.path is None or self.members:
+            return self._table
+        magics = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
+        return FileTable(self.path) if self.head.startswith(magics) else None
+
     # -- recognition -------------------------------------------------------------------------
 
     @cached_property
@@ -166,8 +185,11 @@ class Source:
         """(number from 1, bytes without line end, ended with a newline) of each non-blank line.
 
         Counts each as a record. A line beyond the limit, and a stream that breaks off, are
-        Problems; after the latter nothing more comes.
+        Problems; after the latter nothing more comes. The rows of a table come as JSON text.
         """
+        if self.table is not None:
+            yield from self._rows(self.table)
+            return
         limit = self.max_record_bytes
         window = self.window
         number = window.line - 1 if window else 0
@@ -203,20 +225,34 @@ class Source:
             self._records_read += 1
             yield stream_problem(error, f"after line {number}")
 
+    def _rows(self, table: Table) -> Iterator[tuple[int, bytes, bool] | Problem]:
+        for number, row in enumerate(table.rows(), start=1):
+            self._records_read += 1
+            if isinstance(row, Problem):
+                yield row
+                continue
+            line = dumps(row).encode("utf-8", "surrogatepass")
+            if len(line) > self.max_record_bytes:
+                detail = f"{len(line)} bytes, the limit is {self.max_record_bytes}"
+                yield Problem("too_large", f"row {number}", detail)
+            else:
+                yield number, line, True
+
     def json_lines(self) -> Iterator[Record | Problem]:
         """The records of a JSONL file; each line that is no JSON is a Problem, the rest goes on.
 
         A last line without newline that does not parse is `truncated`.
         """
+        name = "line" if self.table is None else "row"
         for item in self.lines():
             if isinstance(item, Problem):
                 yield item
                 continue
             number, line, ended = item
             try:
-                yield Record(f"line {number}", loads(line))
+                yield Record(f"{name} {number}", loads(line))
             except JsonFault as fault:
-                problem = fault.at(f"line {number}")
+                problem = fault.at(f"{name} {number}")
                 if not ended and fault.code in ("bad_json", "bad_utf8"):
                     problem = Problem("truncated", problem.where, problem.detail)
                 yield problem
@@ -318,7 +354,7 @@ def stream_problem(error: Exception, where: str) -> Problem:
 class Peek:
     """What the beginning of a file shows.
 
-    kind     empty, folder, sqlite, zip, parquet, jsonl, json, text or binary
+    kind     empty, folder, sqlite, zip, jsonl, json, text or binary; a table is "jsonl"
     records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
              json: the first elements of the document if it is a list, else the document itself
     problem  why text that begins like JSON could not be decoded
@@ -337,6 +373,8 @@ class Peek:
 def _peek(source: Source) -> Peek:
     if source.members:
         return Peek("folder")
+    if source.table is not None:
+        return _peek_rows(source.table)
     head = source.head.removeprefix(b"\xef\xbb\xbf")
     if not head.strip():
         return Peek("empty")
@@ -344,8 +382,6 @@ def _peek(source: Source) -> Peek:
         return Peek("sqlite")
     if head.startswith(b"PK\x03\x04"):
         return Peek("zip")
-    if head.startswith(b"PAR1"):
-        return Peek("parquet")
     first, values, single = _first_lines(source)
     if first and not single:
         return Peek("jsonl", tuple(values))
@@ -359,6 +395,13 @@ def _peek(source: Source) -> Peek:
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values))
     return Peek("binary" if b"\x00" in head else "text", problem=problem)
+
+
+def _peek_rows(table: Table) -> Peek:
+    rows = list(islice(table.rows(), PEEK_LINES))
+    values = tuple(row for row in rows if not isinstance(row, Problem))
+    problem = next((row for row in rows if isinstance(row, Problem)), None)
+    return Peek("jsonl" if values else "binary" if problem else "empty", values, problem)
 
 
 def _first_lines(source: Source) -> tuple[bool, list[Json], bool]:

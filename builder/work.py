@@ -157,7 +157,7 @@ def do(task: Task, index: int, job: Job) -> Part:
     done = find_part(final)
     if done is not None:
         return done
-    summary = PartSummary(source.name, license=task.license, bytes=size, sha256=sha256)
+    summary = PartSummary(source.name, bytes=size, sha256=sha256)
     with PartWriter(job.work / f"{index:08d}", summary) as part:
         process_source(task, verifier_for(job.tokenizer, job.verify), part)
         if before == _status(source):

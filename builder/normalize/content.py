@@ -43,7 +43,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     (`tool_inferred`, source `mixed`).
     """
     counts: Counter[str] = Counter()
-    listed, source = draft.tools, "logged"
+    listed, source = draft.tools, draft.tools_source
     if listed is None and options.supplied_tools is not None:
         listed, source = options.supplied_tools, "supplied"
     definitions = convert(listed or (), counts)
@@ -58,7 +58,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     inferred = infer(missing)
     counts["tool_inferred"] += len(inferred)
     if inferred:
-        source = "mixed" if known else "inferred"
+        source = "mixed" if known and source != "inferred" else "inferred"
     elif not definitions:
         source = "none"
     draft = replace(draft, tools=(*definitions, *inferred), tools_source=source)

@@ -72,7 +72,8 @@ class Draft:
 
     `called` holds name and arguments of all calls that can be read, also of those left out later:
     definitions are inferred from them. `changes` counts alterations by code, `dropped` holds the
-    code of each call left out, `cut` is the reason for which turns were cut, if any.
+    code of each call left out, `cut` is the reason for which turns were cut, if any. `tools_source`
+    is that of `tools` until the step `tools` says it of all definitions.
     """
 
     blocks: tuple[Block, ...]
@@ -119,6 +120,7 @@ def read_draft(conversation: Conversation, *, media: str) -> Draft | Problem:
         blocks=tuple(reader.blocks),
         system=tuple(reader.system),
         tools=conversation.tools,
+        tools_source=conversation.tools_source or "logged",
         changes=changes,
         complete=conversation.complete,
     )
