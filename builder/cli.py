@@ -129,7 +129,14 @@ def build(
 @app.command()
 def verify(
     dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
-    tokenizer: Tokenizer = None,
+    tokenizer: Annotated[
+        list[str] | None,
+        typer.Option(help="qwen3 (embedded), a folder, a Hub id; several: each in its turn."),
+    ] = None,
+    masks: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TRAINER", help="Which tokens its default trains; or: all."),
+    ] = None,
     schema: Annotated[Schema, typer.Option(help="Arguments that break a schema.")] = Schema.report,
     unit: Annotated[
         Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
@@ -149,18 +156,17 @@ def verify(
     quiet: Quiet = False,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
-    from builder.cli_verify import run_verify  # noqa: PLC0415 - see the module's docstring
+    from builder.cli_verify import Shown, run_verify  # noqa: PLC0415 - see the module's docstring
     from builder.verify_options import VerifyOptions  # noqa: PLC0415
 
     return run_verify(
         dataset,
-        tokenizer=tokenizer or "qwen3",
+        tokenizers=tokenizer or ["qwen3"],
+        masks=masks or [],
         options=VerifyOptions(schema.value, parity.value, mode.value),
         unit=unit.value if unit else None,
         loaded=loaded,
-        as_json=as_json,
-        quiet=quiet,
-        show_all=show_all,
+        shown=Shown(as_json, quiet, show_all),
     )
 
 

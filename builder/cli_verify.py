@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from builder.cli_masks import as_json, compare_masks, print_masks, trainers_named
 from builder.conversation import Json
+from builder.jsonio import dumps
 from builder.parity import MODES
 from builder.qwen3.tokenizer import Target, load
 from builder.terminal import escaped
@@ -19,22 +21,60 @@ SHOWN = 100
 """Bad lines that are printed in full; the rest are counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How findings are shown: as JSON, not at all, or in full beyond the first SHOWN bad lines."""
+
+    as_json: bool
+    quiet: bool
+    all: bool
+
+
 def run_verify(
     dataset: str,
     *,
-    tokenizer: str,
+    tokenizers: Sequence[str],
+    masks: Sequence[str],
     options: VerifyOptions,
     unit: str | None,
     loaded: bool,
-    as_json: bool,
-    quiet: bool,
-    show_all: bool,
+    shown: Shown,
 ) -> int:
-    """Verify and print; the exit code: 0 all proven, 1 a finding. Raises UsageError."""
-    verifier = Verifier(load(tokenizer), options)
+    """Verify against each tokenizer and print; the exit code: 0 all proven, 1 a finding.
+
+    Raises UsageError: no such dataset, tokenizer or trainer.
+    """
+    trainers = trainers_named(masks)
+    targets = [load(name) for name in dict.fromkeys(tokenizers)]
+    results: list[dict[str, Json]] = []
+    for target in targets:
+        if len(targets) > 1 and not shown.as_json:
+            print(f"== {target.name}")
+        verifier = Verifier(target, options)
+        result = _verify(dataset, verifier, unit, loaded=loaded, shown=shown)
+        if trainers:
+            found = compare_masks(dataset, verifier, trainers, unit)
+            result["masks"] = {name: as_json(item) for name, item in found.items()}
+            if not shown.as_json:
+                print_masks(found)
+        results.append(result)
+    if shown.as_json:
+        told: Json = {"dataset": dataset, "targets": list(results)}
+        sys.stdout.write(dumps(results[0] if len(results) == 1 else told) + "\n")
+    elif len(results) > 1:
+        print("== all")
+        for result in results:
+            print(_proven(result))
+    return 1 if any(result["findings"] or not result["samples"] for result in results) else 0
+
+
+def _verify(
+    dataset: str, verifier: Verifier, unit: str | None, *, loaded: bool, shown: Shown
+) -> dict[str, Json]:
+    """Verify against one tokenizer and print what is found; the result as JSON."""
     summary = Summary()
     bad: list[Json] = []
-    shown = 0
+    bad_lines = 0
     reports = [(False, verify_dataset(dataset, verifier, unit))]
     if loaded:
         reports.append((True, _as_loaded(dataset, verifier.target)))
@@ -42,42 +82,45 @@ def run_verify(
         summary.add(report, again=again)
         if not report.findings:
             continue
-        shown += 1
-        if show_all or shown <= SHOWN:
-            if as_json:
+        bad_lines += 1
+        if shown.all or bad_lines <= SHOWN:
+            if shown.as_json:
                 bad.append(_as_json(report))
-            elif not quiet:
+            elif not shown.quiet:
                 _print(report)
     target = verifier.target
-    if as_json:
-        result: dict[str, Json] = {
-            "dataset": dataset,
-            "tokenizer": target.name,
-            "template_sha256": target.template_sha256,
-            "template_name": target.template_name,
-            "samples": summary.samples,
-            "proven": summary.proven,
-            "tokens": summary.tokens,
-            "assistant_turns": summary.turns,
-            "parity": {mode: summary.parity[mode] for mode in MODES},
-            "findings": dict(sorted(summary.codes.items())),
-            "warnings": dict(sorted(summary.warnings.items())),
-            "bad": bad,
-        }
-        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
-    else:
-        _print_summary(summary, shown, show_all)
+    result: dict[str, Json] = {
+        "dataset": dataset,
+        "tokenizer": target.name,
+        "template_sha256": target.template_sha256,
+        "template_name": target.template_name,
+        "samples": summary.samples,
+        "proven": summary.proven,
+        "tokens": summary.tokens,
+        "assistant_turns": summary.turns,
+        "parity": {mode: summary.parity[mode] for mode in MODES},
+        "findings": dict(sorted(summary.codes.items())),
+        "warnings": dict(sorted(summary.warnings.items())),
+        "bad": bad,
+    }
+    if not shown.as_json:
+        _print_summary(summary, bad_lines, shown.all)
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
             print(f"{summary.turns} taught turns; in parity with inference: {shares}")
-        print(
-            f"{summary.proven} of {summary.samples} samples proven against {target.name}"
-            f" (template {target.template_name}, sha256 {target.template_sha256[:12]})"
-        )
+        print(_proven(result))
     if not summary.samples and not summary.codes:
         print("builder: the dataset holds no samples", file=sys.stderr)
-        return 1
-    return 1 if summary.codes else 0
+    return result
+
+
+def _proven(result: dict[str, Json]) -> str:
+    """For which target how much of the dataset is proven."""
+    sha256 = str(result["template_sha256"])[:12]
+    return (
+        f"{result['proven']} of {result['samples']} samples proven against {result['tokenizer']}"
+        f" (template {result['template_name']}, sha256 {sha256})"
+    )
 
 
 def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from builder.conversation import Json
 from builder.qwen3.render import Rendering, is_response, last_query, shown_thought
+from builder.qwen3.style import Style, Thoughts
 
 MODES = ("thinking", "non-thinking")
 
@@ -44,11 +45,11 @@ def in_parity(
     messages: Sequence[tuple[str, str]],
     rendering: Rendering,
     prompts: Mapping[str, str],
-    *,
-    thinks: bool,
+    style: Style,
 ) -> tuple[frozenset[str], ...]:
     """For each assistant turn the modes in which it is in parity. `prompts` is {mode: prompt}."""
-    same = same_context(messages) if thinks else [True] * len(rendering.answers)
+    hybrid = style.thoughts is Thoughts.hybrid  # in the others no later query hides a thought
+    same = same_context(messages) if hybrid else [True] * len(rendering.answers)
     begins = [start - len(ASSISTANT) for start, _ in rendering.answers]
     return tuple(
         frozenset(mode for mode in prompts if rendering.text.startswith(prompts[mode], begin))

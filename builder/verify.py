@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,7 +29,7 @@ from builder.qwen3.parse import (
     split_responses,
 )
 from builder.qwen3.render import Rendering, find_calls, render
-from builder.qwen3.tokenizer import Target
+from builder.qwen3.tokenizer import Encoded, Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.schemas import BrokenSchemaFault, violations
 from builder.verify_options import VerifyOptions
@@ -59,7 +60,8 @@ class Finding:
 class Verdict:
     """What is known of a sample after all checks; `findings` is empty if it is proven.
 
-    `warnings` are schema violations under `verify.schema: report`. `text` is the template's
+    `warnings` are schema violations under `verify.schema: report`, and borders of the spans that no
+    token border falls on. `text` is the template's
     rendering ("" if it gave none). `spans` and `parity` are those of the turns that the sample
     teaches: [start, end) in code points, and the modes in which each is in parity with inference
     (`builder.parity`).
@@ -123,7 +125,7 @@ class Verifier:
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} are not verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
-        rendering = render(sample.messages, sample.tools, thinks=self.target.thinks)
+        rendering = render(sample.messages, sample.tools, self.target.style)
         if rendering.text != text:
             findings.append(
                 differ("spec", "the specification says otherwise", text, rendering.text)
@@ -131,21 +133,24 @@ class Verifier:
         if meant is not None:
             findings += self._structured(meant, text)
         findings += self._inverse(sample, text, own=dialogue is not None)
-        hard, tokens = self._tokens(rendering, text)
+        hard, encoded = self._tokens(rendering, text)
         findings += hard
         first = 0 if trained is None else max(len(rendering.answers) - trained, 0)
         modes: tuple[frozenset[str], ...] = ()
         if rendering.text == text:
             prompts = self.target.generation_prompts
-            modes = in_parity(sample.messages, rendering, prompts, thinks=self.target.thinks)
+            modes = in_parity(sample.messages, rendering, prompts, self.target.style)
             findings += self._parity(sample, text, modes, first)
+        taught = spans(rendering, self.target.generation_prompts[self.options.mode])[first:]
+        if encoded is not None and rendering.text == text:
+            warnings += _borders(taught, encoded)
         return Verdict(
             tuple(findings),
             tuple(warnings),
             text,
-            spans(rendering, self.target.generation_prompts[self.options.mode])[first:],
+            taught,
             modes[first:],
-            tokens,
+            len(encoded.ids) if encoded else 0,
             sum(len(turn.calls) for turn in meant.turns) if meant else 0,
         )
 
@@ -185,11 +190,12 @@ class Verifier:
         if served != text:
             yield differ("structured", "a server renders other bytes", served, text)
 
-    def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], int]:
+    def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], Encoded | None]:
         if not unicodedata.is_normalized("NFC", text):
             message = "the rendering is not NFC: the tokenizer changes it"
-            return [differ("nfc", message, unicodedata.normalize("NFC", text), text)], 0
-        ids, control = self.target.encode(text)
+            return [differ("nfc", message, unicodedata.normalize("NFC", text), text)], None
+        encoded = self.target.encode(text)
+        control = encoded.control
         findings = []
         if rendering.text == text and tuple(control) != rendering.control:
             expected, found = set(rendering.control), set(control)
@@ -199,20 +205,23 @@ class Verifier:
             if what == "is missing":
                 message = f"control token {token} is no token here"
             findings.append(Finding("tokens", message, offset=offset, found=_context(text, offset)))
-        decoded = self.target.decode(ids)
+        decoded = self.target.decode(encoded.ids)
         if decoded != text:
             findings.append(differ("tokens", "the ids decode to other text", text, decoded))
-        return findings, len(ids)
+        return findings, encoded
 
     def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
         try:
-            back = parse(text, thinks=self.target.thinks)
+            back = parse(text, self.target.style)
         except ParseFault as fault:
             shown = _context(text, fault.offset)
             yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
             return
         if [dumps(tool) for tool in back.tools] != [dumps(tool) for tool in sample.tools]:
             yield Finding("inverse", "the tools read back from the rendering differ")
+        default = self.target.style.default_system
+        if default is not None and sample.messages[0] == ("system", default):
+            back = replace(back, messages=(sample.messages[0], *back.messages))  # as if it had none
         if len(back.messages) != len(sample.messages):
             message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
             yield Finding("inverse", message)
@@ -226,6 +235,15 @@ class Verifier:
             if lossy:
                 message = "the template loses or rewrites what the turn begins with"
             yield replace(differ(code, message, was[1], now[1]), turn=index)
+
+
+def _borders(taught: Spans, encoded: Encoded) -> Iterator[Finding]:
+    """Where a token lies across a border of a taught turn: no mask of tokens is exact there."""
+    starts = [start for start, _ in encoded.offsets]
+    for border in (border for span in taught for border in span):
+        at = bisect_left(starts, border) - 1
+        if at >= 0 and encoded.offsets[at][1] > border:
+            yield Finding("border", "a token lies across the border of a turn", offset=border)
 
 
 def _well_formed(sample: Sample) -> Iterator[Finding]:

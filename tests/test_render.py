@@ -6,18 +6,20 @@ from hypothesis import strategies as st
 from builder.parity import ASSISTANT, spans
 from builder.qwen3.constants import EMPTY_THINK
 from builder.qwen3.render import CALL_PATTERN, find_calls, render
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
 
+VERBATIM = Style(Thoughts.verbatim)
 CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 TOOL = {"type": "function", "function": {"name": "f", "description": "writes <tool_call>"}}
 
 
-def shown(messages, tools=(), **options):
+def shown(messages, tools=(), style=SPECIFIED):
     """(trained texts, control tokens that the structure puts) of a rendering."""
-    rendering = render(messages, tools, **options)
+    rendering = render(messages, tools, style)
     for offset, token in rendering.control:
         assert rendering.text.startswith(token, offset)
     assert list(rendering.control) == sorted(rendering.control)
-    prompt = ASSISTANT + EMPTY_THINK if options.get("thinks", True) else ASSISTANT
+    prompt = ASSISTANT + EMPTY_THINK if style is SPECIFIED else ASSISTANT
     trained = [rendering.text[start:end] for start, end in spans(rendering, prompt)]
     return trained, [token for _, token in rendering.control]
 
@@ -70,7 +72,7 @@ def test_a_turn_that_only_resembles_responses_puts_no_structure():
 
 def test_a_template_without_thoughts_writes_contents_as_they_are():
     content = "\n<think>\nhm\n</think>\n\nb"
-    trained, control = shown([("user", "a"), ("assistant", content)], thinks=False)
+    trained, control = shown([("user", "a"), ("assistant", content)], style=VERBATIM)
     assert trained == [content + "<|im_end|>"]
     assert "<think>" not in control
 

@@ -55,7 +55,8 @@ def test_the_encoding_is_that_of_the_tokenizer_itself():
     """The offsets come from its backend, so the backend must agree with it."""
     target = load()
     text = target.render([{"role": "user", "content": "\x00e\u0301 <think> 12 \U0001f600\r\n"}], [])
-    ids, control = target.encode(text)
+    encoded = target.encode(text)
+    ids, control = encoded.ids, encoded.control
     assert ids == target.tokenizer(text, add_special_tokens=False)["input_ids"]
     assert [token for _, token in control] == ["<|im_start|>", "<think>", "<|im_end|>"]
     assert all(text.startswith(token, offset) for offset, token in control)
@@ -77,7 +78,7 @@ def test_a_saved_tokenizer_that_truncates_does_not_truncate_here(saved):
 def test_a_template_without_thoughts_is_proven_by_its_own_rules(saved):
     assert TEMPLATE != NO_THOUGHTS
     target = load(saved(chat_template=NO_THOUGHTS))
-    assert not target.thinks
+    assert target.style.thoughts == "verbatim"
     assert target.template_name == "unknown"
     verifier = Verifier(target)
     assert verifier.check(Sample((("user", "a"), ("assistant", "b")))).findings == ()

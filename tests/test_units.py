@@ -92,7 +92,7 @@ def test_parity_is_what_the_template_says(verifier, messages, tools):
     target = verifier.target
     rows = [{"role": role, "content": content} for role, content in messages]
     rendering = render(messages, tools)
-    modes = in_parity(messages, rendering, target.generation_prompts, thinks=True)
+    modes = in_parity(messages, rendering, target.generation_prompts, target.style)
     turns = [at for at, (role, _) in enumerate(messages) if role == "assistant"]
     for at, found in zip(turns, modes, strict=True):
         if not at:

@@ -35,7 +35,7 @@ ANSWERED = {
 
 
 def ids_hash(text):
-    ids, _ = load().encode(text)
+    ids = load().encode(text).ids
     packed = json.dumps(ids, separators=(",", ":")).encode()
     return len(ids), hashlib.sha256(packed).hexdigest()
 

@@ -44,8 +44,8 @@ def labels(
 
 def token_rows(item: Item, target: Target) -> Iterator[tuple[dict[str, Any], str]]:
     """The row of a sample. Raises BorderFault."""
-    encoding = target.tokenizer.backend_tokenizer.encode(item.text, add_special_tokens=False)
-    ids = list(encoding.ids)
+    encoding = target.encode(item.text)
+    ids = encoding.ids
     row = {
         "input_ids": ids,
         "attention_mask": [1] * len(ids),

@@ -9,6 +9,7 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.qwen3.constants import ADDED_TOKENS, EMPTY_THINK, TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.render import CallText, find_calls, is_response
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
 from builder.sample import Call, Dialogue, Sample, Turn
 
 _HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
@@ -24,11 +25,12 @@ class ParseFault(ValueError):
         self.offset = offset
 
 
-def parse(text: str, *, thinks: bool = True) -> Sample:
-    """The sample of which `text` is the rendering (`thinks` as there). Raises ParseFault.
+def parse(text: str, style: Style = SPECIFIED) -> Sample:
+    """The sample of which `text` is the rendering in this style. Raises ParseFault.
 
     The think block that the template adds to a last turn without thoughts is taken off again;
-    a think block with a thought stays in the content, where the flat form has it.
+    a think block with a thought stays in the content, where the flat form has it. A system text
+    that is the template's own is none of the sample's.
     """
     messages: list[tuple[str, str]] = []
     tools: tuple[Json, ...] = ()
@@ -48,17 +50,17 @@ def parse(text: str, *, thinks: bool = True) -> Sample:
         if "<|im_start|>" in content:
             raise ParseFault("inverse", "<|im_start|> inside a turn", start)
         if role == "system" and start == 0:
-            system, tools = _split_tools(content)
-            if system is not None:
+            system, tools = _split_tools(content, style.tools_lead)
+            if system is not None and (tools or system != style.default_system):
                 messages.append((role, system))
             continue
-        if role == "assistant" and thinks:
+        if role == "assistant" and style.thoughts is Thoughts.hybrid:
             content = content.removeprefix(EMPTY_THINK)
         messages.append((role, content))
     return Sample(tuple(messages), tools)
 
 
-def _split_tools(content: str) -> tuple[str | None, tuple[Json, ...]]:
+def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[Json, ...]]:
     """(system text or None, definitions) of the content of a first system turn.
 
     A system text may quote the tools block. A definition is one line, so the last beginning counts.
@@ -66,14 +68,15 @@ def _split_tools(content: str) -> tuple[str | None, tuple[Json, ...]]:
     if not content.endswith(TOOLS_END):
         return content, ()
     begin = content.rfind(TOOLS_BEGIN + "\n", 0, -len(TOOLS_END))
-    if begin < 0 or (begin and not content[:begin].endswith("\n\n")):
+    bare = content[: max(begin, 0)] == lead
+    if begin < 0 or not (bare or content[:begin].endswith("\n\n")):
         return content, ()
     listing = content[begin + len(TOOLS_BEGIN) + 1 : -len(TOOLS_END)]
     try:
         tools = tuple(loads(line) for line in listing.split("\n"))
     except JsonFault:
         return content, ()
-    return content[: begin - 2] if begin else None, tools
+    return None if bare else content[: begin - 2], tools
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.qwen3.constants import STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
 
 RESPONSE_OPEN = "<tool_response>"
 RESPONSE_CLOSE = "</tool_response>"
@@ -36,22 +37,19 @@ class Rendering:
 
 
 def render(
-    messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), *, thinks: bool = True
+    messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), style: Style = SPECIFIED
 ) -> Rendering:
-    """Render (role, content) messages of roles system, user and assistant, with tools.
-
-    `thinks=False`: as the templates that know no thoughts do (instruct-2507), which write every
-    assistant content as it is.
-    """
+    """Render (role, content) messages of roles system, user and assistant, with tools."""
     writer = _Writer()
     first_system = messages[0][1] if messages and messages[0][0] == "system" else None
-    if tools or first_system is not None:
+    text = style.default_system if first_system is None and not tools else first_system
+    if tools or text is not None:
         writer.token("<|im_start|>")
         writer.text("system\n")
-        if first_system is not None:
-            writer.text(first_system)
+        if text is not None:
+            writer.text(text)
         if tools:
-            writer.text("\n\n" if first_system is not None else "")
+            writer.text("\n\n" if text is not None else style.tools_lead)
             block = tools_block(tuple(dumps(tool) for tool in tools))
             writer.marked(block.text, block.control)
         writer.end()
@@ -66,9 +64,11 @@ def render(
             writer.end()
         elif role == "assistant":
             thought, body = "", content
-            if thinks:
-                last = index == len(messages) - 1
+            last = index == len(messages) - 1
+            if style.thoughts is Thoughts.hybrid:
                 thought, body = shown_thought(content, after_query=index > query, last=last)
+            elif style.thoughts is Thoughts.last and not last and "</think>" in content:
+                body = split_thought(content)[1]
             writer.assistant(thought, body)
     return writer.rendering()
 

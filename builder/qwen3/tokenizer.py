@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
 from builder.problem import UsageError
-from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS
+from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS, TOOLS_BEGIN
+from builder.qwen3.style import Style, Thoughts
 from builder.sample import Sample
 
 if TYPE_CHECKING:
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 EMBEDDED = "qwen3"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text's tokens: ids, [start, end) of each in code points, (offset, token) of added ones."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+    control: list[tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -44,10 +54,22 @@ class Target:
         return KNOWN_TEMPLATES.get(self.template_sha256, "unknown")
 
     @cached_property
-    def thinks(self) -> bool:
-        """Does the template know thoughts? It then gives a last answer an empty think block."""
-        probe = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-        return "<think>" in self.render(probe, None)
+    def style(self) -> Style:
+        """The template's ways, as it shows them on a few messages."""
+        query = {"role": "user", "content": "a"}
+        thought = {"role": "assistant", "content": "<think>\nb\n</think>\n\nc"}
+        answered = self.render([query, {"role": "assistant", "content": "b"}], None)
+        thoughts = Thoughts.verbatim
+        if "<think>" in answered:
+            thoughts = Thoughts.hybrid
+        elif "<think>" not in self.render([query, thought, query], None):
+            thoughts = Thoughts.last
+        begin, end = "<|im_start|>system\n", "<|im_end|>\n"
+        bare = self.render([query], None).partition("<|im_start|>user")[0]
+        tool: Json = {"type": "function", "function": {"name": "a", "parameters": {}}}
+        lead = self.render([query], [tool]).partition(TOOLS_BEGIN)[0].removeprefix(begin)
+        default = bare.removeprefix(begin).removesuffix(end) if bare else None
+        return Style(thoughts, default, lead)
 
     @cached_property
     def generation_prompts(self) -> dict[str, str]:
@@ -86,14 +108,15 @@ class Target:
         messages = [{"role": role, "content": content} for role, content in sample.messages]
         return self.render(messages, sample.tools)
 
-    def encode(self, text: str) -> tuple[list[int], list[tuple[int, str]]]:
-        """The ids of a rendering (no special tokens added), and (offset, token) of added tokens."""
+    def encode(self, text: str) -> Encoded:
+        """The tokens of a rendering, no special tokens added."""
         encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         ids: list[int] = encoding.ids
+        offsets: list[tuple[int, int]] = encoding.offsets
         added = self._added_ids
         positions = [at for at, number in enumerate(ids) if number in added]
-        offsets = encoding.offsets if positions else ()
-        return ids, [(offsets[at][0], text[slice(*offsets[at])]) for at in positions]
+        control = [(offsets[at][0], text[slice(*offsets[at])]) for at in positions]
+        return Encoded(ids, offsets, control)
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids, control tokens included, nothing cleaned up."""
@@ -166,7 +189,7 @@ def _load(name: str, folder: Path) -> Target:
     tokenizer.backend_tokenizer.no_padding()
     target = Target(name, _hashes(folder), tokenizer, template)
     try:
-        _ = target.thinks, target.generation_prompts
+        _ = target.style, target.generation_prompts
     except Exception as error:  # a template of any origin may raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason}") from None
