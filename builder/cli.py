@@ -70,6 +70,9 @@ Tokenizer = Annotated[
 Format = Annotated[
     str | None, typer.Option(help="The reader to use; default: recognise from content.")
 ]
+AllowEval = Annotated[
+    bool, typer.Option("--allow-eval", help="Build from the data of benchmarks as well.")
+]
 
 
 @app.command()
@@ -97,6 +100,7 @@ def build(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do everything anew; default: go on where it stopped.")
     ] = False,
+    allow_eval: AllowEval = False,
     strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
@@ -109,6 +113,8 @@ def build(
     assert engine is Engine.local
     chosen = load_config(config) if config is not None else Config()
     chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
+    if allow_eval:
+        chosen = chosen.with_evaluation()
     if tokenizer is not None:
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
     if not chosen.inputs:
@@ -177,6 +183,7 @@ def inspect(
     format: Format = None,  # noqa: A002 - the option's name
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
     tokenizer: Tokenizer = None,
+    allow_eval: AllowEval = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
@@ -187,6 +194,8 @@ def inspect(
 
     del quiet  # everything it prints was asked for
     chosen = load_config(config) if config is not None else Config()
+    if allow_eval:
+        chosen = chosen.with_evaluation()
     return run_inspect(
         file,
         index=index,

@@ -73,6 +73,7 @@ class NormalizeConfig:
     control_tokens: Literal["reject", "neutralise"] = "reject"
     missing_tools: Literal["infer", "reject"] = "infer"
     media: Literal["placeholder", "reject"] = "placeholder"
+    allow_eval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,10 @@ class Config:
     def with_tokenizer(self, tokenizer: UserPath) -> Config:
         """The same with another tokenizer to verify against."""
         return replace(self, verify=replace(self.verify, tokenizer=tokenizer))
+
+    def with_evaluation(self) -> Config:
+        """The same with the data of benchmarks allowed."""
+        return replace(self, normalize=replace(self.normalize, allow_eval=True))
 
     def resolved(self) -> dict[str, Json]:
         """Every key with its value, for the manifest; paths as the user wrote them."""

@@ -119,6 +119,8 @@ class Conversation:
               (a published single-turn dataset), so its calls are not unanswered
     license   as logged, for those few logs that name one
     tools_source  where the log says that `tools` come from (logged, supplied, inferred, mixed)
+    evaluation  it belongs to a benchmark, which loses its worth when trained on: rejected as
+              `evaluation_data` unless the user allows it
     """
 
     id: str
@@ -132,6 +134,7 @@ class Conversation:
     complete: bool = False
     license: str | None = None
     tools_source: str | None = None
+    evaluation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

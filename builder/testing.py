@@ -7,17 +7,25 @@ def test_my_reader(): check_reader(my_reader, Path("tests/cases/plain/input/log.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import cast
 
 from builder.conversation import Conversation, Event, Ignored, Json, Used
+from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader, recognise
 from builder.source import Source
 
 CUTS = 12
 """How many truncated and damaged copies of an input a reader is tried on."""
+RETYPED = 40
+"""How many copies in which a JSON value has become one of another type."""
+
+_OTHERS: tuple[Json, ...] = (
+    None, True, 7, -0.5, "", "other", [], ["other"], [{}], [[]], {}, {"other": 1},
+    {"type": "text", "text": 1},
+)  # fmt: skip
 
 
 def check_reader(reader: Reader, source: Source) -> list[Event]:
@@ -25,7 +33,7 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
 
     Raises AssertionError: not recognised, or by another reader too; recognised by its name only;
     records that do not add up; another result at the second reading; an exception or a wrong sum
-    on truncated or damaged copies of the file.
+    on truncated or damaged copies of the file, or on copies with a JSON value of another type.
     """
     name = source.name
     claims = recognise(source)
@@ -36,6 +44,9 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     if source.path is not None and not source.members and not source.head.startswith(b"SQLite"):
         for damaged in _damaged(source.path.read_bytes()):
             _read(reader, Source(name, data=damaged))
+    pick = random.Random(0)  # noqa: S311 - damage must repeat, not surprise
+    for copy in retyped(source, RETYPED, pick):
+        _read(reader, copy)
     return events
 
 
@@ -61,6 +72,85 @@ def _read(reader: Reader, source: Source) -> list[Event]:
         f"{source.name}: {source.records_read} records read, {counted} accounted for"
     )
     return events
+
+
+def retyped(source: Source, copies: int, pick: random.Random) -> Iterator[Source]:
+    """Copies of a source in which one JSON value, chosen by `pick`, has become another.
+
+    Of a store, one member has. JSON inside of strings is changed as well.
+    """
+    members = source.members or (source,)
+    documents = [_documents(member) for member in members]
+    places = [
+        (at, line, path)
+        for at, lines in enumerate(documents)
+        for line, value in enumerate(lines)
+        if not isinstance(value, bytes)
+        for path in _places(value)
+    ]
+    for at, line, path in (pick.choice(places) for _ in range(copies if places else 0)):
+        lines = list(documents[at])
+        value = lines[line]
+        assert not isinstance(value, bytes), "it has places"
+        lines[line] = _replaced(value, path, pick.choice(_OTHERS))
+        data = b"\n".join(
+            item if isinstance(item, bytes) else dumps(item).encode("utf-8", "surrogatepass")
+            for item in lines
+        )
+        changed = [_again(member, member.name) for member in members]
+        changed[at] = Source(members[at].name, data=data)
+        yield Source(source.name, members=changed) if source.members else changed[0]
+
+
+def _documents(source: Source) -> list[Json | bytes]:
+    """The JSON values of a file: of the whole, or of its lines; bytes for what is none."""
+    data = source.first(1 << 20) if source.peek.kind in ("json", "jsonl") else b""
+    found: list[Json | bytes] = []
+    for text in [data] if source.peek.kind == "json" else data.splitlines():
+        try:
+            found.append(loads(text))
+        except JsonFault:
+            found.append(text)
+    return found
+
+
+def _places(value: Json) -> Iterator[tuple[str | int, ...]]:
+    """The paths to the values in a value; the step "" goes into the JSON that a string holds."""
+    yield ()
+    inner = _inside(value)
+    steps: Iterable[tuple[str | int, Json]] = ()
+    if inner is not None:
+        steps = (("", inner),)
+    elif isinstance(value, dict):
+        steps = value.items()
+    elif isinstance(value, list):
+        steps = enumerate(value)
+    for step, item in steps:
+        for path in _places(item):
+            yield (step, *path)
+
+
+def _inside(value: Json) -> Json:
+    """The object or list that a string holds as JSON, or None."""
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return None
+    try:
+        return loads(value)
+    except JsonFault:
+        return None
+
+
+def _replaced(value: Json, path: tuple[str | int, ...], new: Json) -> Json:
+    """The value with `new` at the path."""
+    if not path:
+        return new
+    step, rest = path[0], path[1:]
+    if isinstance(value, str):
+        return dumps(_replaced(_inside(value), rest, new))
+    if isinstance(value, list):
+        return [_replaced(x, rest, new) if at == step else x for at, x in enumerate(value)]
+    assert isinstance(value, dict), "only these have steps"
+    return {key: _replaced(x, rest, new) if key == step else x for key, x in value.items()}
 
 
 def _damaged(data: bytes) -> Iterator[bytes]:

@@ -37,7 +37,8 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
 
     Counts: `tool_wrapped`, `tool_keys_dropped`, `tool_types_mapped`, `custom_tool` (a free-text
     tool becomes a function of one string), `server_tool_dropped` (a provider's own tool, without a
-    schema), `duplicate_tool`, `bad_tool` (no name to be found).
+    schema), `duplicate_tool`, `bad_tool` (no name to be found),
+    `tool_required_moved` (a `required` list beside the parameters goes into their schema).
     """
     wrapped: dict[str, dict[str, Json]] = {}
     for definition in _flat(definitions):
@@ -116,16 +117,40 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
     if parameters is not None:
         kept["parameters"] = _schema(parameters, changes)
     changes["tool_wrapped"] += 1
-    if set(spec) - {"name", "description", "type", where}:
+    used = {"name", "description", "type", where}
+    if _required_beside(spec, kept.get("parameters")):
+        parameters = kept["parameters"]
+        assert isinstance(parameters, dict), "checked"
+        kept["parameters"] = {**parameters, "required": spec["required"]}
+        changes["tool_required_moved"] += 1
+        used.add("required")
+    if set(spec) - used:
         changes["tool_keys_dropped"] += 1
     return {"type": "function", "function": kept}
+
+
+def _required_beside(spec: dict[str, Json], parameters: Json) -> bool:
+    """Whether a list of required names stands beside parameters that have none and know them."""
+    required = spec.get("required")
+    if not isinstance(parameters, dict) or not isinstance(required, list) or not required:
+        return False
+    properties = parameters.get("properties")
+    known = isinstance(properties, dict) and all(
+        isinstance(name, str) and name in properties for name in required
+    )
+    return known and not parameters.get("required")
 
 
 def _verbatim(
     definition: dict[str, Json], function: dict[str, Json], changes: Counter[str]
 ) -> dict[str, Json]:
     """A wrapped definition as it is, unless its parameters are no JSON Schema."""
-    parameters = function.get("parameters")
+    parameters, described = function.get("parameters"), function.get("arguments")
+    if parameters is None and isinstance(described, dict) and _is_parameter_map(described):
+        renamed = {"arguments": "parameters"}
+        function = {renamed.get(key, key): item for key, item in function.items()}
+        definition = {**definition, "function": function}
+        parameters = described
     if isinstance(parameters, dict):
         mapped = _schema(parameters, changes)
         if mapped is not parameters:

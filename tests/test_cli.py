@@ -47,6 +47,20 @@ def test_build_says_what_would_keep_a_reject(tmp_path, capsys):
     assert "nothing was scanned for secrets" in out
 
 
+def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):
+    entries = Path(__file__).parent / "readers/bfcl/first-version/input/set.json"
+    assert cli._run(["build", str(entries), "-o", str(tmp_path / "out"), "--json"]) == 1
+    conversations = json.loads(capsys.readouterr().out)["conversations"]
+    assert conversations["rejected"] == {"evaluation_data": 2}
+    assert cli._run(["inspect", str(entries)]) == 0
+    assert "what would keep it: --allow-eval" in capsys.readouterr().out
+    allowed = ["build", str(entries), "-o", str(tmp_path / "allowed"), "--json", "--allow-eval"]
+    assert cli._run(allowed) == 0
+    ledger = json.loads(capsys.readouterr().out)
+    assert ledger["samples"] == 1
+    assert ledger["conversations"]["rejected"] == {"no_response": 1}
+
+
 def test_inspect_marks_the_trained_text(capsys):
     assert cli._run(["inspect", str(DATA / "claude-code" / "parallel.jsonl")]) == 0
     out = capsys.readouterr().out

@@ -67,6 +67,8 @@ _REMEDIES = MappingProxyType(
 
 def remedy(code: str, options: NormalizeOptions) -> str | None:
     """The option that would keep what was rejected under `code`; None: no option would."""
+    if code == "evaluation_data":
+        return None if options.allow_eval else "--allow-eval"
     if code == "schema":
         return "verify.schema: report"
     if code == "too_large":
@@ -91,7 +93,10 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
     )
     result: Draft | Problem
     draft = Draft(())
-    if conversation.problems:
+    if conversation.evaluation and not options.allow_eval:
+        detail = "a benchmark's own data, which must not be trained on"
+        result = Problem("evaluation_data", conversation.record, detail, records=0)
+    elif conversation.problems:
         result = replace(conversation.problems[0], records=0)
     else:
         result = read_draft(conversation, media=options.media)

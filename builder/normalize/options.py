@@ -24,6 +24,7 @@ class NormalizeOptions:
     control_tokens: str = "reject"
     missing_tools: str = "infer"
     media: str = "placeholder"
+    allow_eval: bool = False
     supplied_tools: tuple[Json, ...] | None = None
     supplied_system: str | None = None
     added_tokens: tuple[str, ...] = ADDED_TOKENS

@@ -63,8 +63,10 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
     calls: list[ToolCall | Unparsed] = []
     for item in as_list(value):
         call = as_dict(item)
-        custom = as_dict(call.get("custom"))
-        function = as_dict(call.get("function")) or custom
+        # Servers that send both kinds leave the unused one empty.
+        function = as_dict(call.get("function"))
+        custom = {} if name_or_none(function.get("name")) else as_dict(call.get("custom"))
+        function = custom or function
         name = name_or_none(function.get("name"))
         if name is None:
             calls.append(Unparsed(dumps(item), "bad_call"))

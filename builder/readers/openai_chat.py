@@ -14,6 +14,7 @@ from builder.conversation import Event, Ignored
 from builder.problem import Problem
 from builder.readers._chat_bodies import CHAT
 from builder.readers._chat_rows import is_chat, is_row, read_row
+from builder.readers._dataset_rows import is_owned
 from builder.readers._dialect import OPENAI_CHAT
 from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, peeked, records
 from builder.readers._histories import Log
@@ -27,7 +28,9 @@ SUMMARY = (
 
 
 def recognise(source: Source) -> str | None:
-    """Chat bodies or rows in the first records, and no other API before them."""
+    """Chat bodies or rows in the first records, and no other API or dataset before them."""
+    if any(map(is_owned, source.peek.objects)):
+        return None
     for value in islice(peeked(source), PEEK_EXCHANGES):
         if is_row(value):
             return "rows with messages of chat roles"

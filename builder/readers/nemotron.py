@@ -1,0 +1,79 @@
+"""Nemotron's rows for tool calling: Post-Training-Dataset-v1 (tool_calling) and Agentic-v1.
+
+Reference: function-calling-datasets.md "Nemotron". The messages are OpenAI's. The definitions are
+a column of their own, or stand in the JSON text of the column `metadata`. Results have ids in the
+one and none in the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers import _literals
+from builder.readers._dataset_rows import is_nemotron, read_chat, row_name, splits
+from builder.readers._narrow import as_dict, as_list, name_or_none
+from builder.source import Source
+
+NAME = "nemotron"
+SUMMARY = "Nemotron rows: uuid, license, messages, and tools in a column or in the metadata"
+
+__all__ = ["NAME", "SUMMARY", "read", "recognise", "splits"]
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of uuid, license and messages, with what they were made for."""
+    found = any(map(is_nemotron, source.peek.objects))
+    return "rows of uuid, license and messages" if found else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    names: Counter[str] = Counter()
+    for record in source.records():
+        if isinstance(record, Problem):
+            yield record
+        elif not isinstance(record.value, dict):
+            yield Problem("not_object", record.where, "the row is no JSON object")
+        else:
+            yield _row(record.where, record.value, names)
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    problems: tuple[Problem, ...] = ()
+    tools: Json = None
+    try:
+        tools = _tools(row, changes)
+    except JsonFault as fault:
+        problems = (Problem("bad_tools", where, fault.detail, records=0),)
+    name = row_name(where, row.get("uuid"), names)
+    made = read_chat(name, where, as_list(row.get("messages")), tools)
+    if isinstance(made, Problem):
+        return made
+    return replace(
+        made,
+        model=name_or_none(row.get("generator")) or name_or_none(row.get("model")),
+        problems=(*problems, *made.problems),
+        changes=changes + Counter(made.changes),
+    )
+
+
+def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
+    """The definitions of the row, those of its own column first. Raises JsonFault."""
+    own = _value(row.get("tools"), changes)
+    if own:
+        return own
+    about = as_dict(_value(row.get("metadata"), changes))
+    return _value(about.get("tools"), changes) if "tools" in about else own
+
+
+def _value(value: Json, changes: Counter[str]) -> Json:
+    """A value, or the one that a text holds. Raises JsonFault."""
+    if not isinstance(value, str):
+        return value
+    return _literals.value(value, changes) if value.strip() else None
