@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
+from builder.readers import _anthropic_rows
 from builder.readers._chat_bodies import history
-from builder.readers._comparison import calls, with_keys
 from builder.readers._dialect import ROLES
 from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._rows import FOREIGN, row_conversation
 
 _COLUMNS = frozenset(
     {
@@ -24,20 +25,12 @@ _COLUMNS = frozenset(
     }
 )  # fmt: skip
 """Keys of a row or request whose values are lists or objects."""
-_FOREIGN = frozenset(
-    {
-        "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
-        "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
-        "resolved",
-    }
-)  # fmt: skip
-"""Keys beside `messages` that belong to other formats' rows."""
 
 
 def is_chat(value: dict[str, Json]) -> bool:
     """Whether an object's `messages` are those of chat, not another format's list of that name."""
     nested = {key for key, item in value.items() if isinstance(item, list | dict)}
-    if not _FOREIGN.isdisjoint(value) or nested - _COLUMNS:
+    if not FOREIGN.isdisjoint(value) or nested - _COLUMNS:
         return False
     messages = [as_dict(item) for item in as_list(value.get("messages"))]
     return bool(messages) and all(map(_is_chat_message, messages))
@@ -59,7 +52,7 @@ def is_row(value: Json) -> bool:
         return False
     if "preferred_output" in value:
         return is_chat(as_dict(value.get("input")))
-    if not is_chat(value):
+    if not is_chat(value) or _anthropic_rows.is_body(value):
         return False
     last = as_dict(as_list(value.get("messages"))[-1])
     return "model" not in value or (last.get("role") == "assistant" and not last.get("prefix"))
@@ -85,20 +78,9 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
 def _conversation(
     name: str, where: str, body: dict[str, Json], output: list[Json] | tuple[()]
 ) -> Conversation | Problem:
-    said = history({**body, "messages": [*as_list(body.get("messages")), *output]})
-    if not any(message.role == "assistant" for message in said.messages):
-        return Problem("no_response", where, "no message of the assistant")
-    tools = said.tools
-    if tools is None and not any(calls(message) for message in said.messages):
-        tools = ()
-    return Conversation(
-        id=name,
-        record=where,
-        messages=with_keys(said.messages),
-        tools=tools,
-        model=said.model,
-        records=1,
-        problems=tuple(replace(problem, where=where) for problem in said.problems),
-        changes=said.changes,
-        complete=said.messages[-1].role == "assistant",
-    )
+    messages = [*as_list(body.get("messages")), *output]
+    system = as_str(body.get("system"))
+    if system and as_dict(messages[0]).get("role") not in ("system", "developer"):
+        messages = [{"role": "system", "content": system}, *messages]
+    said = history({**body, "messages": messages})
+    return row_conversation(name, where, said)

@@ -23,6 +23,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, loads
 
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_DIGITS = re.compile(r"[0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -46,12 +47,18 @@ def looks_unique(call_id: str) -> bool:
 
     Servers also count (`call_0`, `functions.search:0`, `toolu_01`), anew in each conversation.
     A random one has 8 letters and digits in a row that make no words: they change between cases
-    and digits at least every third character, or are digits alone that do not merely count.
+    and digits at least every third character, or three times in 24 (base 32 has few digits), or
+    are digits alone that do not merely count.
     """
-    return any(
-        len(set(run)) > 3 if run.isdigit() else len(run) <= 3 * len(_PIECE.findall(run))
-        for run in _RUN.findall(call_id)
-    )
+    return any(map(_is_random, _RUN.findall(call_id)))
+
+
+def _is_random(run: str) -> bool:
+    if run.isdigit():
+        return len(set(run)) > 3
+    if len(run) >= 24 and len(_DIGITS.findall(run)) >= 3:
+        return True
+    return len(run) <= 3 * len(_PIECE.findall(run))
 
 
 def with_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -159,6 +166,8 @@ def prefilled(beginning: Message, answer: Message) -> Message:
     """The answer with the beginning that the request gave it, which some servers repeat."""
     before = "".join(part.text for part in beginning.parts if isinstance(part, Text))
     text = next((part for part in answer.parts if isinstance(part, Text)), None)
+    if any(not isinstance(part, Text) for part in beginning.parts):  # a turn that was paused
+        return replace(answer, parts=(*beginning.parts, *answer.parts))
     if text is not None and text.text.startswith(before):
         return answer
     joined = Text(before + (text.text if text is not None else ""))

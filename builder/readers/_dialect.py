@@ -26,12 +26,13 @@ _PATHS = (
     (re.compile(r"/chat/completions$"), OPENAI_CHAT),
     (re.compile(r"/responses$"), OPENAI_RESPONSES),
     (re.compile(r"(?:/v\d+|/anthropic)/messages$"), ANTHROPIC),
+    (re.compile(r"/publishers/anthropic/models/[^/]+:(?:streamR|r)awPredict$"), ANTHROPIC),
     (re.compile(r":(?:streamG|g)enerateContent$"), GEMINI),
     (re.compile(r"/model/.+/converse(?:-stream)?$"), BEDROCK),
 )
 _OTHER_PATH = re.compile(
     r"/(?:embeddings|moderations|files|uploads|images|audio|batches|assistants|threads|videos"
-    r"|vector_stores|fine_tuning|completions|rerank|tokenize|count_tokens|responses/.+"
+    r"|vector_stores|fine_tuning|completions|rerank|tokenize|count_tokens|responses/(?!resp_[^/]+$).+"
     r"|chat/completions/.+|(?:v\d+|openai)/models(?:/[^:]*)?)(?:/|$)|:(?!invoke)[A-Za-z]+$"
 )
 _NAME = re.compile(r"[\w.:-]{0,24}")
@@ -146,7 +147,7 @@ def response_dialect(body: dict[str, Json]) -> str | None:
         return GEMINI
     if shape == "response" and "output" in body:
         return OPENAI_RESPONSES
-    if kind.startswith("response.") and ("response" in body or "sequence_number" in body):
+    if kind.startswith("response.") and not _RESPONSES_EVENT.isdisjoint(body):
         return OPENAI_RESPONSES
     if kind == "message" and isinstance(body.get("content"), list) and "stop_reason" in body:
         return ANTHROPIC
@@ -162,6 +163,7 @@ def response_dialect(body: dict[str, Json]) -> str | None:
     return None
 
 
+_RESPONSES_EVENT = frozenset({"response", "sequence_number", "output_index", "item_id"})
 _CHOICE_KEYS = ("message", "delta")
 _EXTRA = frozenset({"content_block", "usage", "context_management"})
 

@@ -29,11 +29,14 @@ from builder.readers._dialect import (
 from builder.readers._narrow import as_dict, as_str, name_or_none, unknown
 from builder.source import PEEK_BYTES, STREAM_ERRORS, Record, Source, stream_problem
 
-REQUEST_KEYS = ("request", "req", "request_body", "requestBody", "input")
+REQUEST_KEYS = (
+    "request", "req", "request_body", "requestBody", "responses_create_params", "input",
+)  # fmt: skip
 RESPONSE_KEYS = ("response", "res", "response_body", "responseBody", "output")
 STREAM_KEYS = ("response_stream", "response_chunks", "chunks", "stream")
 BODY_KEYS = (
-    "parsed_body", "body", "postData", "content", "json", "inputBodyJson", "outputBodyJson",
+    "parsed_body", "body", "body_raw", "postData", "content", "json", "inputBodyJson",
+    "outputBodyJson",
 )  # fmt: skip
 URL_KEYS = ("url", "uri", "path", "endpoint")
 STATUS_KEYS = ("status", "status_code", "statusCode", "code")
@@ -179,6 +182,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
 
 def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     """The exchange in an envelope, or None if it is none. Raises JsonFault: an unreadable body."""
+    value = _batch_line(value)
     request = _first(value, REQUEST_KEYS)
     response = _first(value, RESPONSE_KEYS)
     stream = _first(value, STREAM_KEYS)
@@ -191,7 +195,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
             request = flat.value
     elif flat.events is not None:
         stream = value["body"]
-    beside = request is None and request_dialect(value) is not None
+    beside = request_dialect(value) is not None and request in (None, value.get("input"))
     if beside and response_dialect(as_dict(response)) is not None:
         request = value  # the answer stands beside the request's own keys
     if not any((request, response, stream, url, value.get("custom_id"))):
@@ -209,12 +213,30 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
         key=name_or_none(value.get("custom_id")),
     )
     if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
-        return _answer(exchange, Body(events=tuple(stream)))
+        return _answer(exchange, Body(events=tuple(map(_event, stream))))
     answered = got.body if isinstance(stream, bool) else stream or got.body
     try:
         return _answer(exchange, read_body(answered))
     except JsonFault as fault:  # the history of the request is none the worse for it
         return replace(exchange, text=fault.detail)
+
+
+def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
+    """A line of Anthropic's Batch files under the names that OpenAI's have; others as they are."""
+    result = as_dict(value.get("result"))
+    if "custom_id" not in value or not (result or isinstance(value.get("params"), dict)):
+        return value
+    answer = result.get("message") or result.get("error")
+    return {"custom_id": value["custom_id"], "request": value.get("params"), "response": answer}
+
+
+def _event(item: Json) -> Json:
+    """The event in an item of a list, which may be the field of a stream: {event, data}."""
+    data = as_dict(item).get("data")
+    if isinstance(data, dict):
+        return data
+    found = events(f"data: {data}\n\n") if isinstance(data, str) else ()
+    return found[0] if found else item
 
 
 def _is_pair(request: Json, response: Json) -> bool:
@@ -241,7 +263,7 @@ def _http(value: Json) -> _Http:
     if not isinstance(value, dict) or dialect(value, "") is not None:
         return _Http(value)
     url = as_str(_first(value, URL_KEYS))
-    key = next((key for key in BODY_KEYS if key in value), None)
+    key = next((key for key in BODY_KEYS if value.get(key) is not None), None)
     if key is None and not url and "headers" not in value:
         return _Http(value)
     return _Http(value[key] if key else None, url, _status(_first(value, STATUS_KEYS)))

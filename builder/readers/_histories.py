@@ -12,7 +12,17 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, Part, Reasoning, Used
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Unparsed,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers._comparison import (
     calls,
@@ -72,6 +82,13 @@ class Answer:
         return self.fault is None and any(not isinstance(part, Reasoning) for part in parts)
 
     @property
+    def is_no_target(self) -> bool:
+        """Whether a part of it is missing, or could not be read: clients send the rest back."""
+        return self.fault is not None or any(
+            isinstance(part, Unparsed) for part in self.message.parts
+        )
+
+    @property
     def counts(self) -> bool:
         """Whether it must appear somewhere although the conversation goes on without it."""
         return self.usable or bool(calls(self.message))
@@ -85,12 +102,15 @@ class Api:
     history    of a request's body; no messages: it cannot be read
     answers    of an exchange (its request may be None), the first preferred; () for an error
     continues  whether a body or event without a request belongs to the response of the one before
+    complete   makes, for one log, what writes into a request the history that the server keeps,
+               and finds the request of an answer that came later
     """
 
     name: str
     history: Callable[[dict[str, Json]], History]
     answers: Callable[[Exchange], Sequence[Answer]]
     continues: Callable[[Json, Json], bool]
+    complete: Callable[[], Callable[[Exchange], Exchange]] | None = None
 
 
 class Log:
@@ -101,6 +121,7 @@ class Log:
 
     def __init__(self, api: Api) -> None:
         self.api = api
+        self._complete = api.complete() if api.complete is not None else None
         self._open: OrderedDict[str, _Chain] = OrderedDict()  # by id, the last touched at the end
         self._index: dict[bytes, list[_Chain]] = {}  # by the digests of their beginnings
         self._bare: list[Exchange] = []  # pieces of one response without a request
@@ -139,7 +160,10 @@ class Log:
         if name != self.api.name:
             path = shown_path(exchange.url) if exchange.url else "unknown"
             yield Ignored(f"other_api:{name or path}")
-        elif exchange.request is None:
+            return
+        if self._complete is not None:
+            exchange = self._complete(exchange)
+        if exchange.request is None:
             if self._bare and not self.api.continues(_body(self._bare[-1]), _body(exchange)):
                 yield from self._flush()
             self._bare.append(exchange)
@@ -304,6 +328,8 @@ class _Chain:
             changes["prefill_joined"] += 1
         elif chosen is not None:
             messages.append(_written(chosen))
+        elif not messages[-1].trained and not calls(messages[-1]):
+            messages.pop()  # the client's beginning of an answer that did not come
         if not any(message.role == "assistant" for message in messages):
             yield Problem("no_response", self.last.where, _why_none(self.last))
             return
@@ -344,7 +370,7 @@ class _Chain:
                 if found:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
-            if given is not None and given.fault is not None:  # no target, though it was answered
+            if given is not None and given.is_no_target:  # though it was gone on with
                 message = replace(message, trained=False)  # noqa: PLW2901 - completed
             yield message
 

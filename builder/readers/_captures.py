@@ -1,0 +1,108 @@
+"""Reading captures: every exchange goes to the API that its bodies are of.
+
+One reader claims a file (`first_dialect`); exchanges of other APIs in it are read all the same, as
+conversations of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from builder.conversation import Event, Ignored, Json
+from builder.problem import Problem
+from builder.readers import _anthropic_rows, _chat_rows, _responses_rows
+from builder.readers._anthropic_bodies import MESSAGES
+from builder.readers._chat_bodies import CHAT
+from builder.readers._dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, peeked, records
+from builder.readers._histories import Api, Log
+from builder.readers._narrow import as_dict
+from builder.readers._responses_bodies import RESPONSES
+from builder.source import Record, Source
+
+APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Records that are whole conversations in an API's form: `what` tells them to the user."""
+
+    name: str
+    what: str
+    is_row: Callable[[Json], bool]
+    read: Callable[[str, dict[str, Json]], Iterator[Event]]
+
+
+_ROWS = (
+    _Rows(OPENAI_CHAT, "messages of chat roles", _chat_rows.is_row, _chat_rows.read_row),
+    _Rows(ANTHROPIC, "messages of blocks", _anthropic_rows.is_row, _anthropic_rows.read_row),
+    _Rows(OPENAI_RESPONSES, "an input of items", _responses_rows.is_row, _responses_rows.read_row),
+)
+
+
+def _rows_of(value: Json) -> _Rows | None:
+    return next((rows for rows in _ROWS if rows.is_row(value)), None)
+
+
+class Logs:
+    """The exchanges of one source, a `Log` for each API. `own` is that of what says no API."""
+
+    def __init__(self, own: str) -> None:
+        self.own = own
+        self._logs: dict[str, Log] = {}
+
+    def take(self, exchange: Exchange) -> Iterator[Event]:
+        """One more exchange: the events that it settles."""
+        name = exchange.dialect
+        name = name if name in APIS else self.own
+        if name not in self._logs:
+            self._logs[name] = Log(APIS[name])
+        yield from self._logs[name].take(exchange)
+
+    def rest(self) -> Iterator[Event]:
+        """The events of what is still open at the end of the source."""
+        for log in self._logs.values():
+            yield from log.rest()
+
+
+def first_api(source: Source) -> tuple[str | None, str]:
+    """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
+    for value in islice(peeked(source), PEEK_EXCHANGES):
+        if not isinstance(value, dict):
+            continue
+        if (rows := _rows_of(value)) is not None:
+            return rows.name, f"rows with {rows.what}"
+        if "messages" in value and not (
+            _chat_rows.is_chat(value) or _anthropic_rows.is_body(value)
+        ):
+            continue  # another format's list of that name
+        opened = open_exchange(Record("", value))
+        if isinstance(opened, Exchange) and opened.dialect is not None:
+            return opened.dialect, _reason(opened)
+    return None, ""
+
+
+def _reason(exchange: Exchange) -> str:
+    if exchange.request is not None:
+        return f"requests to {exchange.dialect}"
+    return f"{'events' if exchange.events else 'responses'} of {exchange.dialect}"
+
+
+def read_captures(source: Source, own: str) -> Iterator[Event]:
+    """The conversations of a source of exchanges, and what became of its other records."""
+    logs = Logs(own)
+    for item in records(source):
+        if isinstance(item, Problem | Ignored):
+            yield item
+            continue
+        if (rows := _rows_of(item.value)) is not None:
+            yield from rows.read(item.where, as_dict(item.value))
+            continue
+        opened = open_exchange(item)
+        if isinstance(opened, Exchange):
+            yield from logs.take(opened)
+        else:
+            yield opened
+    yield from logs.rest()

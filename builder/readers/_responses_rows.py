@@ -1,0 +1,70 @@
+"""Items without a request around them: a file that is one list of items, and rows with `input`.
+
+Source: openai-responses.md "Items". Agents keep their sessions as such lists: they hold what was
+said, not the instructions and tools of each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json
+from builder.problem import Problem
+from builder.readers._dialect import ROLES
+from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._responses_bodies import history
+from builder.readers._responses_items import ITEMS, item_type
+from builder.readers._rows import FOREIGN, row_conversation
+from builder.source import Source
+
+_PAIRED = frozenset({"function_call", "function_call_output"})
+_ANSWERS = frozenset({"output", "response", "outputs"})
+
+
+def is_items(values: Sequence[Json]) -> bool:
+    """Whether values are all items, a function's call or output among them."""
+    kinds = [item_type(as_dict(value)) for value in values if _is_item(as_dict(value))]
+    return len(kinds) == len(values) and not _PAIRED.isdisjoint(kinds)
+
+
+def _is_item(item: dict[str, Json]) -> bool:
+    kind = item_type(item)
+    if kind == "message":
+        return as_str(item.get("role")) in ROLES and isinstance(item.get("content"), str | list)
+    if kind in _PAIRED:
+        return isinstance(item.get("call_id"), str)
+    return kind in ITEMS and kind != "item_reference"
+
+
+def is_row(value: Json) -> bool:
+    """Whether a record is a row: items under `input`, no model to ask and no answer beside them."""
+    if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
+        return False
+    return FOREIGN.isdisjoint(value) and is_items(as_list(value.get("input")))
+
+
+def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
+    """The row's conversation."""
+    yield row_conversation(where, where, history(row))
+
+
+def read_items(source: Source) -> Iterator[Event]:
+    """The one conversation of a file of items. A record that cannot be read is a hole in it."""
+    items: list[Json] = []
+    unread: list[Problem] = []
+    holes: list[Problem] = []
+    for record in source.records():
+        if isinstance(record, Problem):
+            yield record
+            unread.append(record)
+            continue
+        items.append(record.value)
+        holes += [replace(problem, records=0) for problem in unread]
+        unread = []
+    if not items:
+        return
+    found = row_conversation("file", "file", history({"input": items}), records=len(items))
+    if isinstance(found, Conversation):
+        found = replace(found, problems=(*holes, *found.problems), complete=False)
+    yield found

@@ -1,0 +1,42 @@
+"""OpenAI's Responses API: captured requests and responses, streams, Batch files, lists of items.
+
+References: openai-responses.md, http-captures.md. The envelopes are opened by `_envelope`,
+exchanges of one conversation are found by `_histories`, bodies are read by `_responses_bodies`,
+rows and lists of items by `_responses_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event
+from builder.readers._captures import first_api, read_captures
+from builder.readers._dialect import OPENAI_RESPONSES
+from builder.readers._responses_rows import is_items, is_row, read_items
+from builder.source import Source
+
+NAME = OPENAI_RESPONSES
+SUMMARY = (
+    "OpenAI Responses: request/response captures (pair lines, VCR, HAR, Batch, nock), streams, "
+    "histories kept by the server (previous_response_id, conversation), and lists of items"
+)
+
+
+def recognise(source: Source) -> str | None:
+    """Bodies of Responses in the first records, and no other API or row before them; or items."""
+    if is_items(source.peek.records):
+        return "a list of items"
+    name, reason = first_api(source)
+    return reason if name == NAME else None
+
+
+def splits(source: Source) -> bool:
+    """A line is a row; captured requests are joined to those before them."""
+    return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The source's conversations, and what became of its other records."""
+    if is_items(source.peek.records):
+        return read_items(source)
+    return read_captures(source, NAME)
