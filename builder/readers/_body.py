@@ -2,7 +2,8 @@
 
 Recorders agree on nothing: a body is the decoded JSON, its text, `{"string": …}` (VCR),
 `{"text": …, "encoding": "base64"}` (HAR), `{"base64_string": …}` (VCR for Ruby) or a list of
-pieces (http-captures.md). A streamed answer is server-sent events or one JSON value a line.
+pieces (http-captures.md). A streamed answer is server-sent events, one JSON value a line, or
+binary frames (Bedrock).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
+from builder.readers import _event_stream
 
 MAX_UNPACKED = 64 << 20
 """Bytes that one compressed body may unpack to."""
@@ -48,6 +50,10 @@ def read_body(body: Json) -> Body:
     if isinstance(body, dict) and len(body) == 1 and isinstance(body.get("string"), dict):
         body = body["string"]  # VCR, around the bytes of a tag !!binary
     if isinstance(body, dict) and (wrapped := _wrapped(body)) is not None:
+        if isinstance(wrapped, bytes):
+            if (frames := _event_stream.events(wrapped)) is not None:
+                return Body(events=frames)
+            wrapped = _decoded(wrapped)
         body = wrapped
     if not isinstance(body, str):
         return Body(value=body)
@@ -56,13 +62,15 @@ def read_body(body: Json) -> Body:
     except JsonFault as fault:
         if fault.code in ("number", "too_deep"):
             raise
+    if (frames := _event_stream.events_in_text(body)) is not None:
+        return Body(events=frames)
     if is_stream(body):
         return Body(events=events(body))
     return Body(text=body)
 
 
-def _wrapped(body: dict[str, Json]) -> str | None:
-    """The text of a body that is an object around a text; None if it is the body itself."""
+def _wrapped(body: dict[str, Json]) -> str | bytes | None:
+    """The text or bytes of a body that is an object around them; None if it is the body itself."""
     key = next((key for key in _TEXT_KEYS if isinstance(body.get(key), str)), None)
     if key is None or not set(body) - {key} <= _BESIDE_TEXT:
         return None
@@ -77,7 +85,7 @@ def _wrapped(body: dict[str, Json]) -> str | None:
     return _unpacked(data)
 
 
-def _unpacked(data: bytes) -> str:
+def _unpacked(data: bytes) -> bytes:
     if data.startswith(GZIP_MAGIC):
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
@@ -88,6 +96,10 @@ def _unpacked(data: bytes) -> str:
             raise JsonFault("bad_body", "gzip: the stream ends before its end marker")
         if unpack.unconsumed_tail:
             raise JsonFault("too_large", f"unpacks to more than {MAX_UNPACKED} bytes")
+    return data
+
+
+def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -6,8 +6,8 @@ conversations of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from builder.conversation import Event, Ignored, Json
@@ -15,14 +15,16 @@ from builder.problem import Problem
 from builder.readers import _anthropic_rows, _chat_rows, _responses_rows
 from builder.readers._anthropic_bodies import MESSAGES
 from builder.readers._chat_bodies import CHAT
-from builder.readers._dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from builder.readers._converse_bodies import CONVERSE
+from builder.readers._dialect import ANTHROPIC, BEDROCK, OPENAI_CHAT, OPENAI_RESPONSES
 from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, peeked, records
+from builder.readers._gemini_bodies import GENERATE
 from builder.readers._histories import Api, Log
 from builder.readers._narrow import as_dict
 from builder.readers._responses_bodies import RESPONSES
 from builder.source import Record, Source
 
-APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES)}
+APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CONVERSE, GENERATE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +51,18 @@ def _rows_of(value: Json) -> _Rows | None:
 class Logs:
     """The exchanges of one source, a `Log` for each API. `own` is that of what says no API."""
 
-    def __init__(self, own: str) -> None:
+    def __init__(self, own: str, apis: Mapping[str, Api] = APIS) -> None:
         self.own = own
+        self._apis = apis
         self._logs: dict[str, Log] = {}
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
         """One more exchange: the events that it settles."""
+        exchange = replace(exchange, log=None)  # whoever wrote it down, the bodies are of an API
         name = exchange.dialect
-        name = name if name in APIS else self.own
+        name = name if name is not None and name in self._apis else self.own
         if name not in self._logs:
-            self._logs[name] = Log(APIS[name])
+            self._logs[name] = Log(self._apis[name])
         yield from self._logs[name].take(exchange)
 
     def rest(self) -> Iterator[Event]:
@@ -72,15 +76,20 @@ def first_api(source: Source) -> tuple[str | None, str]:
     for value in islice(peeked(source), PEEK_EXCHANGES):
         if not isinstance(value, dict):
             continue
-        if (rows := _rows_of(value)) is not None:
+        opened = open_exchange(Record("", value))
+        logged = isinstance(opened, Exchange) and opened.log is not None
+        if not logged and (rows := _rows_of(value)) is not None:
             return rows.name, f"rows with {rows.what}"
+        dialect = opened.dialect if isinstance(opened, Exchange) else None
         if "messages" in value and not (
-            _chat_rows.is_chat(value) or _anthropic_rows.is_body(value)
+            logged
+            or dialect == BEDROCK
+            or _chat_rows.is_chat(value)
+            or _anthropic_rows.is_body(value)
         ):
             continue  # another format's list of that name
-        opened = open_exchange(Record("", value))
-        if isinstance(opened, Exchange) and opened.dialect is not None:
-            return opened.dialect, _reason(opened)
+        if isinstance(opened, Exchange) and dialect is not None:
+            return dialect, _reason(opened)
     return None, ""
 
 

@@ -40,8 +40,11 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
     body = message.get("content")
     if as_str(message.get("role")) not in ROLES or not isinstance(body, str | list | None):
         return False
-    if any("value" in as_dict(part) for part in as_list(body)):
+    parts = [as_dict(part) for part in as_list(body)]
+    if any("value" in part for part in parts):
         return False  # LLaMA-Factory's typed parts
+    if message["role"] != "tool" and parts and not any("type" in part for part in parts):
+        return False  # Bedrock's blocks
     # SWE-agent and OpenHands write calls of their own into the text.
     return not (message["role"] == "assistant" and "<function=" in as_str(body))
 

@@ -1,5 +1,6 @@
-"""Gemini's `Content` (role, parts) as agents of that family log it: Gemini CLI, Qwen Code.
+"""Gemini's `Content` (role, parts): in requests and responses, and as Gemini CLI, Qwen Code log it.
 
+Keys are in camelCase on the wire and in snake_case in what the Python SDK dumps.
 Source: gemini-api.md (Part), gemini-cli.md.
 """
 
@@ -18,18 +19,43 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
+    Unparsed,
 )
+from builder.jsonio import dumps
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys
 
-_NOTHING = frozenset({"thoughtSignature", "thought", "videoMetadata", "partMetadata"})
+_NOTHING = frozenset(
+    {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
+)
 """Fields beside a part's own one; a part of these alone says nothing."""
+_SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+"""Parts of tools that the service itself runs inside the model's turn: nothing to be learnt."""
+_WIRE_KEYS = {
+    "function_call": "functionCall",
+    "function_response": "functionResponse",
+    "inline_data": "inlineData",
+    "file_data": "fileData",
+    "executable_code": "executableCode",
+    "code_execution_result": "codeExecutionResult",
+    "tool_call": "toolCall",
+    "tool_response": "toolResponse",
+    "thought_signature": "thoughtSignature",
+    "video_metadata": "videoMetadata",
+    "part_metadata": "partMetadata",
+    "media_resolution": "mediaResolution",
+}
 
 
 def part_list(content: Json) -> list[Json]:
     """The parts of a PartListUnion: a string, one part, or a list of either."""
     items = content if isinstance(content, list) else [content]
     return [{"text": item} if isinstance(item, str) else item for item in items]
+
+
+def wire_part(part: Json) -> dict[str, Json]:
+    """A part under the keys of the wire; the SDK dumps every field, those not set as null."""
+    return {_WIRE_KEYS.get(k, k): item for k, item in as_dict(part).items() if item is not None}
 
 
 def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]]:
@@ -40,7 +66,7 @@ def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]
     found: list[Part] = []
     unknown: list[str] = []
     for item in parts:
-        part = _part(as_dict(item), keys)
+        part = _part(wire_part(item), keys)
         last = found[-1] if found else None
         if isinstance(part, str):
             unknown.append(part)
@@ -66,6 +92,8 @@ def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
         if not text:
             return None
         return Reasoning(text) if part.get("thought") is True else Text(text)
+    if any(name in part for name in _SERVER):
+        return Unparsed(dumps({k: part[k] for k in part if k not in _NOTHING}), "server_tool")
     names = [name for name in part if name not in _NOTHING]
     if names or not part:
         return names[0] if names else "nothing"
@@ -73,7 +101,7 @@ def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
 
 
 def _media(blob: dict[str, Json]) -> Media:
-    mime = as_str(blob.get("mimeType"))
+    mime = as_str(blob.get("mimeType") or blob.get("mime_type"))
     family = mime.partition("/")[0]
     return Media(family if family in ("image", "audio", "video") else "file", mime)
 
@@ -82,7 +110,7 @@ def _result(response: dict[str, Json]) -> ToolResult:
     content = response_content(response.get("response"))
     media: list[Text | Data | Media] = []
     for item in as_list(response.get("parts")):
-        blob = as_dict(item)
+        blob = wire_part(item)
         if "inlineData" in blob or "fileData" in blob:
             media.append(_media(as_dict(blob.get("inlineData") or blob.get("fileData"))))
         else:
@@ -91,7 +119,7 @@ def _result(response: dict[str, Json]) -> ToolResult:
         (*content, *media),
         call_id=name_or_none(response.get("id")),
         name=name_or_none(response.get("name")),
-        is_error="error" in as_dict(response.get("response")),
+        is_error=as_dict(response.get("response")).get("error") is not None,
     )
 
 
@@ -111,8 +139,9 @@ _ACKNOWLEDGED = frozenset(
     {"Got it. Thanks for the context!", "Got it. Thanks for the additional context!"}
 )
 _SET_UP = re.compile(
-    r"\s*(?:<session_context>|<hook_context>|<system-reminder>"
-    r"|This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat)"
+    r"(?:\s*<(session_context|hook_context|system-reminder)>(?:(?!</\1>).)*</\1>)+\s*\Z"
+    r"|\s*This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat",
+    re.DOTALL,
 )
 
 
@@ -134,12 +163,13 @@ def mark_harness(parts: list[Part], role: str) -> list[Part]:
 def content_messages(content: Json, keys: CallKeys) -> tuple[list[Message], list[str]]:
     """The messages of one `Content`, and the names of its unknown parts.
 
-    Tool results stand in contents of role user (older: function); they come first.
+    Tool results stand in contents of role user (older: function; some SDKs: tool); they come
+    first. A content without a role is the user's.
     """
     item = as_dict(content)
     parts, unknown = read_parts(as_list(item.get("parts")), keys)
-    role = as_str(item.get("role"))
-    role = {"model": "assistant", "function": "user"}.get(role, role)
+    role = "user" if item.get("role") is None else as_str(item["role"])
+    role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
     results = tuple(part for part in parts if isinstance(part, ToolResult))
     rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
     messages = [Message("tool", results)] if results else []

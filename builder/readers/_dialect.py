@@ -27,7 +27,7 @@ _PATHS = (
     (re.compile(r"/responses$"), OPENAI_RESPONSES),
     (re.compile(r"(?:/v\d+|/anthropic)/messages$"), ANTHROPIC),
     (re.compile(r"/publishers/anthropic/models/[^/]+:(?:streamR|r)awPredict$"), ANTHROPIC),
-    (re.compile(r":(?:streamG|g)enerateContent$"), GEMINI),
+    (re.compile(r":(?:streamG|g)enerateContent$|/interactions$"), GEMINI),
     (re.compile(r"/model/.+/converse(?:-stream)?$"), BEDROCK),
 )
 _OTHER_PATH = re.compile(
@@ -39,9 +39,12 @@ _NAME = re.compile(r"[\w.:-]{0,24}")
 _BEDROCK_KEYS = frozenset(
     {"inferenceConfig", "toolConfig", "modelId", "additionalModelRequestFields"}
 )
-_BEDROCK_EVENTS = frozenset(
-    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop"}
-)
+BEDROCK_EVENTS = frozenset(
+    {
+        "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop",
+        "messageStop", "metadata",
+    }
+)  # fmt: skip
 _ANTHROPIC_BLOCKS = frozenset(
     {
         "tool_use", "tool_result", "redacted_thinking", "server_tool_use", "document",
@@ -54,6 +57,11 @@ _ANTHROPIC_EVENTS = frozenset(
         "message_delta", "message_stop",
     }
 )  # fmt: skip
+_INTERACTION_KEYS = frozenset(
+    {"system_instruction", "previous_interaction_id", "generation_config", "agent_config"}
+)
+_STEPS = frozenset({"user_input", "model_output", "thought", "function_result"})
+_INTERACTION_EVENT = re.compile(r"interaction\.\w+|(?:step|content)\.(?:start|delta|stop)")
 _RESPONSES_KEYS = frozenset(
     {
         "instructions", "previous_response_id", "conversation", "store", "reasoning", "include",
@@ -98,6 +106,8 @@ def request_dialect(body: dict[str, Json]) -> str | None:
         contents = body.get("contents")
         if isinstance(contents, str) or any("parts" in as_dict(item) for item in as_list(contents)):
             return GEMINI
+        if "input" in body and _is_interaction(body):
+            return GEMINI
         if isinstance(body.get("model"), str) and _is_responses_input(body):
             return OPENAI_RESPONSES
         return None
@@ -112,6 +122,26 @@ def request_dialect(body: dict[str, Json]) -> str | None:
     if not _BEDROCK_KEYS.isdisjoint(body) or (blocks and all("type" not in b for b in blocks)):
         return BEDROCK
     return ANTHROPIC if _is_anthropic(body, blocks) else OPENAI_CHAT
+
+
+def _is_interaction(body: dict[str, Json]) -> bool:
+    """Whether a request with `input` is one of Gemini's Interactions API."""
+    if not any(isinstance(body.get(key), str) for key in ("model", "agent")):
+        return False
+    if "output" in body or "outputs" in body:  # a trace's record
+        return False
+    types = {as_str(as_dict(item).get("type")) for item in as_list(body["input"])}
+    return not _INTERACTION_KEYS.isdisjoint(body) or not _STEPS.isdisjoint(types)
+
+
+def is_interaction(body: dict[str, Json]) -> bool:
+    """Whether a response's body is an interaction, or an event of a streamed one."""
+    return is_interaction_event(body) or body.get("object") == "interaction"
+
+
+def is_interaction_event(body: dict[str, Json]) -> bool:
+    """Whether a body is an event of a streamed interaction."""
+    return _INTERACTION_EVENT.fullmatch(as_str(body.get("event_type"))) is not None
 
 
 def _is_responses_input(body: dict[str, Json]) -> bool:
@@ -143,7 +173,7 @@ def response_dialect(body: dict[str, Json]) -> str | None:
     if isinstance(choices, list):
         known = any(isinstance(as_dict(c).get(k), dict) for c in choices for k in _CHOICE_KEYS)
         return OPENAI_CHAT if known or shape.startswith("chat.completion") else None
-    if isinstance(body.get("candidates"), list):
+    if isinstance(body.get("candidates"), list) or is_interaction(body):
         return GEMINI
     if shape == "response" and "output" in body:
         return OPENAI_RESPONSES
@@ -155,7 +185,7 @@ def response_dialect(body: dict[str, Json]) -> str | None:
         return ANTHROPIC
     if isinstance(as_dict(body.get("output")).get("message"), dict) and "stopReason" in body:
         return BEDROCK
-    if len(body) == 1 and not _BEDROCK_EVENTS.isdisjoint(body):
+    if _is_bedrock_event(body):
         return BEDROCK
     error = as_dict(body.get("error"))
     if set(body) <= {"error", "user_id"} and {"message", "type", "code", "param"} <= set(error):
@@ -178,4 +208,11 @@ def is_event(body: dict[str, Json]) -> bool:
     kind = as_str(body.get("type"))
     if kind in _ANTHROPIC_EVENTS or kind.startswith("response."):
         return True
-    return len(body) == 1 and not _BEDROCK_EVENTS.isdisjoint(body)
+    return _is_bedrock_event(body) or is_interaction_event(body)
+
+
+def _is_bedrock_event(body: dict[str, Json]) -> bool:
+    """Whether the one key is that of an event; `metadata` is a common word, so its usage counts."""
+    if len(body) != 1 or BEDROCK_EVENTS.isdisjoint(body):
+        return False
+    return "metadata" not in body or "usage" in as_dict(body["metadata"])

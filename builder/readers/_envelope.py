@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from builder.conversation import Ignored, Json
-from builder.jsonio import JsonFault
+from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers._body import Body, events, is_stream, read_body
 from builder.readers._cassette import LIST_KEYS, interactions, looks_like_cassette
@@ -26,13 +26,17 @@ from builder.readers._dialect import (
     request_dialect,
     response_dialect,
 )
+from builder.readers._gateway_logs import gateway_record, watched
 from builder.readers._narrow import as_dict, as_str, name_or_none, unknown
 from builder.source import PEEK_BYTES, STREAM_ERRORS, Record, Source, stream_problem
 
 REQUEST_KEYS = (
-    "request", "req", "request_body", "requestBody", "responses_create_params", "input",
+    "request", "req", "request_body", "requestBody", "full_request", "modelInput",
+    "responses_create_params", "input",
 )  # fmt: skip
-RESPONSE_KEYS = ("response", "res", "response_body", "responseBody", "output")
+RESPONSE_KEYS = (
+    "response", "res", "response_body", "responseBody", "full_response", "modelOutput", "output",
+)  # fmt: skip
 STREAM_KEYS = ("response_stream", "response_chunks", "chunks", "stream")
 BODY_KEYS = (
     "parsed_body", "body", "body_raw", "postData", "content", "json", "inputBodyJson",
@@ -40,6 +44,9 @@ BODY_KEYS = (
 )  # fmt: skip
 URL_KEYS = ("url", "uri", "path", "endpoint")
 STATUS_KEYS = ("status", "status_code", "statusCode", "code")
+
+_TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
+"""The time before each record in what CloudWatch exports to S3."""
 
 PEEK_EXCHANGES = 50
 """How many exchanges recognition looks at for the first whose API is known."""
@@ -57,7 +64,9 @@ class Exchange:
     events    of a streamed answer: its JSON values in order; None if it was not streamed
     text      of a response that is neither (an error page, a binary stream in hex), or why it
               cannot be unpacked
-    key       joins the input and output lines of a Batch file (`custom_id`)
+    key       joins the input and output lines of a Batch file (`custom_id`, `key`)
+    log       the reader whose records these are, where a gateway's own log is the envelope
+    api       the API of the bodies, where the record itself names it
     """
 
     where: str
@@ -68,10 +77,14 @@ class Exchange:
     events: tuple[Json, ...] | None = None
     text: str = ""
     key: str | None = None
+    log: str | None = None
+    api: str | None = None
 
     @property
     def dialect(self) -> str | None:
-        """The API that the exchange is of, or None."""
+        """The API (or the gateway's log) that the exchange is of, or None."""
+        if self.log or self.api:
+            return self.log or self.api
         bodies = (self.request, self.response, *(self.events or ())[:3], None)
         return next((name for body in bodies if (name := dialect(body, self.url))), None)
 
@@ -83,15 +96,6 @@ class Exchange:
         return any(as_dict(body).get("error") for body in (self.response, *(self.events or ())))
 
 
-def first_dialect(source: Source) -> str | None:
-    """The API of the first exchange in the source whose API is known, for `recognise`."""
-    for value in islice(peeked(source), PEEK_EXCHANGES):
-        opened = open_exchange(Record("", value))
-        if isinstance(opened, Exchange) and opened.dialect is not None:
-            return opened.dialect
-    return None
-
-
 def peeked(source: Source) -> Iterator[Json]:
     """The first of the values that `records` will give, as far as the source's peek goes."""
     head = source.head
@@ -99,6 +103,10 @@ def peeked(source: Source) -> Iterator[Json]:
         for item in interactions(source.first(PEEK_BYTES), source.max_record_bytes):
             if not isinstance(item, Problem):
                 yield item
+    elif _TIMED.match(head):
+        for line in source.first(PEEK_BYTES).splitlines():
+            with suppress(JsonFault):  # other lines of the log, the last one cut
+                yield loads(_TIMED.sub(b"", line, count=1))
     elif source.peek.records:
         inside = _inside(source.peek.records[0]) if source.peek.kind == "json" else None
         yield from source.peek.records if inside is None else inside
@@ -114,6 +122,8 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
     kind = source.peek.kind
     if looks_like_cassette(source.head):  # whatever its block texts look like: they may hold JSON
         yield from _cassette(source)
+    elif _TIMED.match(source.head):
+        yield from _timed_lines(source)
     elif kind == "text" and is_stream(source.head.decode("utf-8", "replace")):
         yield from _stream_lines(source)
     elif kind == "json" and (inside := _inside(source.document())) is not None:
@@ -123,10 +133,14 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _inside(document: Json | Problem) -> list[Json] | None:
-    """The exchanges of a document that is a cassette in JSON or a HAR file."""
+    """The exchanges of a document that is a cassette in JSON, a HAR file or CloudWatch events."""
     if not isinstance(document, dict):
         return None
-    lists = (as_dict(document.get("log")).get("entries"), *map(document.get, LIST_KEYS))
+    lists = (
+        as_dict(document.get("log")).get("entries"),
+        *map(document.get, LIST_KEYS),
+        watched(document),
+    )
     return next((found for found in lists if isinstance(found, list)), None)
 
 
@@ -141,6 +155,19 @@ def _cassette(source: Source) -> Iterator[Record | Problem]:
     except STREAM_ERRORS as error:
         source.count_records()
         yield stream_problem(error, f"after interaction {count}")
+
+
+def _timed_lines(source: Source) -> Iterator[Record | Problem]:
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, line, ended = item
+        where = f"line {number}"
+        try:
+            yield Record(where, loads(_TIMED.sub(b"", line, count=1)))
+        except JsonFault as fault:
+            yield fault.at(where) if ended else replace(fault.at(where), code="truncated")
 
 
 def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
@@ -162,10 +189,37 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
     if not isinstance(value, dict):
         return Problem("not_object", record.where, f"a record that is a {type(value).__name__}")
     try:
-        opened = _bare(record.where, value) or _opened(record.where, value)
+        opened = (
+            _logged(record.where, value)
+            or _bare(record.where, value)
+            or _opened(record.where, value)
+        )
     except JsonFault as fault:
         return fault.at(record.where)
     return opened or Ignored(unknown(value.get("type", "record")))
+
+
+def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
+    """The exchange of a gateway's own log record. Raises JsonFault: an unreadable body."""
+    found = gateway_record(value)
+    if found is None:
+        return None
+    sent = read_body(found.request).value
+    request = sent if isinstance(sent, dict) and sent else None
+    if request is not None and found.model is not None:
+        request = {**request, "model": found.model}
+    exchange = Exchange(
+        where,
+        url=found.url,
+        status=found.status,
+        request=request,
+        log=found.log,
+        api=found.api,
+    )
+    try:
+        return _answer(exchange, read_body(found.response))
+    except JsonFault as fault:  # the history of the request is none the worse for it
+        return replace(exchange, text=fault.detail)
 
 
 def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
@@ -210,7 +264,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
         url=sent.url or url,
         status=status,
         request=body if isinstance(body, dict) else None,
-        key=name_or_none(value.get("custom_id")),
+        key=_batch_key(value),
     )
     if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
         return _answer(exchange, Body(events=tuple(map(_event, stream))))
@@ -237,6 +291,14 @@ def _event(item: Json) -> Json:
         return data
     found = events(f"data: {data}\n\n") if isinstance(data, str) else ()
     return found[0] if found else item
+
+
+def _batch_key(value: dict[str, Json]) -> str | None:
+    """What joins the lines of a Batch file: OpenAI's `custom_id`; Gemini's `key`, beside a half."""
+    if "custom_id" in value:
+        return name_or_none(value["custom_id"])
+    halves = value.keys() & {"request", "response", "error"}
+    return name_or_none(value.get("key")) if len(halves) == 1 else None
 
 
 def _is_pair(request: Json, response: Json) -> bool:
