@@ -85,13 +85,14 @@ def with_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def digests(messages: Iterable[Message]) -> list[bytes]:
+def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:
     """A digest of each beginning of the messages, by what a later request repeats of them.
 
-    Thoughts and ids are left out: clients drop the ones and replace the others.
+    Thoughts and ids are left out: clients drop the ones and replace the others. Messages of
+    another session have other digests.
     """
     found: list[bytes] = []
-    running = blake2b(digest_size=16)
+    running = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
     for message in messages:
         text = repr((message.role, *_comparable(message)))
         running.update(text.encode("utf-8", "surrogatepass"))

@@ -49,7 +49,9 @@ MAX_REMEMBERED = 10_000
 class History:
     """What a request says: its messages in order, the system text first.
 
-    `tools` is None if the request names none. `problems` are faults of the conversation.
+    `tools` is None if the request names none. `problems` are faults of the conversation. `session`
+    is the log's own name of what the request belongs to (a session, a trace), or "": histories of
+    different names are never one conversation, whatever they say.
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +59,7 @@ class History:
     model: str | None = None
     problems: tuple[Problem, ...] = ()
     changes: Counter[str] = field(default_factory=Counter)
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +125,9 @@ class Log:
     def __init__(self, api: Api) -> None:
         self.api = api
         self._complete = api.complete() if api.complete is not None else None
-        self._open: OrderedDict[str, _Chain] = OrderedDict()  # by id, the last touched at the end
-        self._index: dict[bytes, list[_Chain]] = {}  # by the digests of their beginnings
+        self._histories = Histories()
         self._bare: list[Exchange] = []  # pieces of one response without a request
         self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
-        self._thoughts: OrderedDict[str, tuple[Part, ...]] = OrderedDict()  # by call id
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
         """One more exchange: the events that it settles."""
@@ -150,10 +151,7 @@ class Log:
             yield from self._take(exchange)
         self._halves.clear()
         yield from self._flush()
-        for chain in self._open.values():
-            yield from chain.events(self._thoughts)
-        self._open.clear()
-        self._index.clear()
+        yield from self._histories.rest()
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
         name = exchange.dialect or (self.api.name if exchange.key else None)
@@ -169,7 +167,8 @@ class Log:
             self._bare.append(exchange)
         else:
             yield from self._flush()
-            yield from self._exchange(exchange, exchange.request)
+            history = self.api.history(exchange.request)
+            yield from self._histories.take(exchange, history, self.api.answers(exchange))
 
     def _flush(self) -> Iterator[Event]:
         """The response whose pieces were collected."""
@@ -180,31 +179,40 @@ class Log:
             pieces = [event for piece in self._bare for event in piece.events or (piece.response,)]
             first = replace(first, response=None, events=tuple(pieces))
         self._bare.clear()
-        answers = self.api.answers(first)
-        if not answers:
-            yield Problem("no_request", first.where, f"no request, {_why_none(first)}", count)
-        detail = "the request of this answer was not recorded"
-        problem = Problem("no_request", first.where, detail, records=0)
-        for number, answer in enumerate(answers):
-            yield Conversation(
-                id=_numbered(first.where, number),
-                record=_record(first, last),
-                messages=with_keys([_written(answer)]),
-                model=answer.model,
-                records=0 if number else count,
-                problems=(problem,),
-                changes=answer.changes,
-            )
+        yield from _without_request(first, last, count, self.api.answers(first))
 
-    def _exchange(self, exchange: Exchange, request: dict[str, Json]) -> Iterator[Event]:
-        history = self.api.history(request)
+
+class Histories:
+    """Requests and their answers, already read, on their way to conversations.
+
+    `take` each in the order of the log, then `rest`: both give events.
+    """
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, _Chain] = OrderedDict()  # by id, the last touched at the end
+        self._index: dict[bytes, list[_Chain]] = {}  # by the digests of their beginnings
+        self._thoughts: OrderedDict[str, tuple[Part, ...]] = OrderedDict()  # by call id
+
+    def rest(self) -> Iterator[Event]:
+        """The events of what is still open at the end of the log."""
+        for chain in self._open.values():
+            yield from chain.events(self._thoughts)
+        self._open.clear()
+        self._index.clear()
+
+    def take(
+        self, exchange: Exchange, history: History, answers: Sequence[Answer]
+    ) -> Iterator[Event]:
+        """One more request, which counts as one record: the events that it settles.
+
+        Of the exchange `where` names the request; no other may have the same.
+        """
         if not history.messages:
-            self._bare.append(replace(exchange, request=None))
-            yield from self._flush()
+            yield from _without_request(exchange, exchange, 1, answers)
             return
-        answers = tuple(self.api.answers(exchange))
+        answers = tuple(answers)
         self._remember(answers)
-        marks = digests(history.messages)
+        marks = digests(history.messages, history.session)
         for known in self._index.get(marks[-1], ()):
             if (code := known.repeated_by(history, answers)) is not None:
                 yield Ignored(code)
@@ -373,6 +381,26 @@ class _Chain:
             if given is not None and given.is_no_target:  # though it was gone on with
                 message = replace(message, trained=False)  # noqa: PLW2901 - completed
             yield message
+
+
+def _without_request(
+    first: Exchange, last: Exchange, records: int, answers: Sequence[Answer]
+) -> Iterator[Event]:
+    """Answers to a request that was not recorded."""
+    if not answers:
+        yield Problem("no_request", first.where, f"no request, {_why_none(first)}", records)
+    detail = "the request of this answer was not recorded"
+    problem = Problem("no_request", first.where, detail, records=0)
+    for number, answer in enumerate(answers):
+        yield Conversation(
+            id=_numbered(first.where, number),
+            record=_record(first, last),
+            messages=with_keys([_written(answer)]),
+            model=answer.model,
+            records=0 if number else records,
+            problems=(problem,),
+            changes=answer.changes,
+        )
 
 
 def _left(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from builder.conversation import Event
+from builder.readers._ai_sdk_ui import has_sdk_messages
 from builder.readers._captures import first_api, read_captures
 from builder.readers._chat_rows import is_row
 from builder.readers._dataset_rows import is_owned
@@ -25,7 +26,7 @@ SUMMARY = (
 
 def recognise(source: Source) -> str | None:
     """Chat bodies or rows in the first records, and no other API or dataset before them."""
-    if any(map(is_owned, source.peek.objects)):
+    if any(map(is_owned, source.peek.objects)) or any(map(has_sdk_messages, source.peek.records)):
         return None
     name, reason = first_api(source)
     return reason if name == NAME else None

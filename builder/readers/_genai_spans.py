@@ -1,0 +1,303 @@
+"""Spans of OpenTelemetry's GenAI conventions, in all generations of the names.
+
+Messages of parts as attributes or as an event, one event for each message, OpenLLMetry's numbered
+attributes, and JSON texts under `gen_ai.prompt` and `gen_ai.completion` (otel-genai.md).
+"""
+
+from __future__ import annotations
+
+from builder.conversation import Json, Message, ToolCall, ToolResult
+from builder.readers._genai_parts import (
+    as_parts,
+    read_message,
+    read_messages,
+    result_content,
+)
+from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._reading import Reading, Said, request
+from builder.readers._span_values import branch, decoded, first_of, is_cut, listed
+from builder.readers._spans import Span
+
+DETAILS = "gen_ai.client.inference.operation.details"
+CHOICE = "gen_ai.choice"
+ROLES_OF_EVENTS = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_TEXT_EVENTS = {"gen_ai.content.prompt": "gen_ai.prompt",
+                "gen_ai.content.completion": "gen_ai.completion"}  # fmt: skip
+_INPUT = "gen_ai.input.messages"
+_OUTPUT = "gen_ai.output.messages"
+_SYSTEM = "gen_ai.system_instructions"
+_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
+_NO_CHAT = frozenset({"embeddings", "retrieval", "text_embeddings", "rerank", "image_generation"})
+_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
+_SCHEMAS = frozenset({"parameters", "input_schema"})
+
+
+def is_message(span: Span) -> bool:
+    """Whether a log record is one message of a request, as the first generation logs them."""
+    return any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in span.events)
+
+
+def is_choice(span: Span) -> bool:
+    """Whether a log record is an answer."""
+    return any(name == CHOICE for name, _ in span.events)
+
+
+def read_span(span: Span) -> Reading | None:
+    """What the span says; None if it has nothing of these conventions."""
+    given = span.attributes
+    session = name_or_none(given.get("gen_ai.conversation.id")) or ""
+    session = session or as_str(given.get("traceloop.association.properties.session_id"))
+    if given.get("logfire.span_type") == "pending_span":  # written again when it has ended
+        return Reading("other", code="pending_span")
+    kind = _kind(span)
+    if kind == "tool":
+        return _tool_run(given)
+    if kind == "other":
+        return Reading(kind)
+    said = _said(span)
+    if kind == "agent":
+        said = _whole_run(given) or said
+    tools = _tools(given)
+    if said is None:
+        return Reading(kind, tools=tools, session=session)
+    reasons = given.get("gen_ai.response.finish_reasons")
+    history, answers = request(
+        said,
+        span,
+        read_message,
+        tools=tools,
+        model=name_or_none(given.get("gen_ai.response.model"))
+        or name_or_none(given.get("gen_ai.request.model")),
+        reasons=as_list(decoded(reasons)),
+    )
+    return Reading(kind, history, answers, tools=tools, session=session)
+
+
+def _kind(span: Span) -> str:
+    given = span.attributes
+    operation = as_str(given.get("gen_ai.operation.name"))
+    entity = as_str(given.get("traceloop.span.kind"))
+    if operation == "execute_tool" or entity == "tool" or span.name.startswith("execute_tool "):
+        return "tool"
+    if operation in _AGENTS or entity or "event_loop.cycle_id" in given:
+        return "agent"
+    if any(name in given for name in _ALL_MESSAGES):
+        return "agent"
+    if operation in _NO_CHAT:
+        return "other"
+    is_request = operation or any(
+        name.startswith(("gen_ai.request.", "llm.request.")) for name in given
+    )
+    return "model" if is_request or _said(span) is not None else "other"
+
+
+def _tool_run(given: dict[str, Json]) -> Reading:
+    name = name_or_none(given.get("gen_ai.tool.name"))
+    call_id = name_or_none(given.get("gen_ai.tool.call.id"))
+    arguments = first_of(given, "gen_ai.tool.call.arguments", "tool_arguments", "input")
+    result = result_content(first_of(given, "gen_ai.tool.call.result", "tool_response", "output"))
+    return Reading(
+        "tool",
+        call=ToolCall(name, arguments, call_id) if name else None,
+        result=ToolResult(result, call_id, name) if result else None,
+    )
+
+
+# -- tools ---------------------------------------------------------------------------------------
+
+
+def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The definitions that the span names. Pydantic AI and OpenLLMetry have names of their own."""
+    defined = decoded(given.get("gen_ai.tool.definitions"))
+    if isinstance(defined, list):
+        return tuple(defined)
+    parameters = as_dict(decoded(given.get("model_request_parameters")))
+    if isinstance(parameters.get("function_tools"), list):
+        listed_tools = [
+            *as_list(parameters["function_tools"]),
+            *as_list(parameters.get("output_tools")),
+        ]
+        return tuple(_pydantic_tool(as_dict(tool)) for tool in listed_tools)
+    numbered = listed(branch(given, "llm.request.functions", _SCHEMAS))
+    if numbered:
+        return tuple(
+            {name: decoded(item) if name in _SCHEMAS else item for name, item in tool.items()}
+            for tool in map(as_dict, numbered)
+        )
+    return None
+
+
+def _pydantic_tool(tool: dict[str, Json]) -> Json:
+    kept = {name: tool[name] for name in ("name", "description") if tool.get(name) is not None}
+    return {**kept, "parameters": tool.get("parameters_json_schema")}
+
+
+# -- messages, generation by generation ----------------------------------------------------------
+
+
+def _said(span: Span) -> Said | None:
+    """The messages of a span, from the first generation of names that holds any."""
+    detailed = dict(span.attributes)
+    for name, inner in span.events:
+        if name == DETAILS:
+            detailed.update(inner)
+    if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
+        return _of_parts(detailed)
+    return _of_events(span) or _numbered(span.attributes) or _texts(span)
+
+
+def _of_parts(given: dict[str, Json]) -> Said:
+    unknown: list[str] = []
+    sent = read_messages(decoded(given.get(_INPUT)), unknown)
+    system = decoded(given.get(_SYSTEM))
+    instructions = read_message({"role": "system", "parts": _instructions(system)}, unknown)
+    if instructions[0].parts and instructions != sent[:1]:
+        sent = [*instructions, *sent]
+    outputs = as_list(decoded(given.get(_OUTPUT)))
+    ended = [as_dict(item).get("finish_reason") for item in outputs]
+    count = given.get("gen_ai.request.choice.count")
+    choices = isinstance(count, int) and count > 1
+    cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
+           if is_cut(given.get(name))]  # fmt: skip
+    return Said(sent, outputs, unknown, choices or all(ended), tuple(cut))
+
+
+def _instructions(value: Json) -> Json:
+    """The system's parts: a list of them, a text, or (not as the conventions say) messages."""
+    if isinstance(value, str):
+        return [value]
+    inner = [as_dict(item).get("parts") for item in as_list(value)]
+    if inner and all(isinstance(parts, list) for parts in inner):
+        return [part for parts in inner for part in as_list(parts)]
+    return as_list(value)
+
+
+def _of_events(span: Span) -> Said | None:
+    events = [(name, event_body(inner)) for name, inner in span.events]
+    if not any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in events):
+        written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
+        events = [(as_str(item.get("event.name")), item) for item in written]
+    return of_messages(events)
+
+
+def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Said | None:
+    """The messages that the first generation's events tell, one each; None if there are none."""
+    unknown: list[str] = []
+    sent: list[Message] = []
+    outputs: list[tuple[int, Json]] = []
+    found = False
+    for name, body in events:
+        role = ROLES_OF_EVENTS.get(name)
+        found = found or role is not None or name == CHOICE
+        if role is not None:
+            own = name_or_none(body.get("role"))
+            sent += read_message(
+                {**body, "role": own if role == "system" and own else role}, unknown
+            )
+        elif name == CHOICE:
+            index = body.get("index")
+            outputs.append((index if isinstance(index, int) else 0, _choice(body)))
+    outputs.sort(key=lambda item: item[0])
+    several = len({index for index, _ in outputs}) > 1
+    return Said(sent, [item for _, item in outputs], unknown, several) if found else None
+
+
+def event_body(inner: dict[str, Json]) -> dict[str, Json]:
+    """The body of an event: a log record's own, JSON text in an attribute, or the attributes."""
+    for value in (inner.get("body"), inner.get("gen_ai.event.content")):
+        if body := as_dict(decoded(value)):
+            return body
+    return inner
+
+
+def _choice(body: dict[str, Json]) -> Json:
+    message = as_parts(body.get("message"))
+    if isinstance(message, str):
+        message = decoded(message) if message.startswith("{") else message
+    item = message if isinstance(message, dict) else {"content": message}
+    if body.get("tool_calls") and not item.get("tool_calls"):
+        item = {**item, "tool_calls": body["tool_calls"]}
+    return {**item, "role": "assistant", "finish_reason": body.get("finish_reason")}
+
+
+def _numbered(given: dict[str, Json]) -> Said | None:
+    """OpenLLMetry: a name for each field of each message."""
+    for prompt, completion in (
+        ("gen_ai.prompt", "gen_ai.completion"),
+        ("llm.prompts", "llm.completions"),
+    ):
+        if not any(name.startswith((f"{prompt}.", f"{completion}.")) for name in given):
+            continue
+        unknown: list[str] = []
+        asked = listed(branch(given, prompt))
+        outputs = [_thought(as_dict(item)) for item in listed(branch(given, completion))]
+        ended = [as_dict(item).get("finish_reason") for item in outputs]
+        legacy = any("function_call" in as_dict(item) for item in outputs)
+        missing = any(as_dict(item).get("role") is None for item in asked)
+        sent = read_messages([item for item in asked if item is not None], unknown)
+        cut = ("input",) if missing else ()
+        return Said(sent, outputs, unknown, all(ended) and not legacy, cut)
+    return None
+
+
+def _thought(item: dict[str, Json]) -> Json:
+    """A completion; of the thoughts in one of their own, the part that they are."""
+    if item.get("role") != "thinking":
+        return item
+    return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
+
+
+def _texts(span: Span) -> Said | None:
+    """JSON texts under two names, as attributes or in events of their own."""
+    given = dict(span.attributes)
+    for name, inner in span.events:
+        if name in _TEXT_EVENTS:
+            given.update({key: inner[key] for key in _TEXT_EVENTS.values() if key in inner})
+    prompt, completion = (decoded(given.get(name)) for name in _TEXT_EVENTS.values())
+    if prompt is None and completion is None:
+        return None
+    unknown: list[str] = []
+    asked = prompt if isinstance(prompt, list) else as_list(as_dict(prompt).get("messages"))
+    cut = [side for side, name in zip(("input", "output"), _TEXT_EVENTS.values(), strict=True)
+           if is_cut(given.get(name))]  # fmt: skip
+    if prompt is not None and not asked and "input" not in cut:
+        unknown.append("prompt in plain text")
+    sent = read_messages(asked, unknown)
+    if isinstance(completion, dict):
+        outputs = as_list(completion.get("choices")) or [completion]
+    else:
+        outputs = completion if isinstance(completion, list) else [completion]
+    outputs = [_completion(item) for item in outputs if item is not None]
+    ended = [as_dict(item).get("finish_reason") for item in outputs]
+    return Said(sent, outputs, unknown, bool(ended) and all(ended), tuple(cut))
+
+
+def _completion(item: Json) -> Json:
+    """A completion: a message, a choice that holds one, or its words alone."""
+    if isinstance(item, str):
+        return {"role": "assistant", "content": item}
+    fields = as_dict(item)
+    inner = as_dict(fields.get("message"))
+    if inner:
+        return {**inner, "finish_reason": fields.get("finish_reason")}
+    if "parts" not in fields and "content" not in fields and isinstance(fields.get("text"), str):
+        return {**fields, "content": fields["text"]}
+    return item
+
+
+def _whole_run(given: dict[str, Json]) -> Said | None:
+    """All messages of an agent's run, as Pydantic AI writes them."""
+    items = next((as_list(decoded(given.get(name))) for name in _ALL_MESSAGES if name in given), [])
+    if not items:
+        return None
+    if all("event.name" in as_dict(item) for item in items):
+        events = [(as_str(as_dict(item)["event.name"]), as_dict(item)) for item in items]
+        return of_messages(events)
+    instructions = _instructions(decoded(given.get(_SYSTEM)))
+    system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
+    return Said([], [*system, *items], [])

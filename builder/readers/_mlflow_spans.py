@@ -1,0 +1,156 @@
+"""Spans of MLflow: inputs and outputs of whatever was called, each attribute a JSON text.
+
+A request is the body that the autologged client was given, its answer what it returned, of any
+API (mlflow.md); so they are read as traces of platforms are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from builder.conversation import Json, Message, ToolCall, ToolResult
+from builder.problem import Problem
+from builder.readers._any_answers import Outcome, read_outcome
+from builder.readers._any_messages import read_messages
+from builder.readers._any_parts import Notes, decoded
+from builder.readers._any_requests import definitions, read_request, tools_of
+from builder.readers._chat_chunks import whole_response
+from builder.readers._genai_parts import result_content
+from builder.readers._histories import Answer
+from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._reading import Reading, history_of
+from builder.readers._span_values import is_cut
+from builder.readers._spans import Span
+
+_KINDS = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent"}
+_SESSION = "mlflow.trace.session"
+
+
+def read_span(span: Span) -> Reading | None:
+    """What the span says; None if it is none of MLflow's."""
+    given = span.attributes
+    named = as_str(_text(given.get("mlflow.spanType")))
+    if not named and "mlflow.spanInputs" not in given and "mlflow.chat.messages" not in given:
+        return None
+    info = as_dict(given.get("trace_info"))
+    session = _session(given, info)
+    kind = _KINDS.get(named, "model" if "mlflow.chat.messages" in given else "other")
+    if kind == "tool":
+        return _tool_run(span)
+    if kind == "other":
+        return Reading(kind, code=f"other_span:{named[:40] or 'UNKNOWN'}")
+    return _request(span, Reading(kind, tools=_tools(given), session=session), info)
+
+
+def _text(value: Json) -> Json:
+    """A text out of the JSON text that an attribute is."""
+    inner = decoded(value)
+    return inner.strip('"') if isinstance(inner, str) else inner
+
+
+def _session(given: dict[str, Json], info: dict[str, Json]) -> str:
+    places = (given, *(as_dict(info.get(key)) for key in ("trace_metadata", "request_metadata")))
+    return next((name for one in places if (name := as_str(_text(one.get(_SESSION))))), "")
+
+
+def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The definitions: MLflow's own list, or among the call's arguments."""
+    own = decoded(given.get("mlflow.chat.tools"))
+    if isinstance(own, list):
+        return tuple(definitions(own))
+    for fields in (given, as_dict(decoded(given.get("invocation_params")))):
+        found = tools_of({"tools": decoded(fields.get("tools"))})
+        if found is not None:
+            return found
+    return None
+
+
+def _tool_run(span: Span) -> Reading:
+    given = span.attributes
+    output = decoded(given.get("mlflow.spanOutputs"))
+    message = as_dict(output)  # LangChain's message of a tool says which call it answers
+    call_id = name_or_none(message.get("tool_call_id"))
+    result = result_content(message.get("content") if call_id else output)
+    arguments = decoded(given.get("mlflow.spanInputs"))
+    return Reading(
+        "tool",
+        call=ToolCall(span.name, arguments, call_id) if span.name else None,
+        result=ToolResult(result, call_id) if result else None,
+    )
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def _request(span: Span, reading: Reading, info: dict[str, Json]) -> Reading:
+    given = span.attributes
+    inputs, outputs = decoded(given.get("mlflow.spanInputs")), given.get("mlflow.spanOutputs")
+    notes = Notes()
+    asked = read_request(inputs, notes) if isinstance(inputs, dict | list) else None
+    outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
+    sent: Sequence[Message] = asked.messages if asked is not None else ()
+    answers: Sequence[Answer] = outcome.answers
+    if isinstance(as_dict(inputs).get("prompt"), str):  # no chat: nothing says whose words it is
+        notes.unknown.append("prompt in plain text")
+    if not sent:
+        sent, told = _chat_messages(given, notes)
+        answers = answers or told
+    elif outcome.before:
+        # The output of an agent's graph repeats the input before what is new.
+        whole = outcome.before[: len(sent)] == tuple(sent)
+        sent = outcome.before if whole else (*sent, *outcome.before)
+    cut = is_cut(given.get("mlflow.spanInputs"))
+    if is_cut(outputs):
+        answers = [Answer(Message("assistant", ()), fault="truncated")]
+    if not sent and not answers and not cut:
+        return reading
+    if span.failed:
+        answers = [replace(answer, fault=answer.fault or "truncated") for answer in answers]
+    model = _model(given) or (asked.model if asked is not None else None)
+    answers = [replace(answer, model=model) for answer in answers]
+    tools = reading.tools
+    if tools is None and asked is not None:
+        tools = asked.tools
+    history = history_of(
+        sent,
+        answers,
+        span,
+        tools=tools,
+        model=model,
+        unknown=notes.unknown,
+        cut=cut,
+    )
+    state = as_str(info.get("state")) or as_str(info.get("status"))
+    if state == "ERROR":
+        failed = Problem("failed_trace", span.where, "the trace ended with an error", records=0)
+        history = replace(history, problems=(*history.problems, failed))
+    return replace(reading, history=history, answers=tuple(answers))
+
+
+def _model(given: dict[str, Json]) -> str | None:
+    """The model's name: the response's, MLflow's own attribute, or among the call's arguments."""
+    response = as_dict(decoded(given.get("mlflow.spanOutputs"))).get("model")
+    parameters = as_dict(decoded(given.get("invocation_params"))).get("model")
+    fields = (response, given.get("mlflow.llm.model"), given.get("model"), parameters)
+    return next((name for one in fields if (name := name_or_none(_text(one)))), None)
+
+
+def _assembled(outputs: Json) -> Json:
+    """The response; one that was logged as the chunks of its stream is put together."""
+    value = decoded(outputs)
+    chunks = as_list(value)
+    if chunks and all(as_str(as_dict(c).get("object")).endswith(".chunk") for c in chunks):
+        return whole_response(chunks)
+    return outputs
+
+
+def _chat_messages(
+    given: dict[str, Json], notes: Notes
+) -> tuple[Sequence[Message], Sequence[Answer]]:
+    """Messages as MLflow 2 kept them, with the answer as the last of them."""
+    kept = given.get("mlflow.chat.messages")
+    messages = read_messages(kept, notes) if kept is not None else []
+    if not messages or messages[-1].role != "assistant":
+        return messages, ()
+    return messages[:-1], (Answer(messages[-1]),)

@@ -1,0 +1,29 @@
+"""Spans of OpenInference (Arize Phoenix): OTLP, exported rows and data frames, attributes alone.
+
+Source: openinference.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event
+from builder.readers._span_log import read_spans
+from builder.readers._spans import OPENINFERENCE, first_dialect
+from builder.source import Source
+
+NAME = OPENINFERENCE
+SUMMARY = (
+    "OpenInference spans (openinference.span.kind, llm.input_messages), as Arize Phoenix and its "
+    "instrumentations export them: OTLP, rows, nested or flat"
+)
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source holds such spans, or None."""
+    return "spans of OpenInference" if first_dialect(source) == OPENINFERENCE else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations that the spans tell of; a span is a record."""
+    yield from read_spans(source)

@@ -1,0 +1,76 @@
+"""Spans come in any order, in any piece of a file: what they tell is the same."""
+
+import json
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from builder.conversation import Conversation
+from builder.readers import otel_genai
+from builder.readers._span_values import branch, identifier, listed
+from builder.source import Source
+
+CASES = Path(__file__).parent / "readers"
+
+
+def conversations(lines):
+    source = Source("spans.jsonl", data="".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    events = [event for event in otel_genai.read(source) if isinstance(event, Conversation)]
+    shown = [(event.messages, event.tools, event.model, len(event.problems)) for event in events]
+    return sorted(shown, key=repr)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "otel-genai/errors",
+        "otel-genai/last-calls",
+        "otel-genai/pydantic-ai",
+        "otel-genai/openllmetry",
+        "openinference/parallel",
+        "openinference/plain",
+        "mlflow/apis",
+        "mlflow/faults",
+        "mlflow/rows",
+        "vercel-ai-sdk/spans",
+    ],
+)
+def test_any_order_of_spans_tells_the_same(case):
+    (path, *_) = sorted((CASES / case / "input").glob("*s.jsonl"), reverse=True)
+    text = path.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    expected = conversations(lines)
+    assert expected
+    for order in list(permutations(lines))[:: 97 if len(lines) > 5 else 1]:
+        assert conversations(order) == expected
+
+
+def test_numbers_in_names_are_sorted_as_numbers():
+    flat = {f"m.{number}.role": str(number) for number in (10, 2, 0, 1, 9, 3, 4, 5, 6, 7, 8)}
+    assert [item["role"] for item in listed(branch(flat, "m"))] == [str(n) for n in range(11)]
+
+
+def test_a_missing_number_leaves_a_gap():
+    assert branch({"m.0.role": "user", "m.2.role": "user"}, "m") == [
+        {"role": "user"},
+        None,
+        {"role": "user"},
+    ]
+
+
+def test_layouts_of_attributes_are_one():
+    flat = {"a.b.0.c.d": 1, "a.b.1.c.d": {"x.y": 2}}
+    nested = {"a": {"b": [{"c": {"d": 1}}, {"c": {"d": {"x.y": 2}}}]}}
+    mixed = {"a.b": [{"c.d": 1}, {"c.d": {"x.y": 2}}]}
+    leaves = frozenset({"d"})
+    assert branch(flat, "a.b", leaves) == branch(nested, "a.b", leaves)
+    assert branch(flat, "a.b", leaves) == branch(mixed, "a.b", leaves)
+    assert branch(flat, "a.b", leaves)[1] == {"c": {"d": {"x.y": 2}}}
+
+
+def test_ids_are_hex_whatever_they_were():
+    assert identifier("0x00000000000000AB") == "00000000000000ab"
+    assert identifier("AAAAAAAAAKs=") == "00000000000000ab"
+    assert identifier("0" * 32) == ""
+    assert identifier("my-span") == "my-span"
