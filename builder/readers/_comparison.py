@@ -22,6 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 
+_BILLING = "x-anthropic-billing-header:"
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _DIGITS = re.compile(r"[0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -175,3 +176,27 @@ def prefilled(beginning: Message, answer: Message) -> Message:
     rest = tuple(part for part in answer.parts if part is not text)
     at = len(thoughts(answer))
     return replace(answer, parts=(*rest[:at], joined, *rest[at:]))
+
+
+def without_billing(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages without Claude Code's accounting line, which differs in every request.
+
+    It begins the system text for Anthropic's server, which takes it out. Source:
+    ggml-org/llama.cpp pull request 20623, anthropics/claude-code issue 68900.
+    """
+    found: list[Message] = []
+    for message in messages:
+        texts = [part.text for part in message.parts if isinstance(part, Text)]
+        if message.role == "system" and any(text.startswith(_BILLING) for text in texts):
+            parts = tuple(filter(None, map(_unbilled, message.parts)))
+            found += [replace(message, parts=parts)] if parts else []
+        else:
+            found.append(message)
+    return tuple(found)
+
+
+def _unbilled(part: Part) -> Part | None:
+    if not isinstance(part, Text) or not part.text.startswith(_BILLING):
+        return part
+    rest = part.text.partition("\n")[2].lstrip("\n")
+    return replace(part, text=rest) if rest else None

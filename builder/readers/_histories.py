@@ -33,6 +33,7 @@ from builder.readers._comparison import (
     prefilled,
     thoughts,
     with_keys,
+    without_billing,
 )
 from builder.readers._dialect import shown_path
 from builder.readers._envelope import Exchange
@@ -167,7 +168,7 @@ class Log:
             self._bare.append(exchange)
         else:
             yield from self._flush()
-            history = self.api.history(exchange.request)
+            history = _unbilled(self.api.history(exchange.request))
             yield from self._histories.take(exchange, history, self.api.answers(exchange))
 
     def _flush(self) -> Iterator[Event]:
@@ -381,6 +382,14 @@ class _Chain:
             if given is not None and given.is_no_target:  # though it was gone on with
                 message = replace(message, trained=False)  # noqa: PLW2901 - completed
             yield message
+
+
+def _unbilled(history: History) -> History:
+    messages = without_billing(history.messages)
+    if messages == history.messages:
+        return history
+    changes = history.changes + Counter({"billing_line_dropped": 1})
+    return replace(history, messages=messages, changes=changes)
 
 
 def _without_request(
