@@ -188,7 +188,8 @@ def without_billing(messages: Iterable[Message]) -> tuple[Message, ...]:
     for message in messages:
         texts = [part.text for part in message.parts if isinstance(part, Text)]
         if message.role == "system" and any(text.startswith(_BILLING) for text in texts):
-            parts = tuple(filter(None, map(_unbilled, message.parts)))
+            unbilled = map(_unbilled, message.parts)
+            parts = tuple(part for part in unbilled if part is not None)
             found += [replace(message, parts=parts)] if parts else []
         else:
             found.append(message)
