@@ -184,7 +184,7 @@ def test_a_history_that_the_server_keeps_says_what_a_repeated_one_says(turns, by
 
 
 def test_histories_that_wait_too_long_are_missing(monkeypatch):
-    monkeypatch.setattr(_responses_bodies, "MAX_OPEN", 1)
+    monkeypatch.setattr(_responses_bodies, "MAX_KEPT", 1)
     lines = []
     for number, named in ((1, {}), (2, {}), (3, {"previous_response_id": "resp_1"})):
         sent = {"model": "toy-5", "input": f"question {number}", "store": True, **named}

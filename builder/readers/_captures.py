@@ -16,7 +16,7 @@ from builder.readers import _anthropic_rows, _chat_rows, _responses_rows
 from builder.readers._anthropic_bodies import MESSAGES
 from builder.readers._chat_bodies import CHAT
 from builder.readers._converse_bodies import CONVERSE
-from builder.readers._dialect import ANTHROPIC, BEDROCK, OPENAI_CHAT, OPENAI_RESPONSES
+from builder.readers._dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, peeked, records
 from builder.readers._gemini_bodies import GENERATE
 from builder.readers._histories import Api, Log
@@ -80,17 +80,16 @@ def first_api(source: Source) -> tuple[str | None, str]:
         logged = isinstance(opened, Exchange) and opened.log is not None
         if not logged and (rows := _rows_of(value)) is not None:
             return rows.name, f"rows with {rows.what}"
-        dialect = opened.dialect if isinstance(opened, Exchange) else None
-        if "messages" in value and not (
-            logged
-            or dialect == BEDROCK
-            or _chat_rows.is_chat(value)
-            or _anthropic_rows.is_body(value)
-        ):
+        name = opened.dialect if isinstance(opened, Exchange) else None
+        if name in (OPENAI_CHAT, ANTHROPIC) and "messages" in value and not _is_body(value):
             continue  # another format's list of that name
-        if isinstance(opened, Exchange) and dialect is not None:
-            return dialect, _reason(opened)
+        if name is not None and isinstance(opened, Exchange):
+            return name, _reason(opened)
     return None, ""
+
+
+def _is_body(value: dict[str, Json]) -> bool:
+    return _chat_rows.is_chat(value) or _anthropic_rows.is_body(value)
 
 
 def _reason(exchange: Exchange) -> str:

@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from builder.conversation import Json
 from builder.problem import Problem
 from builder.readers._codex_items import definitions
 from builder.readers._dialect import OPENAI_RESPONSES
 from builder.readers._envelope import Exchange
-from builder.readers._histories import MAX_OPEN, MAX_REMEMBERED, Answer, Api, History
+from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._responses_items import Reading, item_type
 from builder.readers._responses_stream import whole_response
 
-Kept = TypeVar("Kept")
+MAX_KEPT = 32 << 20
+"""Characters of JSON that are kept for requests that may name them."""
+
+Value = TypeVar("Value")
 
 _UNANSWERED = frozenset({"queued", "in_progress", "searching"})
 """States of a response that is not there yet: it is asked for again under its id."""
@@ -131,6 +134,34 @@ class _Step:
         return [item for items in reversed(steps) for item in items]
 
 
+class _Kept(Generic[Value]):
+    """Values by their names, as many as weigh no more than MAX_KEPT together, and the last."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
+        self._weight = 0
+
+    def get(self, name: str) -> Value | None:
+        found = self._values.get(name)
+        return found[0] if found is not None else None
+
+    def put(self, name: str, value: Value, weight: int) -> None:
+        self._weight += weight - self._values.pop(name, (value, 0))[1]
+        self._values[name] = (value, weight)
+        while self._weight > MAX_KEPT and len(self._values) > 1:
+            self._weight -= self._values.popitem(last=False)[1][1]
+
+
+def _weight(value: Json) -> int:
+    """About how many characters a value has as JSON."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict | list):
+        inside = value.values() if isinstance(value, dict) else value
+        return 16 + sum(map(_weight, inside))
+    return 8
+
+
 class Links:
     """Histories that the server keeps: by the id of a response, by that of a conversation.
 
@@ -139,9 +170,9 @@ class Links:
     """
 
     def __init__(self) -> None:
-        self._steps: OrderedDict[str, _Step] = OrderedDict()
-        self._items: OrderedDict[str, Json] = OrderedDict()  # by their own ids
-        self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # for their responses
+        self._steps: _Kept[_Step] = _Kept()
+        self._items: _Kept[Json] = _Kept()  # by their own ids
+        self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
 
     def complete(self, exchange: Exchange) -> Exchange:
         """The exchange with the history that its request names, as far as the log holds it.
@@ -157,7 +188,7 @@ class Links:
         previous = name_or_none(sent.get("previous_response_id"))
         conversation = _conversation_id(sent.get("conversation"))
         named = previous or conversation
-        before = self._steps.get(named) if named else None
+        before = self._steps.get(named) if named is not None else None
         whole = named is None or (before is not None and before.whole)
         request: dict[str, Json] = {
             **sent,
@@ -178,29 +209,25 @@ class Links:
             found = replace(found, response=rest, events=None)
         answered = answers(found)
         if answered:
-            step = _Step(before, (*own, *output), whole=whole)
-            for name in (response_id, conversation):
-                if name:
-                    self._steps[name] = step
-                    self._steps.move_to_end(name)
-            self._remember([*own, *output])
+            added = [*own, *output]
+            self._remember(added)
+            step, weight = _Step(before, tuple(added), whole=whole), _weight(added)
+            for name in filter(None, (response_id, conversation)):
+                self._steps.put(name, step, weight)
         if response_id and not any(answer.usable for answer in answered):
-            self._waiting[response_id] = sent
-        _forget(self._steps, MAX_OPEN)
-        _forget(self._waiting, MAX_OPEN)
+            self._waiting.put(response_id, sent, _weight(sent))
         return found
 
     def _referred(self, value: Json) -> Json:
         item = as_dict(value)
         if item_type(item) != "item_reference":
             return value
-        return self._items.get(as_str(item.get("id")), value)
+        return self._items.get(as_str(item.get("id"))) or value
 
     def _remember(self, said: list[Json]) -> None:
         for value in said:
             if (name := name_or_none(as_dict(value).get("id"))) is not None:
-                self._items[name] = value
-        _forget(self._items, MAX_REMEMBERED)
+                self._items.put(name, value, _weight(value))
 
 
 def _server_turns(output: list[Json]) -> int:
@@ -218,11 +245,6 @@ def _server_turns(output: list[Json]) -> int:
         elif item.get("type") == "function_call_output" and call_id in called:
             turns = at + 1
     return turns
-
-
-def _forget(kept: OrderedDict[str, Kept], limit: int) -> None:
-    while len(kept) > limit:
-        kept.popitem(last=False)
 
 
 def _conversation_id(value: Json) -> str | None:
