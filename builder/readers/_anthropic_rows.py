@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from builder.conversation import Event, Json
 from builder.readers._anthropic_blocks import blocks, has_blocks
 from builder.readers._anthropic_bodies import said
-from builder.readers._dialect import ANTHROPIC, request_dialect
+from builder.readers._dialect import ANTHROPIC, FOREIGN, request_dialect
 from builder.readers._narrow import as_dict, as_list, as_str
-from builder.readers._rows import FOREIGN, row_conversation
+from builder.readers._rows import row_conversation
 
 _NESTED = frozenset(
     {

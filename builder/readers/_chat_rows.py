@@ -12,9 +12,9 @@ from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers import _anthropic_rows
 from builder.readers._chat_bodies import history
-from builder.readers._dialect import ROLES
+from builder.readers._dialect import FOREIGN, ROLES
 from builder.readers._narrow import as_dict, as_list, as_str
-from builder.readers._rows import FOREIGN, row_conversation
+from builder.readers._rows import row_conversation
 
 _COLUMNS = frozenset(
     {

@@ -20,7 +20,9 @@ from builder.readers._body import Body, events, is_stream, read_body
 from builder.readers._cassette import LIST_KEYS, interactions, looks_like_cassette
 from builder.readers._dialect import (
     ANTHROPIC,
+    FOREIGN,
     OPENAI_CHAT,
+    OPENAI_RESPONSES,
     dialect,
     is_event,
     request_dialect,
@@ -224,6 +226,8 @@ def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
 
 def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
     """The exchange of a body without an envelope."""
+    if _holds_both(value):
+        return Exchange(where, request=value, response=value)
     if response_dialect(value) is not None:
         return _answer(Exchange(where), Body(value=value))
     name = request_dialect(value)
@@ -232,6 +236,22 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
     if name in (OPENAI_CHAT, ANTHROPIC) and not isinstance(value.get("model"), str):
         return None
     return Exchange(where, request=value)
+
+
+def _holds_both(value: dict[str, Json]) -> bool:
+    """Whether a body is a request to Responses and its response: `input` and `output` in one.
+
+    Servers list so what they keep, and programs log so what they sent and got.
+    """
+    output = value.get("output")
+    if not isinstance(value.get("input"), str | list) or not isinstance(output, list):
+        return False
+    if response_dialect(value) == OPENAI_RESPONSES:
+        return True
+    if "type" in value or not FOREIGN.isdisjoint(value) or not output:
+        return False
+    typed = all(isinstance(as_dict(item).get("type"), str) for item in output)
+    return typed and request_dialect(value) == OPENAI_RESPONSES
 
 
 def _opened(where: str, value: dict[str, Json]) -> Exchange | None:

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
-from builder.readers._dialect import ROLES
+from builder.readers._dialect import FOREIGN, ROLES
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._responses_bodies import history
 from builder.readers._responses_items import ITEMS, item_type
-from builder.readers._rows import FOREIGN, row_conversation
+from builder.readers._rows import row_conversation
 from builder.source import Source
 
 _PAIRED = frozenset({"function_call", "function_call_output"})

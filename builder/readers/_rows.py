@@ -9,15 +9,6 @@ from builder.problem import Problem
 from builder.readers._comparison import calls, with_keys
 from builder.readers._histories import History
 
-FOREIGN = frozenset(
-    {
-        "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
-        "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
-        "resolved",
-    }
-)  # fmt: skip
-"""Keys beside `messages` that belong to other formats' rows."""
-
 
 def row_conversation(
     name: str, where: str, said: History, *, records: int = 1
