@@ -6,6 +6,7 @@ Rows are compared as ordered JSON; only those that differ are rendered (verifica
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import date, time
@@ -100,7 +101,8 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
             yield LineReport(dataset.name, 0, (Finding(CODE, "the loader gives more rows"),))
             return
         path, number, value = item
-        name = path.relative_to(dataset).as_posix() if dataset.is_dir() else path.name
+        # relpath: the loader's paths are absolute, ours may be relative
+        name = Path(os.path.relpath(path, dataset)).as_posix() if dataset.is_dir() else path.name
         if row is None:
             yield LineReport(name, number, (Finding(CODE, "the loader gives fewer rows"),))
             return

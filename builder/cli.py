@@ -224,6 +224,48 @@ def export(
 
 
 @app.command()
+def push(
+    dataset: Annotated[str, typer.Argument(help="A folder made by build.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would change; change nothing.")
+    ] = False,
+    public: Annotated[
+        bool, typer.Option("--public/--private", help="Who may read it; default: you alone.")
+    ] = False,
+    revision: Annotated[str, typer.Option(help="The branch; it is made if it is new.")] = "main",
+    create_pr: Annotated[
+        bool, typer.Option("--create-pr", help="Open a pull request instead of changing main.")
+    ] = False,
+    tag: Annotated[str | None, typer.Option(help="A tag for what was pushed.")] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what is only on the Hub; it is listed first.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Overrule a gate by its name.")
+    ] = None,
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Put a built dataset on the Hugging Face Hub, once it has passed the gates; read it back."""
+    from builder.cli_push import run_push  # noqa: PLC0415 - see the module's docstring
+    from builder.push.job import PushOptions  # noqa: PLC0415
+
+    options = PushOptions(
+        public=public,
+        revision=revision,
+        create_pr=create_pr,
+        tag=tag,
+        prune=prune,
+        allow=tuple(allow or ()),
+        tokenizer=tokenizer,
+        dry_run=dry_run,
+    )
+    return run_push(dataset, repo, options, as_json=as_json, quiet=quiet)
+
+
+@app.command()
 def formats(
     explain: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")

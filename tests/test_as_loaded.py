@@ -187,6 +187,16 @@ def test_what_a_loader_would_change_is_rejected_and_counted(tmp_path):
     assert "3.1415926536" in reject["message"]
 
 
+@pytest.mark.parametrize("out", ["out", "../a/out", "./x/../out"])
+def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    (tmp_path / "a" / "in.jsonl").write_text(json.dumps(sample("hi").record) + "\n")
+    (tmp_path / "a" / "x").mkdir()
+    assert cli._run(["build", "in.jsonl", "-o", out, "--quiet"]) == 0
+    assert cli._run(["verify", out, "--as-loaded", "--quiet"]) == 0
+
+
 def test_sessions_stay_together_in_a_split(tmp_path):
     from builder.splits import SplitOptions, assign
 

@@ -1,0 +1,1 @@
+"""A built dataset onto the Hugging Face Hub: gates, what would change, upload, reading back."""

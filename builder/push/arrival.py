@@ -1,0 +1,123 @@
+"""Reading back what was pushed: the tree with its hashes, and rows as `load_dataset` gives them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from builder.conversation import Json
+from builder.push import hub
+from builder.push.files import PushFile
+from builder.push.hub import Place
+from builder.push.retry import hide, of_the_network
+from builder.push.upload import compare
+from builder.qwen3.tokenizer import Target
+from builder.rows import plain_row, raw_rows, read_sample
+from builder.sample import Sample
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+SAMPLED = 200
+"""Rows of a split that are rendered again, spread evenly over it."""
+
+LOADED_BYTES = 2 << 30
+"""Up to this size all rows of data/ are loaded, of a larger dataset the first SAMPLED."""
+
+
+@dataclass(slots=True)
+class Arrival:
+    """What was compared and found equal, and every difference.
+
+    files, bytes   of the commit's tree, by size and sha256 or git oid
+    rows           that the loader gave
+    is_whole       it was let give all of them: there are as many as in meta/
+    renderings     of rows as loaded, by sha256 with meta/
+    """
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    is_whole: bool = True
+    renderings: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def read_back(
+    api: HfApi, place: Place, folder: Path, files: Sequence[PushFile], target: Target
+) -> Arrival:
+    """Compare the commit `place.revision` with the folder. Raises what the client raises."""
+    data = sum(file.size for file in files if file.path.startswith("data/"))
+    arrival = Arrival(is_whole=data <= LOADED_BYTES)
+    changes = compare(files, hub.look(api, place).files)
+    arrival.files = len(changes.equal)
+    arrival.bytes = sum(file.size for file in changes.equal)
+    arrival.problems += [f"{file.path}: is not on the Hub as it is here" for file in changes.send]
+    try:
+        _compare_rows(place, _splits(folder), target, arrival)
+    except Exception as error:
+        if of_the_network(error):
+            raise
+        # whatever else the loader raises is a verdict on what is there
+        reason = hide(" ".join(str(error).split()))[:200]
+        arrival.problems.append(f"the loader fails: {reason or type(error).__name__}")
+    return arrival
+
+
+def _compare_rows(
+    place: Place, known: dict[str, list[Path]], target: Target, arrival: Arrival
+) -> None:
+    """Streamed, the rows come from the Hub; else they may come from the client's cache."""
+    import datasets  # noqa: PLC0415 - two seconds of import
+
+    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
+    loaded = datasets.load_dataset(place.repo, revision=place.revision, streaming=True)
+    if set(loaded) != set(known):
+        arrival.problems.append(
+            f"the loader gives the splits {sorted(loaded)}, not {sorted(known)}"
+        )
+    for split in sorted(set(loaded) & set(known)):
+        count = sum(1 for _ in _meta(known[split])) if arrival.is_whole else SAMPLED
+        limit = None if arrival.is_whole else SAMPLED
+        metas = itertools.islice(_meta(known[split]), limit)
+        rows = itertools.islice(loaded[split], limit)
+        for number, (row, meta) in enumerate(itertools.zip_longest(rows, metas)):
+            if row is None or meta is None:
+                has = "more" if meta is None else "fewer"
+                arrival.problems.append(f"{split}: the loader gives {has} rows than meta/ has")
+                break
+            arrival.rows += 1
+            if number % max(1, count // SAMPLED) == 0:
+                problem = _problem(row, meta, target)
+                arrival.renderings += problem is None
+                arrival.problems += [f"{split} row {number}: {problem}"] if problem else []
+
+
+def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str | None:
+    sample = read_sample(plain_row({key: row.get(key) for key in ("messages", "tools")}))
+    if not isinstance(sample, Sample):
+        return f"as loaded it is no sample: {sample[0].message}"
+    try:
+        text = target.render_sample(sample)
+    except Exception as error:  # whatever a template raises is a verdict on the row
+        return f"as loaded it does not render: {error}"[:200]
+    if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.get("render_sha256"):
+        return "as loaded it renders to another text than was proven"
+    return None
+
+
+def _splits(folder: Path) -> dict[str, list[Path]]:
+    """The files of meta/ by split, in order."""
+    paths = sorted((folder / "meta").glob("*.jsonl"))
+    names = sorted({path.name.partition("-")[0] for path in paths})
+    return {name: [item for item in paths if item.name.startswith(f"{name}-")] for name in names}
+
+
+def _meta(paths: Sequence[Path]) -> Iterator[dict[str, Json]]:
+    for path in paths:
+        for _, row in raw_rows(path):
+            yield row if isinstance(row, dict) else {}

@@ -1,0 +1,150 @@
+"""The files of a built folder as they go onto the Hub, each compared with the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builder.jsonio import JsonFault, loads
+from builder.output import MANIFEST, STATE
+from builder.problem import UsageError
+
+CARD = "README.md"
+
+
+@dataclass(frozen=True, slots=True)
+class PushFile:
+    """A file to be pushed: what identifies it on the Hub, and where its bytes are.
+
+    git_oid  its name as a git blob (sha1), by which the Hub names files that are no large objects
+    """
+
+    path: str
+    size: int
+    sha256: str
+    git_oid: str
+    content: Path | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Overruled:
+    """A gate that the user has overruled by its name."""
+
+    code: str
+    message: str
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder made by `build`. Raises UsageError if it is none."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise UsageError(
+            f"dataset {str(folder)!r}: no folder made by build (it has no {MANIFEST}); push takes"
+            " those only, since what is pushed is what was proven"
+        )
+    try:
+        manifest = loads(path.read_bytes())
+    except (OSError, JsonFault) as error:
+        detail = error.detail if isinstance(error, JsonFault) else error.strerror
+        raise UsageError(f"{path}: cannot be read: {detail}") from None
+    if not isinstance(manifest, dict):
+        raise UsageError(f"{path}: is no JSON object")
+    return manifest
+
+
+def listed_files(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[PushFile], list[str]]:
+    """(the files that the manifest lists, in its order; how the folder differs from it)."""
+    found: dict[str, PushFile] = {}
+    faults: list[str] = []
+    entries = manifest.get("files")
+    for entry in entries if isinstance(entries, list) else []:
+        path = entry.get("path") if isinstance(entry, dict) else None
+        if not isinstance(path, str) or not _is_below(folder, path) or path == MANIFEST:
+            faults.append(f"{str(path)[:80]!r}: no path of a file in the folder")
+            continue
+        try:
+            item = _read(folder / path, path)
+        except OSError as error:
+            faults.append(f"{path}: {error.strerror or error}")
+            continue
+        if item.size != entry.get("bytes") or item.sha256 != entry.get("sha256"):
+            faults.append(f"{path}: differs from the manifest")
+        found[path] = item
+    if not found:
+        faults.append(f"{MANIFEST}: lists no files")
+    faults += [
+        f"{path}: not listed in the manifest"
+        for path in _present(folder)
+        if path not in found and path != MANIFEST
+    ]
+    return list(found.values()), faults
+
+
+def _is_below(folder: Path, path: str) -> bool:
+    """Is it a plain relative path of a file inside? The manifest may be anybody's."""
+    parts = path.split("/")
+    if "\\" in path or any(part in ("", ".", "..", ".git", STATE) for part in parts):
+        return False
+    try:
+        return (folder / path).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return False
+
+
+def _present(folder: Path) -> list[str]:
+    """Every file below the folder, but for what `build` keeps for going on."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        if here == folder and STATE in folders:
+            folders.remove(STATE)
+        found += [(here / name).relative_to(folder).as_posix() for name in names]
+    return sorted(found)
+
+
+def _read(path: Path, name: str) -> PushFile:
+    size = path.stat().st_size
+    sha256 = hashlib.sha256()
+    git = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            sha256.update(piece)
+            git.update(piece)
+    return PushFile(name, size, sha256.hexdigest(), git.hexdigest(), path)
+
+
+def _made(name: str, content: bytes) -> PushFile:
+    git = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
+    git.update(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return PushFile(name, len(content), sha256, git.hexdigest(), content)
+
+
+def as_published(
+    files: Sequence[PushFile], manifest: Mapping[str, Any], overruled: Sequence[Overruled]
+) -> list[PushFile]:
+    """What goes onto the Hub: the files and the manifest without `run`.
+
+    What was overruled is recorded in the card; the manifest then lists that card.
+    """
+    published = [_card(file, overruled) if file.path == CARD else file for file in files]
+    told = {key: value for key, value in manifest.items() if key != "run"}
+    told["files"] = [
+        {"path": file.path, "bytes": file.size, "sha256": file.sha256} for file in published
+    ]
+    text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+    return [*published, _made(MANIFEST, text.encode("utf-8", "replace"))]
+
+
+def _card(file: PushFile, overruled: Sequence[Overruled]) -> PushFile:
+    if not overruled:
+        return file
+    assert isinstance(file.content, Path)
+    lines = [f"- `{item.code}`: {item.message}" for item in overruled]
+    section = "\n## Overruled when it was published\n\n" + "\n".join(lines) + "\n"
+    return _made(file.path, file.content.read_bytes() + section.encode())

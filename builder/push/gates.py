@@ -1,0 +1,145 @@
+"""What a dataset must pass before anything of it leaves the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from builder.audit.result import Finding, Gate
+from builder.push.files import CARD, Overruled
+from builder.qwen3.tokenizer import Target
+from builder.rows import raw_rows
+from builder.verify import Verifier
+from builder.verify_files import Summary, verify_dataset
+
+SHOWN = 5
+"""Faults of a kind that a message names; the rest are counted."""
+
+NOT_AUDITED = "unaudited"
+UNKNOWN_LICENSE = "unknown-license"
+BLOCKING = ("secrets", "personal_data")
+"""Audits whose findings keep a dataset from being pushed (the rest is for its readers)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A gate that is shut. `by_name`: `--allow CODE` opens it; the integrity gates none does."""
+
+    code: str
+    message: str
+    by_name: bool = True
+
+
+def refusals(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    changed: Sequence[str],
+    target: Target,
+    *,
+    public: bool,
+) -> Iterator[Refusal]:
+    """Every gate that is shut. `changed`: how the folder differs from its manifest."""
+    if changed:
+        yield Refusal("manifest", _some(changed), by_name=False)
+    yield from _unproven(folder, manifest, target)
+    findings = audit_findings(manifest)
+    if findings is None:
+        yield Refusal(NOT_AUDITED, "nothing was scanned for secrets or personal data")
+    for audit in BLOCKING:
+        left = [item for item in findings or () if _blocks(item, audit)]
+        if left:
+            found = (f"{item.code} {item.count} times in {item.samples} samples" for item in left)
+            yield Refusal(audit, _some(list(found)))
+    unknown = _without_license(folder) if public else 0
+    if unknown:
+        yield Refusal(
+            UNKNOWN_LICENSE,
+            f"the licence of {unknown} samples is not known, and the dataset would be public"
+            " (inputs[].license says it)",
+        )
+
+
+def audit_findings(manifest: Mapping[str, Any]) -> list[Finding] | None:
+    """What the audit that `build` wrote into the manifest has found; None: there was none."""
+    audit = manifest.get("audit")
+    found = audit.get("findings") if isinstance(audit, dict) else None
+    if not isinstance(found, list):
+        return None
+    return [_finding(item) for item in found if isinstance(item, dict)]
+
+
+def _finding(item: Mapping[str, Any]) -> Finding:
+    count, samples = (
+        number if isinstance(number := item.get(key), int) else 1 for key in ("count", "samples")
+    )
+    gates = [gate for gate in Gate if gate == item.get("gate")]
+    gate = gates[0] if gates else Gate.report
+    audit, code, message = (_short(item.get(key)) for key in ("audit", "code", "message"))
+    return Finding(audit, code, message, count, samples, gate)
+
+
+def _short(text: object) -> str:
+    return " ".join(str(text).split())[:80]
+
+
+def _blocks(finding: Finding, audit: str) -> bool:
+    """Is it still in the dataset? What was changed, or left out, is not."""
+    return finding.audit == audit and finding.gate is Gate.report and finding.count > 0
+
+
+def overrule(
+    shut: Sequence[Refusal], allowed: Sequence[str]
+) -> tuple[list[Refusal], list[Overruled]]:
+    """(gates that stay shut, gates that `--allow` opened)."""
+    opened = [item for item in shut if item.by_name and item.code in allowed]
+    left = [item for item in shut if item not in opened]
+    return left, [Overruled(item.code, item.message) for item in opened]
+
+
+def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iterator[Refusal]:
+    tokenizer = manifest.get("tokenizer")
+    template = tokenizer.get("template_sha256") if isinstance(tokenizer, dict) else None
+    if template != target.template_sha256:
+        yield Refusal(
+            "verify",
+            f"it was proven against another chat template than that of {target.name}",
+            by_name=False,
+        )
+        return
+    summary = Summary()
+    bad = []
+    for report in verify_dataset(str(folder), Verifier(target), None):
+        summary.add(report)
+        bad += [f"{report.file}:{report.line} {item.code}" for item in report.findings[:1]]
+    if summary.codes or not summary.samples:
+        proven = f"{summary.proven} of {summary.samples} samples are proven"
+        yield Refusal("verify", f"{proven}; {_some(bad)}", by_name=False)
+
+
+def _without_license(folder: Path) -> int:
+    """How many samples have no known licence by meta/ (or all, if the card names none)."""
+    count = samples = 0
+    for path in sorted(folder.glob("meta/*.jsonl")):
+        for _, row in raw_rows(path):
+            samples += 1
+            name = row.get("license") if isinstance(row, dict) else None
+            count += not isinstance(name, str) or name.strip().lower() in ("", "unknown")
+    return count or (samples if _card_license(folder) in (None, "unknown") else 0)
+
+
+def _card_license(folder: Path) -> object:
+    try:
+        text = (folder / CARD).read_text(encoding="utf-8")
+        front = yaml.safe_load(text.split("---\n")[1])
+    except (OSError, UnicodeDecodeError, IndexError, yaml.YAMLError):
+        return None
+    return front.get("license") if isinstance(front, dict) else None
+
+
+def _some(faults: Sequence[str]) -> str:
+    more = len(faults) - SHOWN
+    return "; ".join(faults[:SHOWN]) + (f"; and {more} more" if more > 0 else "")

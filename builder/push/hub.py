@@ -1,0 +1,165 @@
+"""A dataset repository on the Hub, as `huggingface_hub` shows it.
+
+Commits name the commit that they stand on, so none can be made twice and none undoes what someone
+else did meanwhile. (The client's folder upload does not: on one of its two paths it repeats a
+commit whose answer was lost, on the other it gives up.)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from builder.problem import UsageError
+from builder.push.files import PushFile
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+DATASET = "dataset"
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to push. `revision`: a branch, or the ref of a pull request."""
+
+    repo: str
+    revision: str = MAIN
+    private: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file on the Hub; `sha256` of a large object, None for what is in the commit itself."""
+
+    path: str
+    size: int
+    git_oid: str
+    sha256: str | None
+
+    def is_as(self, file: PushFile) -> bool:
+        """Does it hold the same bytes?"""
+        if self.size != file.size:
+            return False
+        return self.git_oid == file.git_oid if self.sha256 is None else self.sha256 == file.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A repository at a revision.
+
+    head        the commit, None if there is no repository
+    private     None if there is no repository
+    has_branch  False: the revision does not exist yet; `head` and `files` are those of main
+    """
+
+    head: str | None
+    private: bool | None
+    files: dict[str, RemoteFile]
+    has_branch: bool = True
+
+
+def look(api: HfApi, place: Place) -> Remote:
+    """What is there. Raises whatever the client raises, but for what does not exist."""
+    from huggingface_hub.errors import (  # noqa: PLC0415 - the client is heavy
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        info = api.dataset_info(place.repo, revision=place.revision)
+    except RevisionNotFoundError:
+        if place.revision == MAIN:
+            raise
+        return replace(look(api, replace(place, revision=MAIN)), has_branch=False)
+    except GatedRepoError:
+        raise
+    except RepositoryNotFoundError:
+        return Remote(None, None, {}, has_branch=place.revision == MAIN)
+    assert info.sha is not None
+    return Remote(info.sha, bool(info.private), _tree(api, place.repo, info.sha))
+
+
+def _tree(api: HfApi, repo: str, commit: str) -> dict[str, RemoteFile]:
+    from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - the client is heavy
+
+    listed = api.list_repo_tree(repo, repo_type=DATASET, revision=commit, recursive=True)
+    return {
+        item.path: RemoteFile(
+            item.path, item.size, item.blob_id, item.lfs.sha256 if item.lfs is not None else None
+        )
+        for item in listed
+        if isinstance(item, RepoFile)
+    }
+
+
+def create(api: HfApi, place: Place, remote: Remote) -> Remote:
+    """Make the repository and the branch that are not there yet; what is there then."""
+    if remote.head is None:
+        api.create_repo(place.repo, repo_type=DATASET, private=place.private, exist_ok=True)
+        remote = look(api, place)
+    if not remote.has_branch:
+        if place.revision.startswith("refs/"):
+            raise UsageError(f"--revision {place.revision!r}: {place.repo} has no such ref")
+        api.create_branch(place.repo, branch=place.revision, repo_type=DATASET, exist_ok=True)
+        remote = look(api, place)
+    return remote
+
+
+def pull_request(api: HfApi, repo: str, title: str) -> str:
+    """The ref of the open pull request of this title; it is opened if there is none."""
+    listed = api.get_repo_discussions(repo, repo_type=DATASET, discussion_type="pull_request")
+    for item in listed:
+        if item.title == title and item.status in ("draft", "open"):
+            return f"refs/pr/{item.num}"
+    opened = api.create_pull_request(repo, title, repo_type=DATASET)
+    return f"refs/pr/{opened.num}"
+
+
+def tagged(api: HfApi, repo: str, tag: str) -> str | None:
+    """The commit that the tag names, None if there is no such tag."""
+    refs = api.list_repo_refs(repo, repo_type=DATASET)
+    return next((item.target_commit for item in refs.tags if item.name == tag), None)
+
+
+def commit(
+    api: HfApi,
+    place: Place,
+    files: Sequence[PushFile],
+    removed: Sequence[str],
+    *,
+    parent: str,
+    message: str,
+) -> str:
+    """Upload the files and make one commit on top of `parent`, the head; returns its id.
+
+    The client sends the commit once. Raises whatever the client raises; HTTP 412: the head is
+    another by now.
+    """
+    from huggingface_hub import (  # noqa: PLC0415 - the client is heavy
+        CommitOperationAdd,
+        CommitOperationDelete,
+    )
+
+    def operations() -> Iterator[CommitOperationAdd | CommitOperationDelete]:
+        for path in removed:
+            yield CommitOperationDelete(path)
+        for file in files:
+            content = file.content if isinstance(file.content, bytes) else str(file.content)
+            yield CommitOperationAdd(file.path, content)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # advice about the card's metadata
+        made = api.create_commit(
+            place.repo,
+            operations(),
+            commit_message=message,
+            repo_type=DATASET,
+            revision=place.revision,
+            parent_commit=parent,
+        )
+    return made.oid

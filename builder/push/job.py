@@ -1,0 +1,202 @@
+"""The whole of a push, from the gates to reading back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from builder.output import MANIFEST
+from builder.problem import UsageError
+from builder.push import hub
+from builder.push.arrival import Arrival, read_back
+from builder.push.files import Overruled, as_published, listed_files, read_manifest
+from builder.push.gates import Refusal, overrule, refusals
+from builder.push.hub import MAIN, Place, Remote
+from builder.push.retry import Course, PushFault, persist
+from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
+from builder.work import verifier_for
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+OTHER_CONTENT = "other-content"
+STALE = "stale"
+
+
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    """The command's options. `allow`: codes of gates that are overruled."""
+
+    public: bool = False
+    revision: str = MAIN
+    create_pr: bool = False
+    tag: str | None = None
+    prune: bool = False
+    allow: tuple[str, ...] = ()
+    tokenizer: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class PushReport:
+    """What a push found and did; what it did not come to is None or empty.
+
+    removed  files that are only on the Hub and are removed there (`--prune`)
+    error    why it ended early
+    """
+
+    repo: str
+    refused: list[Refusal] = field(default_factory=list)
+    overruled: list[Overruled] = field(default_factory=list)
+    survey: Remote | None = None
+    changes: Changes | None = None
+    removed: list[str] = field(default_factory=list)
+    uploaded: Uploaded | None = None
+    arrival: Arrival | None = None
+    error: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing stopped it, and what was read back is equal."""
+        return not (self.refused or self.error or (self.arrival and self.arrival.problems))
+
+
+def push(
+    dataset: str,
+    report: PushReport,
+    options: PushOptions,
+    course: Course,
+    shown: Callable[[PushReport], None],
+) -> None:
+    """Push a folder made by `build`, filling in the report. Raises UsageError.
+
+    `shown` shows the report: what would change, before anything is changed.
+    """
+    try:
+        _push(Path(dataset).expanduser(), report, options, course, shown)
+    except PushFault as fault:
+        report.error = str(fault)
+
+
+def _push(
+    folder: Path,
+    report: PushReport,
+    options: PushOptions,
+    course: Course,
+    shown: Callable[[PushReport], None],
+) -> None:
+    place = _place(report.repo, options)
+    if not folder.is_dir():
+        raise UsageError(f"dataset {str(folder)!r}: no such folder; push takes one made by build")
+    manifest = read_manifest(folder)
+    target = verifier_for(options.tokenizer or _tokenizer(manifest)).target
+    files, changed = listed_files(folder, manifest)
+    shut = list(refusals(folder, manifest, changed, target, public=options.public))
+    report.refused, report.overruled = overrule(shut, options.allow)
+    if report.refused:
+        return
+    published = as_published(files, manifest, report.overruled)
+    api = _api()
+    looking = f"look at {place.repo}"
+    survey = persist(lambda: _survey(api, place, options), course, what=looking)
+    report.survey = survey
+    report.changes = compare(published, survey.files)
+    if options.prune:
+        report.removed = [file.path for file in report.changes.extra if file.path != KEPT]
+    shut = list(_gates_there(report.changes, survey, options))
+    report.refused, overruled = overrule(shut, options.allow)
+    report.overruled += overruled
+    shown(report)
+    if report.refused or options.dry_run:
+        return
+    report.uploaded = upload(
+        api,
+        place,
+        published,
+        survey=survey,
+        removed=report.removed,
+        title=f"Push {len(published)} files (manifest {published[-1].sha256[:12]})",
+        as_pull_request=options.create_pr,
+        course=course,
+    )
+    arrived = Place(place.repo, report.uploaded.commit)
+    if options.tag:
+        tag = options.tag
+        persist(lambda: _tag(api, arrived, tag), course, what=f"tag {place.repo}")
+    report.arrival = persist(
+        lambda: read_back(api, arrived, folder, published, target),
+        course,
+        what=f"read {place.repo} back",
+    )
+
+
+def _place(repo: str, options: PushOptions) -> Place:
+    if repo.count("/") != 1:
+        raise UsageError(f"repository {repo!r}: say OWNER/NAME")
+    if options.create_pr and options.revision != MAIN:
+        raise UsageError("--create-pr: pull requests are against main; leave out --revision")
+    if options.create_pr and options.tag:
+        raise UsageError("--tag: what a pull request holds is tagged after it is merged")
+    if len(options.revision) == 40 and all(char in "0123456789abcdef" for char in options.revision):
+        raise UsageError("--revision: is a commit; name a branch, which the push adds a commit to")
+    return Place(repo, options.revision, private=not options.public)
+
+
+def _tokenizer(manifest: dict[str, Any]) -> str:
+    tokenizer = manifest.get("tokenizer")
+    name = tokenizer.get("name") if isinstance(tokenizer, dict) else None
+    if not isinstance(name, str):
+        raise UsageError(f"{MANIFEST}: tokenizer.name: names no tokenizer")
+    return name
+
+
+def _api() -> HfApi:
+    """The client, with the token from where it is usually kept; it speaks through us alone."""
+    from huggingface_hub import HfApi, get_token  # noqa: PLC0415 - the client is heavy
+
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # it shows signed addresses
+    if not get_token():  # not for a dry run either: what is private would seem not to be there
+        raise UsageError("no token for the Hub: `hf auth login`, or HF_TOKEN")
+    return HfApi()
+
+
+def _survey(api: HfApi, place: Place, options: PushOptions) -> Remote:
+    """What is there before the push. Raises UsageError if it does not fit what was asked for."""
+    survey = hub.look(api, place)
+    if survey.private is not None and survey.private == options.public:
+        now, asked = ("private", "--public") if survey.private else ("public", "--private")
+        raise UsageError(
+            f"{place.repo}: is {now} on the Hub and a push does not change that;"
+            f" say --{now}, not {asked}" + (" (the default)" if not options.public else "")
+        )
+    if options.tag and survey.head is not None:
+        at = hub.tagged(api, place.repo, options.tag)
+        if at is not None and at != survey.head:
+            raise UsageError(f"--tag {options.tag!r}: exists, at {at[:12]}; a push moves no tag")
+    return survey
+
+
+def _gates_there(changes: Changes, survey: Remote, options: PushOptions) -> Iterator[Refusal]:
+    """Gates that what is on the Hub shuts."""
+    if changes.stale and not options.prune:
+        names = ", ".join(changes.stale[:5])
+        yield Refusal(
+            STALE,
+            f"{len(changes.stale)} files on the Hub would be loaded together with these: {names};"
+            " --prune removes what is only there",
+            by_name=False,
+        )
+    if changes.update and MANIFEST not in survey.files:
+        names = ", ".join(file.path for file in changes.update[:5])
+        yield Refusal(OTHER_CONTENT, f"files of something else would be replaced: {names}")
+
+
+def _tag(api: HfApi, arrived: Place, tag: str) -> None:
+    at = hub.tagged(api, arrived.repo, tag)
+    if at is None:
+        api.create_tag(arrived.repo, tag=tag, revision=arrived.revision, repo_type=hub.DATASET)
+    elif at != arrived.revision:
+        raise PushFault(f"--tag {tag!r}: was put at {at[:12]} meanwhile; it is not moved")

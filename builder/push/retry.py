@@ -1,0 +1,142 @@
+"""What the Hub answers when something is wrong, and how often and how long it is tried again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from builder.problem import UsageError
+
+ATTEMPTS = 5
+WAITS = (1.0, 4.0, 16.0, 60.0)
+"""Seconds before the second, third, … attempt, where the Hub does not say how long."""
+
+LONGEST_WAIT = 300.0
+"""Seconds. Asked to wait longer, the push ends and says so: the same command goes on."""
+
+_AGAIN = (408, 409, 412, 425, 429)
+_LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
+_T = TypeVar("_T")
+
+
+class PushFault(Exception):
+    """A push that ends here, with one line that says why. What is on the Hub stays as it is."""
+
+
+@dataclass(slots=True)
+class Course:
+    """How it went: attempts at the upload, seconds waited, what was said meanwhile."""
+
+    say: Callable[[str], None]
+    sleep: Callable[[float], None]
+    attempts: int = 0
+    waits: list[float] = field(default_factory=list)
+
+
+def persist(act: Callable[[], _T], course: Course, *, what: str, counted: bool = False) -> _T:
+    """The result of `act`, tried again while the Hub or the way to it fails.
+
+    Raises UsageError (what only the user can mend), PushFault (it goes on failing).
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        course.attempts += counted
+        try:
+            return act()
+        except (PushFault, UsageError):
+            raise
+        except Exception as error:
+            reason, wait = _judge(error, what)
+            wait = WAITS[attempt - 1] if wait is None and attempt < ATTEMPTS else wait or 0.0
+            if attempt == ATTEMPTS:
+                raise PushFault(f"{reason} ({ATTEMPTS} attempts)") from None
+            if wait > LONGEST_WAIT:
+                raise PushFault(f"{reason}; the Hub asks to wait {wait:g} seconds") from None
+            course.say(f"{reason}; attempt {attempt + 1} of {ATTEMPTS} in {wait:g} s")
+            course.waits.append(wait)
+            course.sleep(wait)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _judge(error: Exception, what: str) -> tuple[str, float | None]:
+    """(the reason in a line, seconds that the Hub asks to wait). Raises what is not worth trying.
+
+    Only what the client raises for the network and the Hub is tried again; anything else is a bug
+    and goes on as it is.
+    """
+    response = next((item for item in map(_response, _causes(error)) if item is not None), None)
+    if isinstance(error, OSError) and error.errno in _LOCAL:
+        raise PushFault(f"{what}: {_line(str(error))}") from None
+    if response is None:
+        if type(error).__name__ == "OfflineModeIsEnabled":
+            raise UsageError(f"{what}: HF_HUB_OFFLINE is set") from None
+        if not of_the_network(error):
+            if isinstance(error, ValueError):
+                raise UsageError(f"{what}: {_line(str(error))}") from None
+            raise error
+        return f"{what}: {_line(str(error)) or type(error).__name__}", None
+    status = int(response.status_code)
+    place = f"{response.request.method} {response.request.url.path}"
+    told = _line(str(response.headers.get("X-Error-Message") or ""))
+    reason = f"{what}: HTTP {status} at {place}" + (f" ({told})" if told else "")
+    if status == 401:
+        raise UsageError(f"{reason}: the token is not accepted; `hf auth login`, or HF_TOKEN")
+    if status == 403:
+        raise UsageError(f"{reason}: the token may not write there")
+    if status not in _AGAIN and status < 500:
+        raise PushFault(reason)
+    return reason, _asked_wait(response)
+
+
+def _asked_wait(response: Any) -> float | None:
+    """Seconds that the Hub asks to wait: `Retry-After`, or `t` of its `RateLimit` once used up."""
+    after = str(response.headers.get("Retry-After") or "").strip()
+    if not after.isdecimal():
+        limit = str(response.headers.get("RateLimit") or "")
+        found = re.search(r";\s*r\s*=\s*0\s*;\s*t\s*=\s*(\d+)", limit)
+        after = found[1] if found and response.status_code == 429 else ""
+    return float(after) if after else None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from."""
+    seen: set[int] = set()
+    item: BaseException | None = error
+    while item is not None and id(item) not in seen:
+        seen.add(id(item))
+        yield item
+        item = item.__cause__ or item.__context__
+
+
+def _response(error: BaseException) -> Any:
+    response = getattr(error, "response", None)
+    return response if hasattr(response, "status_code") else None
+
+
+def of_the_network(error: BaseException) -> bool:
+    """Broken connections; answers that are no JSON; failures inside the storage library."""
+    modules = {type(item).__module__.partition(".")[0] for item in _causes(error)}
+    if modules & {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "hf_xet"}:
+        return True
+    kinds = (OSError, RuntimeError, json.JSONDecodeError)
+    return any(isinstance(item, kinds) for item in _causes(error))
+
+
+def _line(text: str) -> str:
+    """One line of what a library or a server says, without keys: tokens, signed addresses."""
+    return hide(" ".join(text.split()))[:200]
+
+
+def hide(text: str) -> str:
+    """The text without tokens and without the query parts of addresses, which may be signatures."""
+    from huggingface_hub import get_token  # noqa: PLC0415 - only when something went wrong
+
+    token = get_token()
+    if token:
+        text = text.replace(token, "…")
+    text = re.sub(r"(?i)\bbearer\s+\S+", "Bearer …", text)
+    text = re.sub(r"\bhf_[A-Za-z0-9_]+", "…", text)
+    return re.sub(r"(https?://[^\s?]+)\?\S+", r"\1?…", text)

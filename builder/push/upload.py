@@ -1,0 +1,182 @@
+"""What differs on the Hub, and making it equal: compared before every attempt and at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from builder.output import MANIFEST
+from builder.push import hub
+from builder.push.files import CARD, PushFile
+from builder.push.hub import MAIN, Place, Remote, RemoteFile
+from builder.push.retry import Course, PushFault, persist
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+OURS = ("data/", "meta/")
+KEPT = ".gitattributes"
+"""The Hub's own file in every repository: never removed."""
+
+COMMIT_FILES = 100
+COMMIT_BYTES = 64 << 20
+"""Of files below LARGE_BYTES, which travel inside the commit, in one commit."""
+
+LARGE_BYTES = 10 << 20
+"""From this size on the Hub takes every file for a large object, uploaded apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The files of a dataset against those on the Hub (`there`); `extra` are only there."""
+
+    add: tuple[PushFile, ...]
+    update: tuple[PushFile, ...]
+    equal: tuple[PushFile, ...]
+    extra: tuple[RemoteFile, ...]
+    there: dict[str, RemoteFile]
+
+    @property
+    def send(self) -> tuple[PushFile, ...]:
+        """What is not there as it is here."""
+        return self.add + self.update
+
+    @property
+    def stale(self) -> list[str]:
+        """Files of another version that a loader would read together with ours."""
+        return [file.path for file in self.extra if file.path.startswith(OURS)]
+
+
+@dataclass(slots=True)
+class Uploaded:
+    """What was done: the commit at the end, commits that were answered, files and their bytes."""
+
+    commit: str = ""
+    revision: str = MAIN
+    created: bool = False
+    commits: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+def compare(files: Sequence[PushFile], there: dict[str, RemoteFile]) -> Changes:
+    """What would change."""
+    paths = {file.path for file in files}
+    return Changes(
+        add=tuple(file for file in files if file.path not in there),
+        update=tuple(
+            file for file in files if file.path in there and not there[file.path].is_as(file)
+        ),
+        equal=tuple(file for file in files if file.path in there and there[file.path].is_as(file)),
+        extra=tuple(file for path, file in sorted(there.items()) if path not in paths),
+        there=there,
+    )
+
+
+def upload(
+    api: HfApi,
+    place: Place,
+    files: Sequence[PushFile],
+    *,
+    survey: Remote,
+    removed: Sequence[str],
+    title: str,
+    as_pull_request: bool,
+    course: Course,
+) -> Uploaded:
+    """Make the files at `place` equal to ours, and remove `removed`. `survey`: what was shown.
+
+    Raises UsageError, PushFault: it could not be done, or someone else changes the same files.
+    """
+    done = Uploaded(revision=place.revision)
+
+    def attempt() -> None:
+        nonlocal place
+        remote = hub.look(api, place)
+        done.created |= remote.head is None
+        remote = hub.create(api, place, remote)
+        changes = compare(files, remote.files)
+        gone = [path for path in removed if path in remote.files]
+        if as_pull_request and place.revision == MAIN and (changes.send or gone):
+            place = replace(place, revision=hub.pull_request(api, place.repo, title))
+            done.revision = place.revision
+            remote = hub.look(api, place)
+            changes = compare(files, remote.files)
+        _same_as_shown(changes, survey)
+        assert remote.head is not None
+        done.commit = remote.head
+        for batch, taken in _batches(changes.send, gone):
+            _commit(api, place, batch, taken, title, done)
+        if changes.send or gone:
+            _check(api, place, files, done.commit)
+
+    try:
+        persist(attempt, course, what=f"push to {place.repo}", counted=True)
+    except PushFault:
+        remote = persist(lambda: hub.look(api, place), course, what=f"look at {place.repo}")
+        changes = compare(files, remote.files)
+        if changes.send or any(path in remote.files for path in removed) or not remote.head:
+            raise
+        done.commit = remote.head  # the answer to the last attempt was lost, not the attempt
+    return done
+
+
+def _same_as_shown(changes: Changes, survey: Remote) -> None:
+    """Nothing that someone else has written meanwhile is replaced unseen. Raises PushFault."""
+    others = [
+        file.path
+        for file in changes.update
+        if changes.there[file.path] != survey.files.get(file.path)
+    ]
+    others += [path for path in changes.stale if path not in survey.files]
+    if others:
+        raise PushFault(
+            f"changed on the Hub meanwhile, by someone else: {', '.join(others[:5])};"
+            " look at it, then push again"
+        )
+
+
+def _batches(
+    send: Sequence[PushFile], removed: Sequence[str]
+) -> Iterator[tuple[list[PushFile], Sequence[str]]]:
+    """The files of each commit, the card and the manifest last, and what the last removes."""
+    ordered = sorted(send, key=lambda file: (file.path == MANIFEST, file.path == CARD))
+    batch: list[PushFile] = []
+    inside = 0
+    for file in ordered:
+        size = file.size if file.size < LARGE_BYTES else 0
+        if batch and (len(batch) == COMMIT_FILES or inside + size > COMMIT_BYTES):
+            yield batch, ()
+            batch, inside = [], 0
+        batch.append(file)
+        inside += size
+    if batch or removed:
+        yield batch, removed
+
+
+def _commit(
+    api: HfApi,
+    place: Place,
+    batch: Sequence[PushFile],
+    removed: Sequence[str],
+    title: str,
+    done: Uploaded,
+) -> None:
+    message = title if not done.commits else f"{title} (part {done.commits + 1})"
+    made = hub.commit(api, place, batch, removed, parent=done.commit, message=message)
+    done.commits += made != done.commit  # the client makes none if nothing would change
+    done.commit = made
+    done.files += len(batch)
+    done.bytes += sum(file.size for file in batch)
+
+
+def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> None:
+    """Is the commit what was to be pushed? Raises PushFault."""
+    left = compare(files, hub.look(api, replace(place, revision=commit)).files).send
+    if left:
+        names = ", ".join(file.path for file in left[:5])
+        raise PushFault(
+            f"{len(left)} of {len(files)} files are not on the Hub as they were sent: {names}"
+            " (does a .gitignore of the repository keep them out?)"
+        )

@@ -1,0 +1,1 @@
+"""A stand-in for the Hub on loopback: what the released client asks for, and faults on demand."""

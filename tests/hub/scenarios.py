@@ -1,0 +1,220 @@
+"""Pushes under faults, in one process: each with a dataset of its own, so nothing is cached.
+
+Run by scripts/push_faults.py, which prints the table, and by the tests, which judge it. The waits
+of the client itself are cut short; everything else is the released client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+from hub.faults import CUT, LATE, LOST, RESET, Fault
+from hub.server import Hub
+from hub.state import READER, STRANGER, WRITER
+from hub.xet import Storage
+
+LFS, XET = "lfs", "xet"
+LARGE = 4000  # bytes from which a file is a large object here
+
+
+@dataclass
+class Scenario:
+    """A push of a new dataset to a repository of its own; `faults` strike on the way.
+
+    before  files (of someone else) that are on the Hub already, None: no repository
+    code    the exit code to expect
+    commits that the push makes
+    """
+
+    name: str
+    faults: list[Fault] = field(default_factory=list)
+    paths: tuple[str, ...] = (LFS, XET)
+    options: tuple[str, ...] = ()
+    before: dict[str, bytes] | None = None
+    token: str = WRITER
+    meanwhile: dict[str, bytes] | None = None
+    ignored: tuple[str, ...] = ()
+    code: int = 0
+    commits: int = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it. `twice`: bytes of file content that the server received more than once."""
+
+    scenario: str
+    path: str
+    code: int
+    attempts: int
+    waits: list[float]
+    commits: int
+    duplicates: int
+    twice: int
+    equal: bool
+    said: str
+
+
+def scenarios() -> Iterator[Scenario]:
+    yield Scenario("no fault")
+    for step in ("look", "tree", "create", "validate", "preupload", "commit"):
+        for kind in (429, 500, RESET, LOST):
+            yield Scenario(f"{step}: {kind}", [_fault(step, kind)])
+    for path, steps in ((LFS, ("batch", "put", "verify")), (XET, ("token", "xorb", "shard"))):
+        for step in steps:
+            for kind in (429, 500, RESET, *([CUT] if step == steps[1] else []), LOST):
+                yield Scenario(f"{step}: {kind}", [_fault(step, kind)], (path,))
+    for kind in (500, RESET):
+        yield Scenario(f"resolve (reading back): {kind}", [_fault("resolve", kind)])
+    for step, options in (
+        ("branch", ("--revision", "dev")),
+        ("tag", ("--tag", "v1")),
+        ("pull", ("--create-pr",)),
+    ):
+        yield Scenario(f"{step}: lost", [_fault(step, LOST)], options=options)
+    for step in ("create", "commit"):
+        yield Scenario(f"{step}: 500, but done", [Fault(step, LATE)])
+    yield Scenario("commit: 500 for ever", [Fault("commit", 500, 99)], code=1, commits=0)
+    last = [Fault("commit", 500, 4), Fault("commit", LOST)]
+    yield Scenario("commit: 500 four times, then lost", last)
+    yield Scenario("put: 507 for ever", [Fault("put", 507, 99)], (LFS,), code=1, commits=0)
+    asked = Fault("commit", 429, retry_after=9999)
+    yield Scenario("commit: 429, wait 9999 s", [asked], code=1, commits=0)
+    yield Scenario("wrong token", token=STRANGER, code=2, commits=0)
+    yield Scenario("no permission", token=READER, before={}, code=2, commits=0)
+    other = {"README.md": b"mine", "notes.txt": b"keep"}
+    yield Scenario("other content there", before=other, code=1, commits=0)
+    yield Scenario("other content, --allow", before=other, options=("--allow", "other-content"))
+    yield Scenario("stale data there", before={"data/old.jsonl": b"{}\n"}, code=1, commits=0)
+    yield Scenario("stale data, --prune", before={"data/old.jsonl": b"{}\n"}, options=("--prune",))
+    yield Scenario("another file changed meanwhile", before={}, meanwhile={"notes.txt": b"x"})
+    same = {"README.md": b"theirs"}
+    yield Scenario("the same file meanwhile", before={}, meanwhile=same, code=1, commits=0)
+    yield Scenario("kept out by .gitignore", before={}, ignored=("rejects.jsonl",), code=1)
+
+
+def _fault(step: str, kind: str | int) -> Fault:
+    return Fault(step, kind, retry_after=2 if kind == 429 else None)
+
+
+def environment(path: str, endpoint: str, home: str) -> dict[str, str]:
+    """The environment of the client: what it reads when it is imported."""
+    return {
+        **{key: value for key, value in os.environ.items() if key != "HF_TOKEN"},
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": home,
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_XET": "1" if path == LFS else "0",
+        "HF_XET_CLIENT_RETRY_BASE_DELAY": "10ms",
+    }
+
+
+def run_all(path: str, wanted: Callable[[Scenario], bool] = lambda _: True) -> Iterator[Outcome]:
+    """Every scenario of a path (only one path a process: the client reads it when imported)."""
+    with Hub(lfs_from=LARGE) as hub, tempfile.TemporaryDirectory() as home:
+        os.environ.update(environment(path, hub.url, home))
+        _no_waiting()
+        dataset = Path(home) / "dataset"
+        _build(dataset)
+        for number, scenario in enumerate(scenarios()):
+            if path in scenario.paths and wanted(scenario):
+                _forget(hub, Path(home))
+                yield _run(hub, scenario, path, dataset, f"team/d{number}")
+
+
+def _no_waiting() -> None:
+    from huggingface_hub.utils import _http
+
+    _http.time = SimpleNamespace(sleep=lambda _: None)
+
+
+def _forget(hub: Hub, home: Path) -> None:
+    """What both sides remember of the bytes of an earlier push."""
+    with contextlib.suppress(ImportError):  # clients before 2 keep no session
+        from huggingface_hub.utils._xet import abort_xet_session
+
+        abort_xet_session()
+    shutil.rmtree(home / "xet", ignore_errors=True)
+    hub.objects.clear()
+    hub.received.clear()
+    hub.xet = Storage()
+
+
+def _build(out: Path) -> None:
+    from builder import cli
+
+    rows = [
+        {"messages": [{"role": "user", "content": f"{n}"}, {"role": "assistant", "content": "yes"}]}
+        for n in range(40)
+    ]
+    logs = out.with_suffix(".jsonl")
+    logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cli._run(["build", str(logs), "-o", str(out), "--workers", "1", "--quiet"]) == 0
+
+
+def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> Outcome:
+    from builder.cli_push import run_push
+    from builder.push.job import PushOptions
+
+    os.environ["HF_TOKEN"] = scenario.token
+    if scenario.before is not None:
+        hub.add_repo(repo, scenario.before).ignored.update(scenario.ignored)
+    hub.faults = list(scenario.faults)
+    if scenario.meanwhile is not None:
+        files = scenario.meanwhile
+        hub.faults.append(Fault("commit", run=lambda: hub.change(repo, files)))
+    made = hub.commits_made
+    flags = scenario.options
+    options = PushOptions(
+        allow=("unaudited", *(["other-content"] if "other-content" in flags else [])),
+        prune="--prune" in flags,
+        revision="dev" if "--revision" in flags else "main",
+        tag="v1" if "--tag" in flags else None,
+        create_pr="--create-pr" in flags,
+    )
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code, told = _push(run_push, str(dataset), repo, options)
+        if told is None:
+            told = json.loads(out.getvalue())
+    commits = hub.commits_made - made
+    there = hub.repos[repo].tree(told.get("revision", "main")) if repo in hub.repos else {}
+    files = json.loads((dataset / "manifest.json").read_bytes())["files"]
+    equal = all(
+        item["path"] in there
+        and hub.content(there[item["path"]]) == (dataset / item["path"]).read_bytes()
+        for item in files
+        if item["path"] != "README.md"  # it names what was overruled
+    )
+    return Outcome(
+        scenario.name,
+        path,
+        code,
+        told.get("attempts", 0),
+        told.get("waits", []),
+        commits,
+        max(0, commits - scenario.commits),
+        hub.twice(),
+        equal,
+        err.getvalue() + out.getvalue() + str(told),
+    )
+
+
+def _push(run_push, dataset: str, repo: str, options) -> tuple[int, dict | None]:
+    from builder.problem import UsageError
+
+    try:
+        return run_push(
+            dataset, repo, options, as_json=True, quiet=False, sleep=lambda _: None
+        ), None
+    except UsageError as error:
+        return 2, {"error": str(error)}

@@ -1,0 +1,601 @@
+"""Onto the Hub: the released client against a stand-in on loopback, on both of its upload paths."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hub.client import Client
+from hub.faults import LOST, Fault
+from hub.scenarios import LFS, XET, environment, scenarios
+from hub.server import Hub
+from hub.state import WRITER
+
+from builder import cli
+from builder.push import gates, upload
+from builder.push.files import as_published, listed_files, read_manifest
+from builder.push.hub import Place, look
+from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, hide, persist
+
+ROOT = Path(__file__).parents[1]
+READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
+ALLOWED = ("--allow", "unaudited")
+
+
+def write_logs(path, texts):
+    rows = [
+        {"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "yes"}]}
+        for text in texts
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def build(folder, texts, name="out", **config):
+    """A dataset of one turn each."""
+    logs = folder / f"{name}.jsonl"
+    write_logs(logs, texts)
+    about = {"inputs": [{"path": str(logs), "license": "mit"}], **config}
+    (folder / f"{name}.yaml").write_text(json.dumps(about))
+    out = folder / name
+    assert cli._run(["build", "-c", f"{folder}/{name}.yaml", "-o", str(out), "--quiet"]) == 0
+    return out
+
+
+def listed(out):
+    """The paths that a push of the folder puts on the Hub."""
+    files = json.loads((out / "manifest.json").read_bytes())["files"]
+    return {item["path"] for item in files} | {"manifest.json"}
+
+
+@pytest.fixture(scope="module", params=[LFS, XET])
+def server(request, tmp_path_factory):
+    """A Hub, and a process that pushes to it. Pages and parts are small, so there are several."""
+    if request.param == XET:
+        pytest.importorskip("hf_xet", reason="the client brings it for common machines only")
+    with Hub(lfs_from=1000, page=3, part=3000) as hub:
+        hub.env = environment(request.param, hub.url, str(tmp_path_factory.mktemp("home")))
+        client = Client(hub.env)
+        hub.path, hub.run, hub.set = request.param, client.run, client.set
+        yield hub
+        client.close()
+
+
+@pytest.fixture
+def hub(server):
+    server.faults.clear()
+    server.requests.clear()
+    server.received.clear()
+    server.repos.clear()
+    server.spoiled.clear()
+    server.commits_made = 0
+    return server
+
+
+@pytest.fixture
+def push(hub):
+    def run(out, *options, token=WRITER):
+        return hub.run("push", out, "team/d", "--json", *options, token=token)
+
+    return run
+
+
+@pytest.fixture
+def out(tmp_path, request):
+    return build(tmp_path, [f"{request.node.name} {number}" for number in range(30)])
+
+
+# what is pushed
+
+
+def test_what_arrives_is_what_was_built(hub, push, out, tmp_path):
+    ran = push(out, *ALLOWED)
+    assert ran.code == 0, ran.err
+    told = ran.told
+    repo = hub.repos["team/d"]
+    assert repo.private
+    assert told["created"]
+    assert set(repo.tree()) == listed(out) | {".gitattributes"}
+    for path in listed(out) - {"manifest.json", "README.md"}:
+        assert hub.content(repo.tree()[path]) == (out / path).read_bytes()
+    assert (out / ".state").is_dir()
+    manifest = json.loads(hub.content(repo.tree()["manifest.json"]))
+    mine = json.loads((out / "manifest.json").read_bytes())
+    assert "run" in mine
+    del mine["run"]
+    assert {**manifest, "files": 0} == {**mine, "files": 0}
+    assert told["read_back"] == {
+        "files": len(listed(out)),
+        "bytes": sum(entry.size for path, entry in repo.tree().items() if path[0] != "."),
+        "rows": 30,
+        "all_rows": True,
+        "renderings": 30,
+        "problems": [],
+    }
+    assert hub.commits_made == 1
+    if hub.path == LFS:
+        assert hub.requests["complete"] == 2, "data and meta went up in parts"
+        assert not hub.xet.files
+    else:
+        assert hub.requests["put"] == 0
+        assert len(hub.xet.hashes) >= 2
+
+    there = tmp_path / "there"
+    for path in listed(out):
+        (there / path).parent.mkdir(parents=True, exist_ok=True)
+        (there / path).write_bytes(hub.content(repo.tree()[path]))
+    assert cli._run(["verify", str(there), "--quiet"]) == 0
+    assert listed_files(there, read_manifest(there))[1] == [], "the manifest there is whole"
+
+
+def test_equal_files_are_not_sent_again_and_a_change_sends_what_changed(hub, push, tmp_path):
+    texts = [f"{hub.path} incremental {number}" for number in range(30)]
+    assert push(build(tmp_path, texts), *ALLOWED).code == 0
+    hub.requests.clear()
+    again = push(tmp_path / "out", *ALLOWED).told
+    assert again["commits"] == 0
+    assert set(again["equal"]) == listed(tmp_path / "out")
+    assert set(hub.requests) <= READS
+    hub.received.clear()
+    more = build(tmp_path, [*texts, "one more"], "more")
+    told = push(more, *ALLOWED).told
+    assert set(told["equal"]) == {"rejects.jsonl"}
+    assert told["commits"] == 1
+    assert "rejects.jsonl" not in hub.received
+    assert told["read_back"]["rows"] == 31
+
+
+def test_a_dry_run_changes_nothing_and_lists_what_a_push_then_does(hub, push, out, tmp_path):
+    first = push(out, "--dry-run", *ALLOWED).told
+    assert set(first["add"]) == listed(out)
+    assert not hub.repos
+    hub.add_repo("team/d", {"notes.txt": b"kept"})
+    hub.change("team/d", {"rejects.jsonl": b""})
+    options = (*ALLOWED, "--allow", "other-content")
+    would = push(out, "--dry-run", *options).told
+    assert set(hub.requests) <= READS
+    assert hub.commits_made == 0
+    before = hub.repos["team/d"].tree()
+    done = push(out, *options).told
+    after = hub.repos["team/d"].tree()
+    assert [would[key] for key in ("add", "update", "equal")] == [
+        done[key] for key in ("add", "update", "equal")
+    ]
+    assert set(would["add"]) == set(after) - set(before)
+    assert set(would["update"]) == {
+        path for path in before if path in after and before[path] != after[path]
+    }
+    assert set(would["equal"]) == {"rejects.jsonl"}
+    assert set(would["only_there"]) == {"notes.txt", ".gitattributes"}
+    assert after["notes.txt"] == before["notes.txt"]
+
+
+def test_pruned_is_only_what_was_listed(hub, push, out):
+    hub.add_repo("team/d", {"data/train-old.jsonl": b"{}\n", "notes.txt": b"x"})
+    refused = push(out, *ALLOWED)
+    assert refused.code == 1
+    assert "data/train-old.jsonl" in refused.err
+    ran = push(out, *ALLOWED, "--prune")
+    assert ran.code == 0, ran.err
+    assert set(ran.told["removed"]) == {"data/train-old.jsonl", "notes.txt"}
+    assert "data/train-old.jsonl, notes.txt" in ran.err, "shown in spite of --json"
+    assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
+    assert hub.commits_made == 1
+
+
+def test_branches_tags_and_pull_requests(hub, push, out):
+    assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").code == 0
+    repo = hub.repos["team/d"]
+    assert set(repo.tree("main")) == {".gitattributes"}
+    assert repo.refs["refs/tags/v1"] == repo.refs["refs/heads/dev"]
+    told = push(out, *ALLOWED, "--create-pr").told
+    assert told["revision"] == "refs/pr/1"
+    assert set(repo.tree("refs/pr/1")) == listed(out) | {".gitattributes"}
+    assert set(repo.tree("main")) == {".gitattributes"}
+    assert push(out, *ALLOWED, "--create-pr").told["commits"] == 0
+    assert len(repo.titles) == 1, "the open one is used again"
+    assert push(out, *ALLOWED).code == 0
+    moved = push(out, *ALLOWED, "--tag", "v1")
+    assert moved.code == 2
+    assert "moves no tag" in moved.err
+
+
+@pytest.fixture(params=[1 << 31, 1])
+def limit(request, hub):
+    """Of which datasets all rows are read back: of every one, of none."""
+    hub.set("builder.push.arrival", "LOADED_BYTES", request.param)
+    yield request.param
+    hub.set("builder.push.arrival", "LOADED_BYTES", 2 << 30)
+
+
+def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
+    assert push(out, *ALLOWED).told["read_back"]["all_rows"] == (limit > 1)
+    path = "data/train-00000-of-00001.jsonl"
+    for was, now, rendered, said in (
+        (b'"yes"', b'"no!"', 0, "train row 0: as loaded it renders to another text"),
+        (b"29", b"28", 29, "train row 29: as loaded"),
+        (b'"yes"', b" null", 0, "row 0: as loaded it is no sample"),
+        (b'{"role":', b"{[role]:", 0, "the loader fails"),
+    ):
+        hub.spoiled[path] = (was, now)
+        ran = push(out, *ALLOWED)
+        assert ran.code == 1, was
+        assert said in ran.err
+        assert ran.told["read_back"]["renderings"] == rendered
+        assert len(ran.told["read_back"]["problems"]) in (30 - rendered, 1)
+
+
+@pytest.mark.parametrize("told", ["fewer", "more"])
+def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, told):
+    """In as many bytes: one row in place of the last two, or two in place of the last."""
+    assert push(out, *ALLOWED).code == 0
+    (path,) = out.glob("data/*")
+    *_, row, last = path.read_bytes().splitlines(keepends=True)
+    small = b'{"messages": [], "tools": []}\n'
+    was = row + last if told == "fewer" else last
+    now = b"" if told == "fewer" else small
+    end = row if told == "fewer" else small
+    now += end[:-2].ljust(len(was) - len(now) - 2) + b"}\n"
+    hub.spoiled[path.relative_to(out).as_posix()] = (was, now)
+    ran = push(out, *ALLOWED)
+    assert ran.code == 1
+    problem = f"train: the loader gives {told} rows than meta/ has"
+    assert ran.told["read_back"]["problems"][-1] == problem
+
+
+# what cannot be pushed
+
+
+def finding(audit, **more):
+    item = {"audit": audit, "code": "x", "message": "found", "count": 3, "samples": 2, **more}
+    return {"audit": {"samples": 30, "findings": [item]}}
+
+
+def edit_manifest(out, **changes):
+    path = out / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))
+
+
+def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
+    edit_manifest(out, **finding("secrets", code="api_key"))
+    ran = push(out)
+    assert ran.code == 1
+    message = "api_key 3 times in 2 samples"
+    assert ran.told["refused"] == [{"code": "secrets", "message": message}]
+    assert "--allow secrets" in ran.err
+    slip = push(out, "--allow", "secret")
+    assert slip.code == 1
+    assert "did you mean 'secrets'?" in slip.err
+    assert not hub.requests, "nobody was even asked"
+    assert push(out, "--allow", "secrets").code == 0
+    card = hub.content(hub.repos["team/d"].tree()["README.md"]).decode()
+    assert card.endswith(f"## Overruled when it was published\n\n- `secrets`: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("audit", "codes"),
+    [
+        ({}, ["unaudited"]),
+        ({"audit": "passed"}, ["unaudited"]),
+        ({"audit": {"findings": []}}, []),
+        (finding("personal_data"), ["personal_data"]),
+        (finding("secrets", gate="change"), []),
+        (finding("secrets", gate=7, count=None), ["secrets"]),
+        ({"audit": {"findings": [None, [], {}]}}, []),
+        (finding("duplicates"), []),
+    ],
+)
+def test_findings_of_the_audit_shut_the_gate(out, verifier, audit, codes):
+    manifest = {**read_manifest(out), **audit}
+    shut = gates.refusals(out, manifest, [], verifier.target, public=True)
+    assert [item.code for item in shut] == codes
+
+
+def extra(out):
+    (out / "notes.txt").write_text("x")
+
+
+def changed(out):
+    with next(out.glob("data/*")).open("ab") as stream:
+        stream.write(b"{}\n")
+
+
+def missing(out):
+    (out / "rejects.jsonl").unlink()
+
+
+def outside(out):
+    files = json.loads((out / "manifest.json").read_bytes())["files"]
+    edit_manifest(out, files=[*files, {"path": "../x", "bytes": 1, "sha256": "0"}])
+
+
+def linked(out):
+    other = out.parent / "elsewhere"
+    (out / "rejects.jsonl").replace(other)
+    (out / "rejects.jsonl").symlink_to(other)
+
+
+def unproven(out):
+    """A bad sample with a manifest and meta/ that fit it."""
+    (path,) = out.glob("data/*")
+    path.write_bytes(path.read_bytes().replace(b'"assistant"', b'"user"'))
+    files, _ = listed_files(out, read_manifest(out))
+    edit_manifest(out, files=[{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in files])
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [
+        (extra, "manifest"),
+        (changed, "manifest"),
+        (missing, "manifest"),
+        (outside, "manifest"),
+        (linked, "manifest"),
+        (unproven, "verify"),
+    ],
+)
+def test_what_is_not_whole_or_not_proven_is_not_pushed(tmp_path, verifier, harm, code):
+    out = build(tmp_path, ["a", "b"])
+    harm(out)
+    manifest = read_manifest(out)
+    _, faults = listed_files(out, manifest)
+    shut = list(gates.refusals(out, manifest, faults, verifier.target, public=False))
+    assert code in [item.code for item in shut]
+    left, _ = gates.overrule(shut, ["unaudited", "manifest", "verify"])
+    assert code in [item.code for item in left], "no name overrules it"
+
+
+def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
+    out = build(tmp_path, ["a", "b"], inputs=[{"path": str(tmp_path / "out.jsonl")}])
+    ran = push(out, *ALLOWED, "--public")
+    assert ran.code == 1
+    assert [item["code"] for item in ran.told["refused"]] == ["unknown-license"]
+    assert not hub.repos
+    assert push(out, *ALLOWED).code == 0, "a private one does not"
+    assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 2
+    hub.repos.clear()
+    assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 0
+    assert not hub.repos["team/d"].private
+    ran = push(out, *ALLOWED)
+    assert ran.code == 2
+    assert "is public on the Hub" in ran.err, "what is private by default does not go there"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere", "team/d"], "no such folder"),
+        ([".", "team/d"], "no folder made by build"),
+        (["OUT", "d"], "OWNER/NAME"),
+        (["OUT", "team/a b"], "team/a b"),
+        (["OUT", "team/d", "--create-pr", "--revision", "dev"], "--revision"),
+        (["OUT", "team/d", "--create-pr", "--tag", "v1"], "--tag"),
+        (["OUT", "team/d", "--revision", "0" * 40], "is a commit"),
+        (["OUT", "team/d", "--revision", "refs/pr/7"], "no such ref"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(hub, out, arguments, said):
+    arguments = [str(out) if item == "OUT" else item for item in arguments]
+    ran = hub.run("push", *arguments, *ALLOWED, token=WRITER)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_no_token(hub, out):
+    ran = hub.run("push", out, "team/d", "--dry-run", *ALLOWED, token="")
+    assert ran.code == 2
+    assert "HF_TOKEN" in ran.err
+
+
+# what goes wrong on the way
+
+
+@pytest.fixture(scope="module", params=[LFS, XET])
+def outcomes(request):
+    if request.param == XET:
+        pytest.importorskip("hf_xet", reason="as above")
+    command = [sys.executable, str(ROOT / "scripts" / "push_faults.py"), "--json"]
+    ran = subprocess.run([*command, "--path", request.param], capture_output=True, check=True)
+    wanted = {item.name: item for item in scenarios() if request.param in item.paths}
+    found = {item["scenario"]: item for item in map(json.loads, ran.stdout.splitlines())}
+    assert list(found) == list(wanted)
+    return [(wanted[name], found[name]) for name in wanted]
+
+
+def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
+    for wanted, found in outcomes:
+        assert found["code"] == wanted.code, found
+        assert found["commits"] == wanted.commits, found
+        assert found["equal"] == (wanted.code == 0), found
+        assert found["attempts"] <= ATTEMPTS, found
+        assert found["waits"] == found["waits"][: len(WAITS)], found
+
+
+def test_the_hub_says_how_long_to_wait(outcomes):
+    waits = {wanted.name: found["waits"] for wanted, found in outcomes}
+    assert waits["commit: 429"] == [2]
+    assert waits["commit: 500 for ever"] == list(WAITS)
+    assert waits["commit: 429, wait 9999 s"] == []
+
+
+def test_nothing_that_was_finished_is_sent_again(outcomes):
+    """Only the object that was on its way when it broke."""
+    for wanted, found in outcomes:
+        if not any(fault.step in ("put", "xorb") for fault in wanted.faults):
+            assert found["twice"] == 0, found
+
+
+def test_no_output_holds_a_token(outcomes):
+    for wanted, found in outcomes:
+        assert wanted.token not in found["said"], wanted.name
+        assert "Bearer hf" not in found["said"], wanted.name
+        assert "signature=" not in found["said"], wanted.name
+
+
+@pytest.mark.parametrize("step", ["last object", "commit"])
+def test_killed_it_goes_on(hub, push, out, step):
+    kill_at = {"commit": "commit", "last object": "put" if hub.path == LFS else "shard"}[step]
+    command = [sys.executable, "-m", "builder", "push", str(out), "team/d", *ALLOWED]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**hub.env, "HF_TOKEN": WRITER}, stderr=subprocess.DEVNULL
+    )
+    skip = 2 if kill_at == "put" else 0  # of five parts
+    hub.faults.append(Fault(kill_at, skip=skip, run=process.kill))
+    assert process.wait() == -signal.SIGKILL
+    first = dict(hub.received)
+    hub.faults.clear()
+    ran = push(out, *ALLOWED)
+    assert ran.code == 0, ran.err
+    assert ran.told["read_back"]["rows"] == 30
+    sent = sum(map(sum, first.values()))
+    assert hub.twice() <= (0 if step == "commit" else sent)
+    assert hub.commits_made == 1
+    assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
+
+
+# the parts
+
+
+class Told(list):
+    def course(self):
+        self.slept = []
+        return Course(self.append, self.slept.append)
+
+
+@pytest.mark.parametrize("lost", [None, 0, 1, 2])
+def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatch, lost):
+    from huggingface_hub import HfApi
+
+    monkeypatch.setattr(upload, "COMMIT_FILES", 2)
+    out = build(tmp_path, ["a", "b"])
+    files, faults = listed_files(out, read_manifest(out))
+    assert not faults
+    files = as_published(files, read_manifest(out), [])
+    told = Told()
+    with Hub() as hub:
+        api, place = HfApi(hub.url, token=WRITER), Place("team/d")
+        if lost is not None:
+            hub.faults.append(Fault("commit", LOST, skip=lost))
+        done = upload.upload(
+            api,
+            place,
+            files,
+            survey=look(api, place),
+            removed=[],
+            title="all",
+            as_pull_request=False,
+            course=told.course(),
+        )
+        commits = 3  # of five files
+        assert hub.commits_made == commits
+        assert len(hub.repos["team/d"].history()) == commits + 1
+        assert hub.twice() == 0
+        trees = [commit.tree for commit in hub.repos["team/d"].commits.values()]
+        last = ["README.md", "manifest.json"]
+        assert [[path for path in last if path in tree] for tree in trees] == [
+            [],
+            [],
+            last[:1],
+            last,
+        ]
+        assert done.commit == hub.repos["team/d"].refs["refs/heads/main"]
+        assert len(told.slept) == (lost is not None)
+
+
+def test_a_bug_is_not_tried_again():
+    def act():
+        raise TypeError("ours")
+
+    told = Told()
+    with pytest.raises(TypeError):
+        persist(act, told.course(), what="push")
+    assert not told
+
+
+def test_a_full_disk_ends_it_at_once():
+    def act():
+        raise OSError(28, "No space left on device", "/tmp/x")
+
+    told = Told()
+    with pytest.raises(PushFault, match="No space left"):
+        persist(act, told.course(), what="read back")
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, WAITS[0]),
+        ({"Retry-After": "7"}, 7),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, WAITS[0]),
+        ({"RateLimit": '"api";r=0;t=55'}, 55),
+        ({"RateLimit": '"api";r=3;t=55'}, WAITS[0]),
+    ],
+)
+def test_waits_are_as_long_as_asked_for(headers, wait):
+    request = SimpleNamespace(method="POST", url=SimpleNamespace(path="/api"))
+    response = SimpleNamespace(status_code=429, headers=headers, request=request)
+    answers = iter([OSError("too many"), None])
+
+    def act():
+        error = next(answers)
+        if error is not None:
+            error.response = response
+            raise error
+
+    told = Told()
+    persist(act, told.course(), what="push")
+    assert told.slept == [wait]
+
+
+def test_keys_are_hidden(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "an-odd-token")
+    text = "an-odd-token Bearer xyz hf_abcDEF https://s.example/o?X-Signature=1&b=2 end?"
+    assert hide(text) == "… Bearer … … https://s.example/o?… end?"
+
+
+# the README's path
+
+
+def test_another_hub(tmp_path):
+    """With BUILDER_TEST_REPO=OWNER/NAME and a token: the real one, or another (HF_ENDPOINT)."""
+    repo = os.environ.get("BUILDER_TEST_REPO")
+    if not repo:
+        pytest.skip("BUILDER_TEST_REPO names no repository to push to")
+    out = build(tmp_path, [f"{tmp_path.name} {number}" for number in range(30)])
+    for command in (
+        ["push", str(out), repo, *ALLOWED, "--prune"],
+        ["push", str(out), repo, *ALLOWED],
+        ["verify", f"hf://{repo}", "--as-loaded"],
+    ):
+        run = [sys.executable, "-m", "builder", *command]
+        ran = subprocess.run(run, check=True, cwd=ROOT, capture_output=True, text=True)
+    assert "30 of 30 samples proven" in ran.stdout
+
+
+def test_from_logs_to_the_hub_in_the_commands_of_the_readme(tmp_path):
+    section = (ROOT / "README.md").read_text().partition("\n## From logs to the Hub\n")[2]
+    block = section.partition("\n## ")[0].partition("```sh\n")[2].partition("\n```")[0]
+    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert len(commands) == 5
+    assert all(command[0] == "builder" for command in commands)
+    assert any("push" in command for command in commands)
+    with Hub() as hub:
+        env = environment(XET, hub.url, str(tmp_path / "home"))
+        env |= {"HF_TOKEN": WRITER, "PYTHONPATH": str(ROOT)}
+        (tmp_path / "data").symlink_to(ROOT / "data")
+        for command in commands:
+            named = [part.replace("you/", "team/") for part in command[1:]]
+            run = [sys.executable, "-m", "builder", *named]
+            ran = subprocess.run(
+                run, check=False, env=env, cwd=tmp_path, capture_output=True, text=True
+            )
+            assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
+        assert commands[-1][-1].startswith("hf://")
+        assert "9 of 9 samples proven" in ran.stdout
+        assert hub.commits_made == 1
