@@ -23,6 +23,7 @@ from builder.parts import Part
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
+from builder.report.report import report_html
 from builder.settle import Built, settle
 from builder.shard import Task
 from builder.work import Job, cut, job_identity, verifier_for, versions
@@ -57,7 +58,7 @@ def build(
             built.changed_by_loader = list(as_loaded(built.writer.folder, target, work))
             if built.changed_by_loader:
                 return built  # nothing of it goes to a final name
-        manifest: dict[str, Json] = {
+        about: dict[str, Json] = {
             "inputs": _inputs(tasks, parts),
             "config": config.resolved(),
             "versions": versions(),
@@ -68,6 +69,11 @@ def build(
                 "template_name": target.template_name,
             },
             "ledger": built.ledger.to_json(),
+        }
+        page = report_html(str(built.writer.folder), about, None, target)
+        built.writer.write("report.html", [page])
+        manifest: dict[str, Json] = {
+            **about,
             "files": [
                 {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
                 for item in sorted(built.writer.files, key=lambda item: item.path)

@@ -266,6 +266,36 @@ def push(
 
 
 @app.command()
+def report(
+    dataset: Annotated[str, typer.Argument(help="A built folder, a file, a Hub id.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Write what is in a dataset as one HTML file, to be looked at offline."""
+    from builder.cli_report import run_report  # noqa: PLC0415 - see the module's docstring
+
+    return run_report(dataset, out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def view(
+    dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    opens: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Look at every sample in a browser: served on this machine alone, read from disk by page."""
+    from builder.cli_report import run_view  # noqa: PLC0415 - see the module's docstring
+
+    del quiet  # the address is what is asked for
+    return run_view(dataset, port=port, opens=opens, tokenizer=tokenizer, as_json=as_json)
+
+
+@app.command()
 def formats(
     explain: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")

@@ -36,30 +36,54 @@ class DatasetRow:
         return turns if isinstance(turns, int) and self.unit != CONVERSATION else None
 
 
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of rows: its path, its name in the dataset, its split, its file of meta/ or None."""
+
+    path: Path
+    name: str
+    split: str
+    meta: Path | None = None
+
+
+def dataset_files(dataset: str) -> list[DataFile]:
+    """The files of a file or folder, of a built one the first kind of files; [] if it is neither.
+
+    Raises UsageError if a folder holds no data.
+    """
+    path = Path(dataset).expanduser()
+    if path.is_file():
+        return [DataFile(path, path.name, "train")]
+    if not path.is_dir():
+        return []
+    files = [item for item in sorted(path.rglob("*")) if item.name.endswith(DATA_SUFFIXES)]
+    data = [item for item in files if item.parent == path / "data"]
+    if data:  # of a built folder: not meta/, and no sample twice
+        kinds = {item.suffix for item in data}
+        kind = ".jsonl" if ".jsonl" in kinds else min(kinds)
+        files = [item for item in data if item.suffix == kind]
+    if not files:
+        raise UsageError(f"dataset {dataset!r}: holds no data files")
+    found = []
+    for item in files:
+        meta = path / "meta" / f"{item.name.partition('.')[0]}.jsonl"
+        name = item.relative_to(path).as_posix()
+        has_meta = bool(data) and meta.is_file()
+        found.append(DataFile(item, name, _split(item.name), meta if has_meta else None))
+    return found
+
+
 def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
     """The rows of a file, a folder (of a built one the first kind of files) or a Hub dataset.
 
     Raises UsageError if there is no such dataset.
     """
-    path = Path(dataset).expanduser()
-    if path.is_file():
-        yield from _file(path, path.name, "train", None)
-    elif path.is_dir():
-        files = [item for item in sorted(path.rglob("*")) if item.name.endswith(DATA_SUFFIXES)]
-        data = [item for item in files if item.parent == path / "data"]
-        if data:  # of a built folder: not meta/, and no sample twice
-            kinds = {item.suffix for item in data}
-            kind = ".jsonl" if ".jsonl" in kinds else min(kinds)
-            files = [item for item in data if item.suffix == kind]
-        if not files:
-            raise UsageError(f"dataset {dataset!r}: holds no data files")
-        for item in files:
-            meta = path / "meta" / f"{item.name.partition('.')[0]}.jsonl"
-            name = item.relative_to(path).as_posix()
-            yield from _file(item, name, _split(item.name), meta if data else None)
-    elif hub_name(dataset).count("/") == 1:
+    files = dataset_files(dataset)
+    for item in files:
+        yield from _file(item)
+    if not files and hub_name(dataset).count("/") == 1:
         yield from _hub(dataset)
-    else:
+    elif not files:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
 
@@ -68,14 +92,14 @@ def _split(name: str) -> str:
     return begins if begins in ("train", "validation", "test") else "train"
 
 
-def _file(path: Path, name: str, split: str, meta: Path | None) -> Iterator[DatasetRow]:
-    noted = raw_rows(meta) if meta is not None and meta.is_file() else iter(())
-    for row, about in zip_longest(raw_rows(path), noted):
+def _file(item: DataFile) -> Iterator[DatasetRow]:
+    noted = raw_rows(item.meta) if item.meta is not None else iter(())
+    for row, about in zip_longest(raw_rows(item.path), noted):
         if row is None:
             return
         told = about[1] if about is not None else None
         known = told if isinstance(told, dict) else {}
-        yield DatasetRow(split, name, row[0], row[1], known)
+        yield DatasetRow(item.split, item.name, row[0], row[1], known)
 
 
 def _hub(dataset: str) -> Iterator[DatasetRow]:

@@ -1,0 +1,75 @@
+"use strict";
+(() => {
+  const shownWhen = (item, wanted, words) => {
+    for (const [name, value] of wanted) {
+      const own = (item.dataset[name] || "").split(" | ");
+      if (!own.includes(value)) return false;
+    }
+    return words.every((word) => item.searchText.includes(word));
+  };
+
+  for (const form of document.querySelectorAll("form[data-filters]")) {
+    const list = document.getElementById(form.dataset.filters);
+    if (!list) continue;
+    const items = [...list.querySelectorAll("[data-item]")];
+    const search = form.querySelector("input[type=search]");
+    const selects = [...form.querySelectorAll("select")];
+    const output = form.querySelector("output");
+
+    const apply = () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const wanted = selects.filter((box) => box.value).map((box) => [box.name, box.value]);
+      let count = 0;
+      for (const item of items) {
+        if (words.length && item.searchText === undefined) {
+          item.searchText = item.textContent.toLowerCase();
+        }
+        const shown = shownWhen(item, wanted, words);
+        item.hidden = !shown;
+        count += shown;
+      }
+      output.textContent = `${count} of ${items.length} shown`;
+    };
+
+    let waiting = 0;
+    search.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(apply, 120);
+    });
+    for (const box of selects) box.addEventListener("change", apply);
+    for (const button of form.querySelectorAll("button[data-open]")) {
+      button.addEventListener("click", () => {
+        for (const item of items) {
+          if (!item.hidden) item.open = button.dataset.open === "all";
+        }
+      });
+    }
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      apply();
+    });
+    form.hidden = false;
+    apply();
+  }
+
+  // What scrolls sideways must be reached by the keyboard; what does not would only be in the way.
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+    }
+  });
+  for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
+
+  const openTarget = () => {
+    const name = location.hash.slice(1);
+    const target = name ? document.getElementById(name) : null;
+    if (target && target.tagName === "DETAILS") {
+      target.hidden = false;
+      target.open = true;
+      target.scrollIntoView();
+      target.querySelector("summary").focus();
+    }
+  };
+  addEventListener("hashchange", openTarget);
+  openTarget();
+})();

@@ -1,0 +1,310 @@
+"""Charts made by hand: SVG with title and description, their numbers always in a table beside.
+
+The content-security policy forbids style attributes, so what is drawn is placed by attributes of
+SVG alone. A chart with text in it comes twice, wide and narrow, and the style sheet shows one:
+scaled text could not be read on a phone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from builder.audit.result import Histogram, Table
+from builder.report.html import EMPTY, Html, join, number, plain, seen, shorten, tag, text
+
+MAX_ROWS = 60
+"""Rows of a table that the page holds; the rest is counted in a line."""
+OPEN_ROWS = 12
+"""Of those the ones that are seen at once."""
+MAX_BINS = 64
+NAME = 72
+"""Characters of a name in a table."""
+
+Row = tuple[str | int | float | None, ...]
+
+_LETTER = 6.4
+"""About the width of a letter of a chart's text, in its units."""
+
+
+def is_wide(item: Histogram | Table) -> bool:
+    """Does it need the width of the page, by the letters in its columns?"""
+    if not isinstance(item, Table):
+        return False
+    rows = (item.columns, *item.rows[:OPEN_ROWS])
+    letters = [
+        max(min(len(_cell(row[at])), 40) for row in rows if at < len(row))
+        for at in range(len(item.columns))
+    ]
+    return sum(letters) + (14 if item.bars else 0) > 80
+
+
+def figure(key: str, title: str, note: str, *content: Html) -> Html:
+    """A chart or table with its heading."""
+    heading = tag("h3", text(title), id=f"{key}-title")
+    said = tag("p", text(note), class_="note") if note else EMPTY
+    return tag("section", heading, said, *content, class_="figure", id=key)
+
+
+def anchor(kind: str, key: str) -> str:
+    """A name fit for an `id`, from a key of any origin."""
+    kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in key)
+    return f"{kind}-{kept[:60]}"
+
+
+# -- tables and bars ----------------------------------------------------------------------------
+
+
+def table_figure(table: Table) -> Html:
+    """A table with its heading; its drawn column has a bar in every row."""
+    return figure(anchor("table", table.key), table.title, table.note, table_html(table))
+
+
+def table_html(table: Table) -> Html:
+    """The table: numbers to the right, a bar beside the number that is drawn.
+
+    The first rows are seen at once, more of them once opened.
+    """
+    first, more = table.rows[:OPEN_ROWS], table.rows[OPEN_ROWS:MAX_ROWS]
+    if len(more) < 4:
+        first, more = (*first, *more), ()
+    left = len(table.rows) - len(first) - len(more)
+    shown = [_rows(table, first)]
+    lost = tag("p", text(f"and {number(left)} more, not on this page"), class_="note")
+    if more:
+        head = tag("summary", text(f"{number(len(table.rows) - len(first))} more"))
+        shown.append(tag("details", head, _rows(table, more), lost if left else EMPTY))
+    return join(shown)
+
+
+def _rows(table: Table, rows: Sequence[Row]) -> Html:
+    drawn = table.columns.index(table.bars) if table.bars in table.columns else None
+    targets = dict(table.target)
+    numeric = [_is_numeric(table, at) for at in range(len(table.columns))]
+    told = [_percent if _is_share(table, at) else _cell for at in range(len(table.columns))]
+    values = [_size(row[drawn]) for row in table.rows if drawn is not None and drawn < len(row)]
+    most = max([*values, *targets.values(), 0.0]) or 1.0
+    head: list[Html] = []
+    for at, column in enumerate(table.columns):
+        head.append(tag("th", text(column), scope="col", class_=_kind(numeric[at])))
+        if at == drawn:
+            head += [tag("th", text("target"), scope="col", class_="num")] if targets else []
+            head.append(tag("td", class_="bar"))
+    body = []
+    for row in rows:
+        name = _cell(row[0]) if row else ""
+        cells: list[Html] = []
+        for at, value in enumerate(row[: len(table.columns)]):
+            said = text(shorten(told[at](value), NAME))
+            if at == 0:
+                cells.append(tag("th", said, scope="row", class_=_kind(numeric[at])))
+            else:
+                cells.append(tag("td", said, class_=_kind(numeric[at])))
+            if at == drawn:
+                goal = targets.get(name)
+                wanted = "" if goal is None else told[at](goal)
+                cells += [tag("td", text(wanted), class_="num")] if targets else []
+                title = f"{name}: {told[at](value)}" + (f", target {wanted}" if wanted else "")
+                cells.append(tag("td", _bar(title, _size(value), most, goal), class_="bar"))
+        body.append(tag("tr", *cells))
+    kind = "many" if len(table.columns) > 3 else None
+    drawn_table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), class_=kind)
+    return tag("div", drawn_table, class_="scroll")
+
+
+def _kind(is_number: bool) -> str | None:
+    return "num" if is_number else None
+
+
+def _bar(title: str, value: float, most: float, goal: float | None) -> Html:
+    marks = [
+        tag("title", plain(shorten(title, 2 * NAME))),
+        _rect("fill", 0, 2, 100 * value / most, 8),
+    ]
+    if goal is not None:
+        at = round(100 * goal / most, 2)
+        marks.append(
+            tag(
+                "line", class_="goal", x1=at, x2=at, y1=0, y2=12, vector_effect="non-scaling-stroke"
+            )
+        )
+    return tag("svg", *marks, role="img", viewBox="0 0 100 12", preserveAspectRatio="none")
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float) -> Html:
+    return tag(
+        "rect", class_=kind, x=round(x, 2), y=round(y, 2), width=round(max(width, 0), 2),
+        height=round(max(height, 0), 2),
+    )  # fmt: skip
+
+
+def _size(value: str | float | None) -> float:
+    return max(float(value), 0.0) if isinstance(value, int | float) else 0.0
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else number(value)
+
+
+def _percent(value: str | float | None) -> str:
+    return f"{100 * value:.1f} %" if isinstance(value, int | float) else _cell(value)
+
+
+def _is_share(table: Table, at: int) -> bool:
+    """Is it a column of shares, from 0 to 1?"""
+    values = [row[at] for row in table.rows if at < len(row)]
+    return table.columns[at] == "share" and all(
+        isinstance(value, int | float) and 0 <= value <= 1 for value in values
+    )
+
+
+def _is_numeric(table: Table, at: int) -> bool:
+    values = [row[at] for row in table.rows if at < len(row) and row[at] is not None]
+    return bool(values) and all(isinstance(value, int | float) for value in values)
+
+
+# -- histograms ---------------------------------------------------------------------------------
+
+
+def histogram_figure(histogram: Histogram) -> Html:
+    """The drawing, wide and narrow, and its numbers in a table."""
+    edges, counts = _merged(histogram)
+    key = anchor("chart", histogram.key)
+    if not counts or len(edges) != len(counts) + 1:
+        return figure(key, histogram.title, "nothing to count")
+    rows = tuple(zip(_bins(edges), counts, strict=True))
+    numbers = Table("", "", (histogram.unit, "samples"), rows)
+    most = max(counts)
+    peak = rows[counts.index(most)][0]
+    desc = f"{number(sum(counts))} samples from {number(edges[0])} to {number(edges[-1])}"
+    desc += f" {histogram.unit}; most of them, {number(most)}, at {peak}."
+    beyond = [f"{name} at {number(value)}" for name, value in histogram.marks if value > edges[-1]]
+    notes = [histogram.note] if histogram.note else []
+    notes += [f"Beyond the right edge: {', '.join(beyond)}."] if beyond else []
+    return figure(
+        key,
+        histogram.title,
+        " ".join(notes),
+        _histogram(histogram, edges, counts, f"{key}-wide", desc, 600, "wide"),
+        _histogram(histogram, edges, counts, f"{key}-narrow", desc, 340, "narrow"),
+        tag("details", tag("summary", text("The numbers")), _every_row(numbers)),
+    )
+
+
+def _bins(edges: list[int]) -> list[str]:
+    """What falls into each bin: from its edge to before the next, the last one to the end."""
+    names = []
+    for low, high in pairwise(edges):
+        names.append(number(low) if high - low == 1 else f"{number(low)} to {number(high - 1)}")
+    names[-1] = f"{number(edges[-2])} and more"
+    return names
+
+
+def _every_row(table: Table) -> Html:
+    body = [
+        tag("tr", tag("th", text(_cell(row[0])), scope="row"), tag("td", text(_cell(row[1]))))
+        for row in table.rows
+    ]
+    head = tag("tr", *(tag("th", text(column), scope="col") for column in table.columns))
+    return tag("table", tag("thead", head), tag("tbody", *body), class_="numbers")
+
+
+def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
+    """Edges and counts of at most MAX_BINS bins, neighbours joined."""
+    step = -(-len(histogram.counts) // MAX_BINS) or 1
+    counts = [sum(histogram.counts[at : at + step]) for at in range(0, len(histogram.counts), step)]
+    edges = list(histogram.edges[:-1:step]) + list(histogram.edges[-1:])
+    return edges, counts
+
+
+def _histogram(
+    histogram: Histogram,
+    edges: list[int],
+    counts: list[int],
+    key: str,
+    desc: str,
+    width: int,
+    kind: str,
+) -> Html:
+    left, right, height = 8.0, width - 8.0, 150.0
+    marks = [(name, value) for name, value in histogram.marks if edges[0] <= value <= edges[-1]]
+    placed = _labels(marks, edges, left, right)
+    rows = 1 + max((row for *_, row in placed), default=-1)
+    top = 22.0 + 15 * rows
+    most = max(counts) or 1
+    step = (right - left) / len(counts)
+    title = tag("title", plain(histogram.title), id=f"{key}-t")
+    drawn = [title, tag("desc", plain(desc), id=f"{key}-d")]
+    for share in (0.5, 1.0):
+        y = round(top + height * (1 - share), 2)
+        drawn.append(tag("line", class_="grid", x1=left, x2=right, y1=y, y2=y))
+    drawn.append(_label(left, top - 5, f"{number(most)} samples", "muted"))
+    names = _bins(edges)
+    for at, count in enumerate(counts):
+        tall = max(height * count / most, 1.5) if count else 0
+        said = f"{names[at]} {histogram.unit}: {number(count)}"
+        bar = _rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
+        drawn.append(tag("g", tag("title", plain(said)), bar))
+    base = top + height
+    drawn.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
+    drawn += _ticks(edges, left, right, base, 66)
+    drawn.append(_label(right, base + 34, histogram.unit, "muted", "end"))
+    for name, x, place, at_end, row in placed:
+        y = 12 + 15 * row
+        drawn.append(tag("line", class_="goal", x1=x, x2=x, y1=y - 9, y2=base))
+        drawn.append(_label(place, y, name, "mark", "end" if at_end else None))
+    return tag(
+        "svg", *drawn, role="img", class_=f"chart {kind}", viewBox=f"0 0 {width} {base + 40:g}",
+        aria_labelledby=f"{key}-t {key}-d",
+    )  # fmt: skip
+
+
+def _labels(
+    marks: list[tuple[str, int]], edges: list[int], left: float, right: float
+) -> list[tuple[str, float, float, bool, int]]:
+    """(label, x of the line, x of the label, is it right of its text, row) for each mark.
+
+    Labels that would touch go into rows below each other.
+    """
+    placed: list[tuple[str, float, float, bool, int]] = []
+    ends: list[float] = []
+    for name, value in sorted(marks, key=lambda mark: mark[1]):
+        label = f"{shorten(seen(name), 24)} {number(value)}"
+        x = round(_position(value, edges, left, right), 2)
+        long = len(label) * _LETTER
+        at_end = x + 4 + long > right
+        begin = x - 4 - long if at_end else x + 4
+        row = next((at for at, end in enumerate(ends) if end < begin - 6), len(ends))
+        ends[row : row + 1] = [begin + long]
+        placed.append((label, x, x - 4 if at_end else x + 4, at_end, row))
+    return placed
+
+
+def _position(value: float, edges: list[int], left: float, right: float) -> float:
+    """Where a value stands between bins that are drawn equally wide."""
+    step = (right - left) / (len(edges) - 1)
+    for at, (low, high) in enumerate(pairwise(edges)):
+        if value <= high:
+            return left + step * (at + (value - low) / ((high - low) or 1))
+    return right
+
+
+def _ticks(edges: list[int], left: float, right: float, base: float, apart: float) -> list[Html]:
+    step = (right - left) / (len(edges) - 1)
+    every = max(1, round(apart / step + 0.499))
+    single = all(high - low == 1 for low, high in pairwise(edges))  # named in the middle
+    if single:
+        every = max(1, round(apart / 2 / step + 0.499))
+    drawn = []
+    for at in range(0, len(edges) - single, every):
+        x = round(left + (at + single / 2) * step, 2)
+        anchored = "end" if x > right - 20 else "middle" if x > left + 20 else None
+        drawn.append(tag("line", class_="axis", x1=x, x2=x, y1=base, y2=base + 4))
+        drawn.append(_label(x, base + 17, number(edges[at]), "muted", anchored))
+    return drawn
+
+
+def _label(x: float, y: float, said: str, kind: str, anchored: str | None = None) -> Html:
+    return tag("text", plain(said), class_=kind, x=round(x, 2), y=round(y, 2), text_anchor=anchored)

@@ -1,0 +1,113 @@
+"""What a manifest tells, as plain values. It may be of any origin: nothing in it is trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from builder.conversation import Json
+from builder.report.html import shorten
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One way out of a stage: "rejected", and how many by code, the most first.
+
+    meant  nothing that could have been a sample is lost this way
+    """
+
+    name: str
+    count: int
+    codes: tuple[tuple[str, int], ...] = ()
+    meant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of the flow: what came in, what went on, and every loss.
+
+    what   "records"
+    came   "read", and went "used": the words for the two counts
+    """
+
+    what: str
+    came: str
+    found: int
+    went: str
+    kept: int
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The ledger of a build (contract.md, "Ledger") in stages."""
+
+    records: Stage
+    conversations: Stage
+    calls: Stage
+    samples: int
+
+
+def read_ledger(manifest: dict[str, Json]) -> Ledger | None:
+    """The ledger of a manifest; None if it has none."""
+    ledger = manifest.get("ledger")
+    if not isinstance(ledger, dict):
+        return None
+    records = as_object(ledger.get("records"))
+    conversations = as_object(ledger.get("conversations"))
+    calls = as_object(ledger.get("calls"))
+    return Ledger(
+        Stage(
+            "records",
+            "read",
+            whole(records.get("read")),
+            "used",
+            whole(records.get("used")),
+            (
+                _loss("ignored by design", records.get("ignored"), meant=True),
+                _loss("rejected", records.get("rejected")),
+            ),
+        ),
+        Stage(
+            "conversations",
+            "found",
+            whole(conversations.get("found")),
+            "built",
+            whole(conversations.get("built")),
+            (
+                Loss("duplicates", whole(conversations.get("duplicates")), meant=True),
+                _loss("rejected", conversations.get("rejected")),
+            ),
+        ),
+        Stage(
+            "calls",
+            "logged",
+            whole(calls.get("logged")),
+            "kept",
+            whole(calls.get("kept")),
+            (_loss("dropped", calls.get("dropped")),),
+        ),
+        whole(ledger.get("samples")),
+    )
+
+
+def _loss(name: str, codes: Json, *, meant: bool = False) -> Loss:
+    counts = sorted(
+        ((shorten(code, 60), whole(count)) for code, count in as_object(codes).items()),
+        key=lambda item: (-item[1], item[0]),
+    )
+    return Loss(name, sum(count for _, count in counts), tuple(counts), meant)
+
+
+def as_object(value: Json) -> dict[str, Json]:
+    """The JSON object, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def whole(value: Json) -> int:
+    """The count, or 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def said(value: Json) -> str:
+    """The text, or ""."""
+    return value if isinstance(value, str) else ""

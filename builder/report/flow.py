@@ -1,0 +1,188 @@
+"""The ledger drawn as a flow: what came in, what went on, and each loss by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from builder.audit.result import Table
+from builder.report.charts import figure, table_html
+from builder.report.facts import Ledger, Loss, Stage
+from builder.report.html import Html, join, number, plain, shorten, tag, text
+
+_WIDE, _NARROW = 960.0, 340.0
+_NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0
+_NAMED = 2
+"""Codes that a loss names in the drawing; the tables below name all."""
+
+
+def ledger_figure(ledger: Ledger) -> Html:
+    """Two flows, records to samples and calls logged to calls kept, and a table of each loss."""
+    stages = (ledger.records, ledger.conversations)
+    tables = [
+        tag("div", tag("h4", text(f"{stage.what.capitalize()}: {loss.name}")), _codes(loss))
+        for stage in (*stages, ledger.calls)
+        for loss in stage.losses
+        if loss.count
+    ]
+    return join(
+        (
+            figure(
+                "flow",
+                "From records to samples",
+                "Every record and conversation that was read is in this picture once.",
+                *_drawings("flow", stages, "samples", ledger.samples),
+            ),
+            figure(
+                "flow-calls",
+                "Tool calls",
+                "A call that the log repeats is counted once.",
+                *_drawings("flow-calls", (ledger.calls,), "calls in samples", ledger.calls.kept),
+            ),
+            tag(
+                "section",
+                tag("h3", text("Every loss by its code"), id="losses-title"),
+                tag("div", *tables, class_="columns") if tables else tag("p", text("None.")),
+                class_="figure",
+                id="losses",
+            ),
+        )
+    )
+
+
+def _codes(loss: Loss) -> Html:
+    rows = loss.codes or ((loss.name, loss.count),)
+    return table_html(Table("", "", ("code", "count"), rows, bars="count"))
+
+
+def described(stages: Sequence[Stage], last: str, count: int) -> str:
+    """The flow in words, for those who cannot see it."""
+    sentences = []
+    for stage in stages:
+        lost = "".join(f", {number(loss.count)} {loss.name}" for loss in stage.losses)
+        sentences.append(
+            f"{number(stage.found)} {stage.what} {stage.came}:"
+            f" {number(stage.kept)} {stage.went}{lost}."
+        )
+    return f"{' '.join(sentences)} {number(count)} {last}."
+
+
+def _drawings(key: str, stages: Sequence[Stage], last: str, count: int) -> tuple[Html, Html]:
+    return _wide(key, stages, last, count), _narrow(key, stages, last, count)
+
+
+def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
+    apart = (_WIDE - 150) / 2
+    drawn: list[Html] = []
+    bottom = _TOP + _HEIGHT
+    for at, stage in enumerate(stages):
+        x = at * apart
+        drawn += _head(x, stage.found, f"{stage.what} {stage.came}", stage_end=False)
+        drawn.append(_box("node", x, _TOP, _NODE, _HEIGHT))
+        unit = _HEIGHT / (stage.found or 1)
+        going = stage.kept * unit
+        is_last = at == len(stages) - 1
+        drawn.append(
+            _ribbon("kept", x + _NODE, _TOP, going, x + apart, _TOP, going if is_last else _HEIGHT)
+        )
+        label = f"{number(stage.kept)} {stage.went}"
+        drawn.append(_text(x + _NODE + 12, _TOP + min(max(going / 2 + 4, 14), 70), label, "on"))
+        y, place = _TOP + going, _TOP + _HEIGHT + 26
+        for loss in stage.losses:
+            if not loss.count:
+                continue
+            thick = max(loss.count * unit, 1.5)
+            kind = "meant" if loss.meant else "lost"
+            drawn.append(_ribbon(kind, x + _NODE, y, thick, x + 120, place, thick))
+            drawn.append(_box(f"exit {kind}", x + 120, place, 4, max(thick, 4)))
+            middle = place + max(thick, 4) / 2
+            drawn.append(_text(x + 132, middle, f"{number(loss.count)} {loss.name}", "strong"))
+            drawn.append(_text(x + 132, middle + 16, _top_codes(loss), "muted"))
+            y += loss.count * unit
+            place += max(thick, 30) + 18
+        bottom = max(bottom, place)
+    x = len(stages) * apart
+    share = (stages[-1].kept or 0) / (stages[-1].found or 1)
+    drawn += _head(x, count, last, stage_end=len(stages) > 1)
+    drawn.append(_box("node", x, _TOP, _NODE, max(_HEIGHT * share, 2)))
+    return _svg(key, "wide", _WIDE, bottom + 4, drawn, described(stages, last, count))
+
+
+def _narrow(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
+    """For a phone: a bar for each stage with its parts below each other."""
+    drawn: list[Html] = []
+    y = 0.0
+    for stage in stages:
+        head = f"{number(stage.found)} {stage.what} {stage.came}"
+        drawn.append(_text(0, y + 16, head, "strong"))
+        unit = _NARROW / (stage.found or 1)
+        x = 0.0
+        parts = [("kept", stage.went, stage.kept, "")]
+        parts += [
+            ("meant" if loss.meant else "lost", loss.name, loss.count, _top_codes(loss))
+            for loss in stage.losses
+        ]
+        line = y + 62
+        for kind, name, size, codes in parts:
+            if not size:
+                continue
+            drawn.append(_box(f"{kind} part", x, y + 24, size * unit, 20))
+            drawn.append(_box(f"{kind} part", 0, line - 9, 10, 10))
+            drawn.append(_text(18, line, f"{number(size)} {name}", "label"))
+            if codes:
+                drawn.append(_text(18, line + 15, codes, "muted"))
+            x += size * unit
+            line += 38 if codes else 21
+        y = line + 6
+    drawn.append(_text(0, y + 12, f"{number(count)} {last}", "strong"))
+    return _svg(key, "narrow", _NARROW, y + 22, drawn, described(stages, last, count))
+
+
+def _top_codes(loss: Loss) -> str:
+    named = [f"{shorten(code, 20)} {number(count)}" for code, count in loss.codes[:_NAMED]]
+    left = len(loss.codes) - len(named)
+    return ", ".join(named) + (f", {left} more" if left else "")
+
+
+def _head(x: float, count: int, what: str, *, stage_end: bool) -> list[Html]:
+    anchored = "end" if stage_end else None
+    place = x + _NODE if stage_end else x
+    return [
+        _text(place, 16, number(count), "big", anchored),
+        _text(place, 36, what, "muted", anchored),
+    ]
+
+
+def _ribbon(
+    kind: str, x: float, y: float, tall: float, to: float, to_y: float, to_tall: float
+) -> Html:
+    """A band between two upright edges, with level ends."""
+    half = (x + to) / 2
+    curve = (
+        f"M{x:.1f} {y:.1f}C{half:.1f} {y:.1f} {half:.1f} {to_y:.1f} {to:.1f} {to_y:.1f}"
+        f"V{to_y + to_tall:.1f}C{half:.1f} {to_y + to_tall:.1f} {half:.1f} {y + tall:.1f}"
+        f" {x:.1f} {y + tall:.1f}Z"
+    )
+    return tag("path", class_=kind, d=curve)
+
+
+def _box(kind: str, x: float, y: float, width: float, height: float) -> Html:
+    return tag(
+        "rect", class_=kind, x=round(x, 1), y=round(y, 1), width=round(max(width, 1), 1),
+        height=round(height, 1),
+    )  # fmt: skip
+
+
+def _text(x: float, y: float, what: str, kind: str, anchored: str | None = None) -> Html:
+    return tag("text", plain(what), class_=kind, x=round(x, 1), y=round(y, 1), text_anchor=anchored)
+
+
+def _svg(key: str, kind: str, width: float, height: float, drawn: list[Html], desc: str) -> Html:
+    name = f"{key}-{kind}"
+    head = (
+        tag("title", plain("Flow of what was read and what became of it"), id=f"{name}-t"),
+        tag("desc", plain(desc), id=f"{name}-d"),
+    )
+    return tag(
+        "svg", *head, *drawn, role="img", class_=f"flow {kind}",
+        viewBox=f"0 0 {width:g} {height:.0f}", aria_labelledby=f"{name}-t {name}-d",
+    )  # fmt: skip

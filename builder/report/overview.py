@@ -1,0 +1,165 @@
+"""The beginning of a report: what the dataset is, what was proven, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from builder.audit.result import Audit, Example, Finding, Gate
+from builder.conversation import Json
+from builder.report.facts import Ledger, as_object, said, whole
+from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
+from builder.report.page import fit
+from builder.report.survey import Survey
+
+_EXAMPLES = 8
+_FINDINGS_BYTES = 600_000
+
+_GATES = {
+    Gate.report: "reported",
+    Gate.change: "changed",
+    Gate.reject: "rejected",
+    Gate.drop: "dropped",
+}
+
+
+def key_numbers(found: Survey, ledger: Ledger | None) -> Html:
+    """The few numbers that people ask for first."""
+    tiles = [("samples", found.samples)]
+    if found.has_tokens:
+        tiles.append(("tokens", found.tokens))
+    if found.turns:
+        tiles.append(("trained turns", found.turns))
+    if ledger is not None:
+        tiles.append(("tool calls", ledger.calls.kept))
+        tiles.append(("records read", ledger.records.found))
+    elif found.calls:
+        tiles.append(("tool calls", found.calls))
+    shown = [
+        tag("div", tag("dd", text(number(count))), tag("dt", text(name))) for name, count in tiles
+    ]
+    return tag("dl", *shown, class_="tiles")
+
+
+def proof(manifest: Mapping[str, Json], found: Survey) -> Html:
+    """What was proven, with which tokenizer and template."""
+    tokenizer = as_object(manifest.get("tokenizer"))
+    if not tokenizer:
+        return tag(
+            "p",
+            tag("strong", text("Not proven. ")),
+            text("There is no manifest: this dataset was not made by "),
+            tag("code", text("builder build")),
+            text(". Check it with "),
+            tag("code", text("builder verify")),
+            text("."),
+            class_="verdict open",
+        )
+    verify = as_object(as_object(manifest.get("config")).get("verify"))
+    pairs = [
+        ("tokenizer", said(tokenizer.get("name"))),
+        ("template", said(tokenizer.get("template_name"))),
+        ("template sha256", said(tokenizer.get("template_sha256"))),
+        *(
+            (name, said(digest))
+            for name, digest in list(as_object(tokenizer.get("files")).items())[:9]
+        ),
+        ("inference mode", said(verify.get("mode"))),
+        ("schema", said(verify.get("schema"))),
+        ("parity", said(verify.get("parity"))),
+    ]
+    rows = [
+        tag("div", tag("dt", text(shorten(key, 60))), tag("dd", text(shorten(value, 200))))
+        for key, value in pairs
+        if value
+    ]
+    verdict = tag(
+        "p",
+        tag("strong", text(f"{number(found.samples)} of {number(found.samples)} samples proven. ")),
+        text(
+            "The build writes a sample only after its bytes were compared with the text that the"
+            " tokenizer's own chat template renders, with an independent renderer, and with the"
+            " structured form a server would get; and after it was read back to the same messages."
+        ),
+        class_="verdict good",
+    )
+    return join((verdict, tag("dl", *rows, class_="facts broad")))
+
+
+def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
+    """Every finding by audit, with its gate and examples; `places` are those that are shown."""
+    if audit is None:
+        said_so = "No audit was run: nothing was scanned for secrets or personal data."
+        return tag("p", text(said_so), class_="verdict open")
+    if not audit.findings:
+        return tag("p", text("The audit found nothing."), class_="verdict good")
+    rows = fit(
+        lambda finding: _finding(finding, places), audit.findings, _FINDINGS_BYTES, "findings"
+    )
+    return tag("ul", rows, class_="findings")
+
+
+def _finding(finding: Finding, places: Mapping[str, int]) -> Html:
+    counted = number(finding.count)
+    if finding.samples:
+        counted += f" in {number(finding.samples)} sample{'' if finding.samples == 1 else 's'}"
+    head = (
+        tag("span", text(_GATES[finding.gate]), class_=f"gate {finding.gate.value}"),
+        tag("code", text(shorten(f"{finding.audit}: {finding.code}", 80))),
+        tag("span", text(counted), class_="count"),
+        tag("span", text(shorten(finding.message, 240)), class_="said"),
+    )
+    if not finding.examples:
+        return tag("li", tag("div", *head, class_="finding"))
+    shown = [_example(example, places) for example in finding.examples[:_EXAMPLES]]
+    return tag(
+        "li",
+        tag("details", tag("summary", *head, class_="finding"), tag("ul", *shown)),
+    )
+
+
+def _example(example: Example, places: Mapping[str, int]) -> Html:
+    place = text(shorten(example.where, 120))
+    row = places.get(example.where)
+    if row is not None:
+        place = tag("a", place, href=f"#sample-{row}")
+    more = " · ".join(
+        shorten(item, 160) for item in (example.source, example.record, example.part) if item
+    )
+    detail = tag("q", text(shorten(example.detail, 240))) if example.detail else EMPTY
+    return tag("li", place, text(f" · {more} " if more else " "), detail)
+
+
+def how_made(manifest: Mapping[str, Json]) -> Html:
+    """Inputs, configuration and versions, for who wants to make it again."""
+    inputs = manifest.get("inputs")
+    listed = inputs if isinstance(inputs, list) else []
+    versions = as_object(manifest.get("versions"))
+    if not listed and not versions:
+        return tag("p", text("There is no manifest that says how it was made."), class_="note")
+    size = sum(whole(as_object(item).get("bytes")) for item in listed)
+    pairs = [("inputs", f"{number(len(listed))} files, {number(size)} bytes")]
+    pairs += [(name, said(version)) for name, version in list(versions.items())[:20]]
+    config = dict(as_object(manifest.get("config")))
+    config.pop("inputs", None)  # they may name folders of the machine
+    pairs += _settings(config, "")[:80]
+    rows = [
+        tag("div", tag("dt", text(shorten(key, 60))), tag("dd", text(shorten(value, 200))))
+        for key, value in pairs
+        if value
+    ]
+    return tag("dl", *rows, class_="facts")
+
+
+def _settings(section: dict[str, Json], above: str) -> list[tuple[str, str]]:
+    pairs = []
+    for key, value in section.items():
+        name = f"{above}{key}"
+        if isinstance(value, dict) and above.count(".") < 3:
+            pairs += _settings(value, f"{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for at, item in enumerate(value[:10]):
+                pairs += _settings(as_object(item), f"{name}[{at}].")
+        elif value is not None and value != []:
+            told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            pairs.append((name, told))
+    return pairs

@@ -1,0 +1,84 @@
+"""The shell of a page: one file without any request, its style and script allowed by their hash."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar
+
+from builder.report.html import EMPTY, Html, join, left_out, plain, tag, text
+
+T = TypeVar("T")
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of the package: the style sheet or the script."""
+    return (files("builder.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def policy(forms: str = "'none'") -> str:
+    """The content-security policy: nothing but the page's own style and script."""
+    style, script = (_hash(asset(name)) for name in ("report.css", "report.js"))
+    return (
+        f"default-src 'none'; style-src '{style}'; script-src '{script}';"
+        f" base-uri 'none'; form-action {forms}"
+    )
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def page(
+    title: str,
+    main: Html,
+    links: Sequence[tuple[str, str]] = (),
+    *,
+    subtitle: str = "",
+    forms: str = "'none'",
+) -> bytes:
+    """The whole document. `links` are (address, text) of its navigation."""
+    nav = [tag("a", text(name), href=address) for address, name in links]
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        _meta("Content-Security-Policy", policy(forms)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", plain(title)),
+        Html(f"<style>{asset('report.css')}</style>"),
+    )
+    said = tag("p", text(subtitle), class_="subtitle") if subtitle else EMPTY
+    body = tag(
+        "body",
+        tag("a", text("Skip to the content"), class_="skip", href="#main"),
+        tag("header", tag("h1", text(title), dir="auto"), said),
+        tag("nav", *nav, aria_label="Sections") if nav else EMPTY,
+        tag("main", main, id="main", tabindex=-1),
+        Html(f"<script>{asset('report.js')}</script>"),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n".encode()
+
+
+def _meta(header: str, content: str) -> Html:
+    return tag("meta", content=content, http_equiv=header)
+
+
+def fit(draw: Callable[[T], Html], items: Sequence[T], most: int, what: str) -> Html:
+    """The first items drawn, as many as `most` bytes hold, and how many were left out."""
+    shown: list[Html] = []
+    size = 0
+    for item in items:
+        piece = draw(item)
+        size += len(piece.encode())
+        if size > most:
+            break
+        shown.append(piece)
+    lost = len(items) - len(shown)
+    return join([*shown, tag("p", left_out(lost, what)) if lost else EMPTY])

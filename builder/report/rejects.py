@@ -1,0 +1,92 @@
+"""What was not used, with examples: the lines of rejects.jsonl by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.report.facts import as_object, said
+from builder.report.html import Html, join, number, shorten, tag, text
+from builder.report.page import fit
+from builder.rows import raw_rows
+
+FILE = "rejects.jsonl"
+_CODES = 200
+_EXAMPLES = 5
+_MAX_BYTES = 600_000
+
+
+@dataclass(slots=True)
+class Rejects:
+    """The lines under one code: how many, and the first few, as many of each format as possible."""
+
+    count: int = 0
+    examples: list[dict[str, Json]] = field(default_factory=list)
+
+
+def read_rejects(dataset: str) -> dict[str, Rejects]:
+    """Of a built folder, by code, the most frequent first; {} of any other dataset."""
+    path = Path(dataset).expanduser() / FILE
+    found: dict[str, Rejects] = {}
+    if not path.is_file():
+        return found
+    formats: dict[str, set[str]] = {}
+    for _, value in raw_rows(path):
+        line = as_object(value)
+        code = shorten(said(line.get("code")) or "(no code)", 60)
+        if code not in found and len(found) >= _CODES:
+            code = "(others)"
+        known = found.setdefault(code, Rejects())
+        known.count += 1
+        kinds = formats.setdefault(code, set())
+        kind = shorten(said(line.get("format")), 60)
+        if len(known.examples) < _EXAMPLES and (kind not in kinds or known.count > _EXAMPLES):
+            kinds.add(kind)
+            known.examples.append(line)
+        elif len(known.examples) < 2:
+            known.examples.append(line)
+    return dict(sorted(found.items(), key=lambda item: (-item[1].count, item[0])))
+
+
+def rejects_html(found: dict[str, Rejects]) -> Html:
+    """A list that opens by code."""
+    if not found:
+        return tag("p", text("Nothing was rejected."), class_="note")
+    search = tag("input", type="search", name="text", autocomplete="off")
+    form = tag(
+        "form",
+        tag("label", text("Search "), search),
+        tag("output"),
+        class_="filters",
+        data_filters="reject-list",
+        hidden="",
+        role="search",
+        aria_label="Rejects",
+    )
+    groups = fit(_group, tuple(found.items()), _MAX_BYTES, "codes")
+    return join((form, tag("div", groups, id="reject-list")))
+
+
+def _group(item: tuple[str, Rejects]) -> Html:
+    code, rejects = item
+    counted = tag("span", text(number(rejects.count)), class_="count")
+    head = tag("summary", tag("code", text(code)), counted)
+    return tag("details", head, reject_table(rejects.examples), class_="reject", data_item="")
+
+
+def reject_table(lines: Iterable[dict[str, Json]]) -> Html:
+    """The lines as a table: where, and why."""
+    head = tag("tr", *(tag("th", text(name), scope="col") for name in ("where", "why")))
+    body = []
+    for line in lines:
+        place = " · ".join(
+            shorten(value, 160)
+            for key in ("source", "record", "format")
+            if (value := said(line.get(key)))
+        )
+        why = shorten(said(line.get("message")), 400)
+        body.append(tag("tr", tag("td", text(place)), tag("td", text(why))))
+    table = tag("table", tag("thead", head), tag("tbody", *body), class_="halves")
+    return tag("div", table, class_="scroll")

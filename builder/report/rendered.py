@@ -1,0 +1,176 @@
+"""What the model sees of a sample: the rendered text, trained text marked, and its token ids."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from builder.qwen3.tokenizer import Target
+from builder.report.html import Html, join, left_out, plain, tag, text
+
+Span = tuple[int, int]
+
+MAX_ENCODED = 400_000
+"""Code points of a rendering that is tokenised to show its ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a sample a page shows, in code points unless said otherwise.
+
+    trained, other   of a trained piece of the rendering, and of one that is not
+    content          of a message
+    turns, tools     how many of each
+    tokens           how many token ids
+    """
+
+    trained: int = 6_000
+    other: int = 1_600
+    content: int = 4_000
+    turns: int = 40
+    tools: int = 24
+    tokens: int = 400
+
+    def reduced(self) -> Limits:
+        """About half of everything."""
+        return Limits(
+            self.trained // 2 + 20,
+            self.other // 2 + 20,
+            self.content // 2 + 20,
+            self.turns // 2 + 2,
+            self.tools // 2 + 1,
+            self.tokens // 2,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendering: its text, the trained spans, the control tokens, and its ids with offsets."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    control: tuple[Span, ...] = ()
+    ids: tuple[int, ...] = ()
+    offsets: tuple[Span, ...] = ()
+
+
+def encode(
+    rendering: str, spans: Sequence[Span], target: Target, control: Sequence[Span] = ()
+) -> Rendered:
+    """The rendering with its tokens; spans that cannot be are left out.
+
+    `control` are the control tokens to show where the text is not tokenised.
+    """
+    good = []
+    at = 0
+    for start, end in spans:
+        if at <= start < end <= len(rendering):
+            good.append((start, end))
+            at = end
+    try:
+        if len(rendering) > MAX_ENCODED:
+            return Rendered(rendering, tuple(good), tuple(control))
+        encoding = target.tokenizer.backend_tokenizer.encode(rendering, add_special_tokens=False)
+    except UnicodeEncodeError:  # lone surrogates: no tokenizer takes them
+        return Rendered(rendering, tuple(good), tuple(control))
+    offsets = tuple((int(start), int(end)) for start, end in encoding.offsets)
+    added = frozenset(target.tokenizer.added_tokens_decoder)
+    found = (
+        offset for number, offset in zip(encoding.ids, offsets, strict=True) if number in added
+    )
+    return Rendered(rendering, tuple(good), tuple(found), tuple(encoding.ids), offsets)
+
+
+def rendered_html(rendered: Rendered, limits: Limits) -> Html:
+    """The text in a `pre`: trained pieces in `mark`, control tokens in `kbd`."""
+    pieces = _pieces(rendered)
+    kept = pieces
+    if len(pieces) > 2 * limits.turns:
+        kept = pieces[: limits.turns] + pieces[-limits.turns :]
+    shown: list[Html] = []
+    for before, (start, end, is_trained) in zip([(0, 0, False), *kept], kept, strict=False):
+        if start > before[1]:
+            shown.append(left_out(start - before[1]))
+        limit = limits.trained if is_trained else limits.other
+        ranges = [(start, end)]
+        if end - start > limit:
+            ranges = [(start, start + limit * 2 // 3), (end - limit // 3, end)]
+        inside = [_with_control(rendered, *ranges[0])]
+        for left, right in pairwise(ranges):
+            inside += [left_out(right[0] - left[1]), _with_control(rendered, *right)]
+        shown.append(tag("mark", *inside) if is_trained else join(inside))
+    return tag("pre", *shown, class_="rendered", dir="auto")
+
+
+def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
+    """(start, end, is it trained) of the whole text, in order."""
+    pieces = []
+    at = 0
+    for start, end in rendered.spans:
+        if at < start:
+            pieces.append((at, start, False))
+        pieces.append((start, end, True))
+        at = end
+    if at < len(rendered.text):
+        pieces.append((at, len(rendered.text), False))
+    return pieces
+
+
+def _with_control(rendered: Rendered, start: int, end: int) -> Html:
+    """Text of [start, end), its control tokens as keys; one that the end cuts is plain text."""
+    shown = []
+    at = start
+    for first, last in rendered.control[bisect_left(rendered.control, (start, 0)) :]:
+        if last > end:
+            break
+        shown += [text(rendered.text[at:first]), tag("kbd", text(rendered.text[first:last]))]
+        at = last
+    return join([*shown, text(rendered.text[at:end])])
+
+
+def tokens_html(rendered: Rendered, limits: Limits) -> Html:
+    """Each token above its id; the tokens that hold a part of one character share it."""
+    if not rendered.ids:
+        return tag("p", text("No token ids: too long, or no valid text."), class_="note")
+    trained = list(rendered.spans)
+    shown: list[Html] = []
+    half = limits.tokens // 2
+    count = len(rendered.ids)
+    numbers = range(count)
+    if count > limits.tokens:
+        shown_numbers = [*numbers[:half], *numbers[count - half :]]
+    else:
+        shown_numbers = list(numbers)
+    before = -1
+    for at in shown_numbers:
+        if at != before + 1:
+            shown.append(left_out(at - before - 1, "tokens"))
+        start, end = rendered.offsets[at]
+        while trained and trained[0][1] <= start:
+            trained.pop(0)
+        is_trained = bool(trained) and trained[0][0] <= start
+        part = plain(_piece(rendered.text[start : min(end, start + 40)]))
+        ident = tag("small", plain(str(rendered.ids[at])))
+        shown.append(tag("span", part, ident, class_="t" if is_trained else None))
+        before = at
+    return tag("div", *shown, class_="tokens")
+
+
+def _piece(token: str) -> str:
+    return token.replace(" ", "·").replace("\n", "↵").replace("\t", "⇥") or "…"
+
+
+def legend() -> Html:
+    """What the marks mean."""
+    return tag(
+        "p",
+        tag("mark", text("trained text")),
+        text(" the loss is computed here · "),
+        tag("kbd", text("<|im_end|>")),
+        text(" a control token, one id · "),
+        tag("b", text("\\u202e"), class_="unseen"),
+        text(" a character that cannot be seen"),
+        class_="note legend",
+    )

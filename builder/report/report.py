@@ -1,0 +1,192 @@
+"""The report of a dataset as one HTML file: `report_html`.
+
+Its bytes depend on the dataset, its manifest but for `files` and `run`, and the audit alone. It is
+smaller than MAX_BYTES whatever the dataset holds: samples are a stated selection, long texts are
+cut with the number of characters left out, and each part has its share of the space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from builder.audit.result import Audit, Histogram, Table
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.qwen3.tokenizer import Target
+from builder.report.charts import histogram_figure, is_wide, table_figure
+from builder.report.facts import as_object, read_ledger, said
+from builder.report.flow import ledger_figure
+from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
+from builder.report.overview import findings, how_made, key_numbers, proof
+from builder.report.page import fit, page
+from builder.report.rejects import read_rejects, rejects_html
+from builder.report.rendered import legend
+from builder.report.samples import Picked, headline, sample_html
+from builder.report.survey import Survey, charts, fetch, survey
+
+MAX_BYTES = 4_800_000
+MAX_SAMPLES = 60
+_SAMPLE_BYTES = 60_000
+_CHART_BYTES = 1_000_000
+MANIFEST = "manifest.json"
+
+_SECTIONS = (
+    ("overview", "Overview"),
+    ("findings", "Findings"),
+    ("charts", "Charts"),
+    ("samples", "Samples"),
+    ("rejects", "Rejects"),
+    ("made", "How it was made"),
+)
+
+
+def report_html(
+    dataset: str, manifest: Mapping[str, Json], audit: Audit | None, target: Target
+) -> bytes:
+    """The page.
+
+    `manifest`: {} for a dataset of another origin. `audit` None: none was run, which the page says.
+    Raises UsageError if there is no such dataset.
+    """
+    ledger = read_ledger(dict(manifest))
+    found, shown = Survey(), []
+    if ledger is None or ledger.samples:
+        found = survey(dataset)
+        picks = [*(audit.picks if audit is not None else ()), *found.picks]
+        shown = fetch(dataset, picks, MAX_SAMPLES)
+    places = {picked.where: picked.number for picked in shown}
+    proven = tag("section", tag("h3", text("Proof")), proof(manifest, found), class_="figure")
+    flow = ledger_figure(ledger) if ledger is not None else EMPTY
+    sections = {
+        "overview": join((key_numbers(found, ledger), proven, flow)),
+        "findings": findings(audit, places),
+        "charts": _charts(found, audit),
+        "rejects": rejects_html(read_rejects(dataset)),
+        "made": how_made(manifest),
+    }
+    left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
+    sections["samples"] = _samples(shown, found, target, left)
+    body = [
+        tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
+        for key, name in _SECTIONS
+    ]
+    name = said(as_object(manifest.get("config")).get("name")) or "dataset"
+    links = [(f"#{key}", title) for key, title in _SECTIONS]
+    return page(shorten(name, 80), join(body), links, subtitle="Dataset report")
+
+
+def read_manifest(data: bytes) -> dict[str, Json]:
+    """The manifest in a file's bytes; {} if they are none."""
+    try:
+        return as_object(loads(data))
+    except JsonFault:
+        return {}
+
+
+def _charts(found: Survey, audit: Audit | None) -> Html:
+    """The audit's charts, then those of the counts that it does not have."""
+    histograms, tables = charts(found)
+    if audit is not None:
+        drawn = {histogram.key for histogram in audit.histograms}
+        known = {table.key for table in audit.tables}
+        histograms = (*audit.histograms, *(item for item in histograms if item.key not in drawn))
+        tables = (*audit.tables, *(item for item in tables if item.key not in known))
+    ordered = sorted(tables, key=lambda table: table.bars is None)
+    figures: tuple[Histogram | Table, ...] = (*histograms, *ordered)
+    narrow = [item for item in figures if not is_wide(item)]
+    wide = [item for item in figures if is_wide(item)]
+    columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
+    return join((columns, tag("div", fit(_figure, wide, _CHART_BYTES, "tables"))))
+
+
+def _figure(item: Histogram | Table) -> Html:
+    return histogram_figure(item) if isinstance(item, Histogram) else table_figure(item)
+
+
+def _samples(shown: Sequence[Picked], found: Survey, target: Target, left: int) -> Html:
+    if not shown:
+        return tag("p", text("There is no sample to show."), class_="note")
+    items: list[Html] = []
+    size = 60_000  # the page's own parts
+    lost = 0
+    for picked in shown:
+        most = min(_SAMPLE_BYTES, left - size)
+        if most < 2_000:
+            lost += 1
+            continue
+        item = _item(picked, sample_html(picked, target, most=most))
+        items.append(item)
+        size += len(item.encode())
+    said_so = (
+        f"{number(len(items))} of {number(found.samples)} samples: of typical length, the longest,"
+        " the first of each kind, and what the audit picked."
+        " The raw record is named, not copied: it may hold what was taken out of the sample."
+    )
+    if lost:
+        said_so += f" {number(lost)} more had no room."
+    return join(
+        (
+            tag("p", text(said_so), class_="note"),
+            legend(),
+            _filters(shown[: len(items)]),
+            tag("div", *items, id="sample-list"),
+        )
+    )
+
+
+def _item(picked: Picked, body: Html) -> Html:
+    asked, about = headline(picked)
+    reasons = (
+        tag("span", text(shorten(reason, 60)), class_="why") for reason in picked.reasons[:6]
+    )
+    head = (
+        tag("span", text(f"#{number(picked.number)}"), class_="count"),
+        tag("span", text(asked), class_="asked", dir="auto"),
+        tag("span", text(about), class_="about"),
+        tag("span", *reasons, class_="reasons"),
+    )
+    meta = picked.row.meta
+    return tag(
+        "details",
+        tag("summary", *head),
+        body,
+        class_="sample",
+        id=f"sample-{picked.number}",
+        data_item="",
+        data_format=shorten(said(meta.get("format")), 60) or None,
+        data_model=shorten(said(meta.get("model")), 60) or None,
+        data_why=" | ".join(shorten(reason, 60) for reason in picked.reasons) or None,
+    )
+
+
+def _filters(shown: Sequence[Picked]) -> Html:
+    """A search box and a choice of each kind; they work by the script, so it unhides them."""
+    formats = {shorten(said(picked.row.meta.get("format")), 60) for picked in shown}
+    models = {shorten(said(picked.row.meta.get("model")), 60) for picked in shown}
+    reasons = {shorten(reason, 60) for picked in shown for reason in picked.reasons}
+    search = tag(
+        "label", text("Search "), tag("input", type="search", name="text", autocomplete="off")
+    )
+    return tag(
+        "form",
+        search,
+        _choice("why", "Chosen for", reasons),
+        _choice("format", "Format", formats),
+        _choice("model", "Model", models),
+        tag("button", text("Open all"), type="button", data_open="all"),
+        tag("button", text("Close all"), type="button", data_open="none"),
+        tag("output", text("")),
+        class_="filters",
+        data_filters="sample-list",
+        hidden="",
+        role="search",
+        aria_label="Samples",
+    )
+
+
+def _choice(name: str, label: str, values: set[str]) -> Html:
+    options = [tag("option", plain(value), value=value) for value in sorted(values - {""})]
+    if len(options) < 2:
+        return EMPTY
+    every = Html('<option value="">all</option>')
+    return tag("label", text(f"{label} "), tag("select", every, *options, name=name))

@@ -1,0 +1,179 @@
+"""One sample on a page: where it comes from, its turns, what the model sees of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from builder.conversation import Json
+from builder.dataset import DatasetRow
+from builder.parity import spans as trained_spans
+from builder.qwen3.render import Rendering, render
+from builder.qwen3.tokenizer import Target
+from builder.report.facts import as_object, said, whole
+from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
+from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
+from builder.report.turns import indented, turns_html
+from builder.rows import read_sample
+from builder.sample import Sample
+from builder.verify import MAX_CHARS
+
+MAX_HTML = 150_000
+"""Bytes of one sample on a page; what is longer is shown with smaller limits."""
+
+_SHOWN_FIRST = ("source", "record", "conversation", "model", "format", "license")
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A row chosen to be shown: its number in the dataset, from 0, and why."""
+
+    number: int
+    row: DatasetRow
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """File and line, as findings name them."""
+        return f"{self.row.file}:{self.row.line}"
+
+
+def sample_html(
+    picked: Picked, target: Target, limits: Limits | None = None, most: int = MAX_HTML
+) -> Html:
+    """Everything about a sample, in `most` bytes at most."""
+    chosen = limits or Limits()
+    sample = read_sample(picked.row.value)
+    shown = _Shown(picked, target)
+    rendered = shown.rendered(sample) if isinstance(sample, Sample) else None
+    page = EMPTY
+    for _ in range(12):
+        page = _body(picked, sample, rendered, shown.note, chosen)
+        if len(page.encode()) <= most:
+            return page
+        chosen = chosen.reduced()
+    return tag("p", text("This sample cannot be shown in the space of this page."), class_="note")
+
+
+@dataclass(slots=True)
+class _Shown:
+    """Renders a sample; `note` says what is to be said of the rendering."""
+
+    picked: Picked
+    target: Target
+    note: str = ""
+
+    def rendered(self, sample: Sample) -> Rendered | None:
+        try:
+            rendering = self.target.render_sample(sample)
+        except Exception as error:  # whatever a template raises is a verdict on the sample
+            reason = shorten(f"{type(error).__name__}: {error}", 200)
+            self.note = f"The chat template refuses it: {reason}"
+            return None
+        if len(rendering) > MAX_CHARS:
+            self.note = f"Its rendering has {number(len(rendering))} characters: too long to show."
+            return None
+        digest = self.picked.row.meta.get("render_sha256")
+        if isinstance(digest, str):
+            same = hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest() == digest
+            self.note = (
+                "Rendered again for this page: the bytes are those that the build proved."
+                if same
+                else "Rendered again for this page: these are NOT the bytes that the build proved."
+            )
+        ours = render(sample.messages, sample.tools, self.target.style)
+        known = ours if ours.text == rendering else Rendering(rendering, (), ())
+        control = [(offset, offset + len(token)) for offset, token in known.control]
+        return encode(rendering, self._spans(known), self.target, control)
+
+    def _spans(self, rendering: Rendering) -> list[Span]:
+        noted = self.picked.row.meta.get("spans")
+        if isinstance(noted, list):
+            return [span for item in noted if (span := _span(item)) is not None]
+        return list(trained_spans(rendering, self.target.generation_prompts["non-thinking"]))
+
+
+def _span(value: Json) -> Span | None:
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    start, end = value
+    return (start, end) if isinstance(start, int) and isinstance(end, int) else None
+
+
+def _body(
+    picked: Picked,
+    sample: Sample | object,
+    rendered: Rendered | None,
+    note: str,
+    limits: Limits,
+) -> Html:
+    parts = [_source(picked)]
+    if not isinstance(sample, Sample):
+        row = cut(indented(picked.row.value), limits.content)
+        fault = "This row is no sample: it has no list of messages of role and content."
+        return join((*parts, tag("p", text(fault), class_="note"), tag("pre", row)))
+    trained = len(rendered.spans) if rendered is not None else 0
+    parts.append(
+        tag(
+            "div",
+            tag("section", tag("h3", text("Conversation")), turns_html(sample, trained, limits)),
+            tag(
+                "section",
+                tag("h3", text("Rendered text")),
+                tag("p", text(note), class_="note") if note else EMPTY,
+                rendered_html(rendered, limits) if rendered is not None else EMPTY,
+                _tokens(rendered, limits) if rendered is not None else EMPTY,
+            ),
+            class_="sides",
+        )
+    )
+    return join(parts)
+
+
+def _tokens(rendered: Rendered, limits: Limits) -> Html:
+    count = f" ({number(len(rendered.ids))})" if rendered.ids else ""
+    head = tag("summary", text(f"Token ids{count}"))
+    return tag("details", head, tokens_html(rendered, limits))
+
+
+def _source(picked: Picked) -> Html:
+    """Where the sample comes from, and what meta/ says of it. The raw record is only named."""
+    meta = picked.row.meta
+    pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
+    pairs += [(key, _told(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
+    others = [key for key in meta if key not in (*_SHOWN_FIRST, "spans", "render_sha256")]
+    pairs += [(key, _told(meta[key])) for key in others[:40] if meta[key] is not None]
+    rows = [
+        tag("div", tag("dt", text(shorten(key.replace("_", " "), 40))), tag("dd", text(value)))
+        for key, value in pairs
+        if value
+    ]
+    return tag("dl", *rows, class_="facts")
+
+
+def _told(value: Json) -> str:
+    if isinstance(value, dict):
+        told = ", ".join(f"{key} {_told(item)}" for key, item in list(value.items())[:20])
+        return shorten(told, 300)
+    if isinstance(value, str):
+        return shorten(value, 300)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return shorten(indented(value), 300)
+    return number(value)
+
+
+def headline(picked: Picked) -> tuple[str, str]:
+    """(what it asks, where it comes from), for lists."""
+    value = as_object(picked.row.value)
+    messages = value.get("messages")
+    asked = ""
+    if isinstance(messages, list):
+        users = (as_object(item) for item in messages[:50])
+        asked = next(
+            (said(item.get("content")) for item in users if item.get("role") == "user"), ""
+        )
+    meta = picked.row.meta
+    told = [said(meta.get("format")), said(meta.get("model"))]
+    tokens = whole(meta.get("tokens"))
+    told += [f"{number(tokens)} tokens"] if tokens else []
+    return shorten(asked, 140) or "(no request)", " · ".join(filter(None, told))

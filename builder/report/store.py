@@ -1,0 +1,289 @@
+"""Rows of a dataset by number without reading it whole: byte offsets are noted as far as needed.
+
+A row is addressed by its file and its row in that file, so that any file opens at once; only its
+number in the whole dataset needs the count of the files before it, which is taken from meta/ where
+there is one, a tenth of the size.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from builder.conversation import Json
+from builder.dataset import DataFile, DatasetRow
+from builder.jsonio import JsonFault, loads
+from builder.problem import UsageError
+from builder.report.facts import as_object
+from builder.rows import is_parquet, plain_row
+from builder.source import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC, Source
+
+STEP = 128
+"""Every so many rows the offset is noted."""
+MAX_ROW = 64 << 20
+"""Bytes; a longer line is named, not shown."""
+_PIECE = 1 << 20
+
+Line = tuple[int, bytes]
+
+
+class LineIndex:
+    """The non-blank lines of a file that is not compressed, by number from 0."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.whole = False
+        self._offsets = array("Q")
+        self._numbers = array("Q")
+        self._at = 0
+        self._number = 0
+        self._lock = threading.Lock()
+
+    def reach(self, row: int, budget: int) -> bool:
+        """Read on until the row is known, or `budget` bytes are read. Is it known?"""
+        with self._lock:
+            if row >= self.count and not self.whole:
+                self._grow(row, budget)
+            return row < self.count
+
+    def _grow(self, row: int, budget: int) -> None:
+        with self.path.open("rb") as stream:
+            stream.seek(self._at)
+            while budget > 0 and self.count <= row:
+                begin, is_blank, ended, size = self._at, True, False, 0
+                while not ended and (piece := stream.readline(_PIECE)):
+                    ended = piece.endswith(b"\n")
+                    is_blank = is_blank and not piece.strip()
+                    size += len(piece)
+                self._at += size
+                budget -= size
+                self._number += 1
+                if not is_blank:
+                    if self.count % STEP == 0:
+                        self._offsets.append(begin)
+                        self._numbers.append(self._number)
+                    self.count += 1
+                if not ended:
+                    self.whole = True
+                    return
+
+    def lines(self, row: int) -> Iterator[Line]:
+        """(number from 1, line) from a row that is known on; a line over MAX_ROW is cut there."""
+        with self._lock:
+            step = min(row // STEP, len(self._offsets) - 1)
+            if step < 0:
+                return
+            offset, number = self._offsets[step], self._numbers[step]
+        with self.path.open("rb") as stream:
+            stream.seek(offset)
+            skip = row - step * STEP
+            while line := stream.readline(MAX_ROW + 1):
+                ended = line.endswith(b"\n")
+                while not ended and (piece := stream.readline(_PIECE)):
+                    ended = piece.endswith(b"\n")
+                if line.strip():
+                    if not skip:
+                        yield number, line
+                    skip = max(skip - 1, 0)
+                number += 1
+
+    def row_of_line(self, number: int, budget: int) -> int | None:
+        """The row at a line, counted from 1; None if it is blank, or not reached by `budget`."""
+        self.reach(number, budget)
+        with self._lock:
+            step = bisect_right(self._numbers, number) - 1
+        if step < 0:
+            return None
+        for row, (found, _) in enumerate(self.lines(step * STEP), start=step * STEP):
+            if found >= number:
+                return row if found == number else None
+        return None
+
+
+class ParquetIndex:
+    """The rows of a Parquet file, by number from 0; their count is known at once."""
+
+    whole = True
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow  # noqa: PLC0415 - only for such files
+        import pyarrow.parquet  # noqa: PLC0415
+
+        try:
+            self._file = pyarrow.parquet.ParquetFile(path)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise UsageError(f"{path.name}: no readable Parquet: {error}"[:300]) from None
+        self._lock = threading.Lock()
+        groups = self._file.metadata
+        sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
+        self._starts = [sum(sizes[:at]) for at in range(len(sizes))]
+        self.count = sum(sizes)
+        self._group: tuple[int, Any] = (-1, None)
+
+    def reach(self, row: int, budget: int) -> bool:
+        """Is there such a row?"""
+        del budget
+        return row < int(self.count)
+
+    def values(self, row: int) -> Iterator[tuple[int, Json]]:
+        """(number from 1, decoded row) from a row on."""
+        for at in range(row, self.count):
+            group = bisect_right(self._starts, at) - 1
+            with self._lock:
+                if self._group[0] != group:
+                    self._group = (group, self._file.read_row_group(group))
+                table = self._group[1]
+            yield at + 1, plain_row(table.slice(at - self._starts[group], 1).to_pylist()[0])
+
+    def row_of_line(self, number: int, budget: int) -> int | None:
+        """The row with that number, counted from 1."""
+        del budget
+        return number - 1 if 0 < number <= self.count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a row is: the number of its file, and its row in it, both from 0."""
+
+    file: int
+    row: int
+
+    def __str__(self) -> str:
+        return f"{self.file}.{self.row}"
+
+
+class Opened:
+    """A file of rows with its meta/, opened when it is first looked at."""
+
+    def __init__(self, file: DataFile, scratch: Path) -> None:
+        self.file = file
+        self._scratch = scratch
+        self._opening = threading.Lock()
+
+    @cached_property
+    def data(self) -> LineIndex | ParquetIndex:
+        """The index of its rows; a compressed file is unpacked into the scratch folder."""
+        with self._opening:
+            return self._open()
+
+    @cached_property
+    def meta(self) -> LineIndex | None:
+        """The index of its lines of meta/."""
+        return LineIndex(self.file.meta) if self.file.meta is not None else None
+
+    @property
+    def counted(self) -> LineIndex | ParquetIndex:
+        """The smaller file that has as many rows."""
+        return self.meta or self.data
+
+    def _open(self) -> LineIndex | ParquetIndex:
+        source = Source(self.file.name, self.file.path)
+        if is_parquet(source):
+            return ParquetIndex(self.file.path)
+        with self.file.path.open("rb") as stream:
+            magic = stream.read(4)
+        if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC:
+            return LineIndex(self.file.path)
+        descriptor, name = tempfile.mkstemp(dir=self._scratch)
+        try:
+            with source.open() as packed, open(descriptor, "wb") as plain:  # noqa: PTH123 - a number
+                shutil.copyfileobj(packed, plain)
+        except STREAM_ERRORS:
+            pass  # what could be read of a damaged file is shown
+        return LineIndex(Path(name))
+
+
+class Rows:
+    """All rows of a dataset, by address."""
+
+    def __init__(self, files: Sequence[DataFile], scratch: Path) -> None:
+        self.files = [Opened(file, scratch) for file in files]
+
+    def locate(self, number: int, budget: int) -> Address | None:
+        """The address of a row by its number in the dataset; None: no such row, or not reached."""
+        for at, opened in enumerate(self.files):
+            index = opened.counted
+            if index.reach(number, budget):
+                return Address(at, number)
+            if not index.whole:
+                return None
+            number -= index.count
+        return None
+
+    def number(self, address: Address) -> int | None:
+        """The number of a row in the dataset, as far as the files before it are counted."""
+        before = self.files[: address.file]
+        if not all(opened.counted.whole for opened in before):
+            return None
+        return sum(opened.counted.count for opened in before) + address.row
+
+    def last(self, file: int, budget: int) -> Address | None:
+        """The last row of a file, if the budget reaches it."""
+        index = self.files[file].counted
+        index.reach(1 << 62, budget)
+        return Address(file, index.count - 1) if index.whole and index.count else None
+
+    def exists(self, address: Address, budget: int) -> bool:
+        """Is there such a row, as far as the budget reaches?"""
+        return (
+            0 <= address.file < len(self.files)
+            and address.row >= 0
+            and self.files[address.file].data.reach(address.row, budget)
+        )
+
+    def rows(self, address: Address, budget: int) -> Iterator[tuple[Address, DatasetRow, int]]:
+        """(address, row with its meta/, bytes) of one file from an address on.
+
+        `budget` bytes are read at most to reach the first.
+        """
+        if not self.exists(address, budget):
+            return
+        opened = self.files[address.file]
+        metas = self.metas(address, budget)
+        for at, (number, size, value) in enumerate(_values(opened.data, address.row)):
+            here = Address(address.file, address.row + at)
+            _, meta = next(metas, (here, {}))
+            yield here, DatasetRow(opened.file.split, opened.file.name, number, value, meta), size
+
+    def metas(
+        self, address: Address, budget: int, holds: bytes = b""
+    ) -> Iterator[tuple[Address, dict[str, Json]]]:
+        """The lines of meta/ of one file from an address on; {} for one that does not hold `holds`.
+
+        Those are not decoded, so that millions are passed in a second.
+        """
+        index = self.files[address.file].meta
+        if index is None or not index.reach(address.row, budget):
+            return
+        for at, (_, line) in enumerate(index.lines(address.row)):
+            meta = as_object(decoded(line)) if holds in line else {}
+            yield Address(address.file, address.row + at), meta
+
+
+def _values(index: LineIndex | ParquetIndex, row: int) -> Iterator[tuple[int, int, Json]]:
+    """(line, bytes, value) of the rows from one on."""
+    if isinstance(index, LineIndex):
+        for number, line in index.lines(row):
+            yield number, len(line), decoded(line)
+    else:
+        for number, value in index.values(row):
+            yield number, 1 << 12, value  # its size in the file is not known
+
+
+def decoded(line: bytes) -> Json:
+    """The value of a line; of one that is no JSON its beginning as text."""
+    if len(line) > MAX_ROW:
+        return f"a line of more than {MAX_ROW} bytes"
+    try:
+        return loads(line)
+    except JsonFault:
+        return line[:4000].decode("utf-8", "replace")

@@ -1,0 +1,276 @@
+"""One pass over a dataset: its counts, and which samples are worth looking at.
+
+Of a built dataset meta/ alone is read; of any other the rows. What is held is counters and row
+numbers, and of values from logs the first few hundred.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from builder.audit.result import Histogram, Pick, Table
+from builder.conversation import Json
+from builder.dataset import DatasetRow, dataset_files, dataset_rows
+from builder.export.trainers import DEFAULT_LENGTHS
+from builder.report.facts import as_object, said, whole
+from builder.report.html import shorten
+from builder.report.samples import Picked
+from builder.report.store import Rows
+from builder.rows import raw_rows
+
+_NAMES = 400
+"""Distinct values of a field that are counted by name."""
+_OTHERS = "(others)"
+_ALL = 1 << 62
+"""Bytes: no bound."""
+
+FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "license", "split")
+"""Fields of meta/ that are counted by value."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """Counts over the samples. `lengths` are tokens, or characters where meta/ tells no tokens."""
+
+    samples: int = 0
+    tokens: int = 0
+    calls: int = 0
+    turns: int = 0
+    parity: Counter[str] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
+    turn_counts: Counter[int] = field(default_factory=Counter)
+    by_field: dict[str, Counter[str]] = field(default_factory=dict)
+    changes: Counter[str] = field(default_factory=Counter)
+    has_tokens: bool = False
+    picks: tuple[Pick, ...] = ()
+
+
+def survey(dataset: str) -> Survey:
+    """Count and pick. Raises UsageError if there is no such dataset."""
+    found = Survey()
+    by_length: dict[tuple[str, str], dict[int, int]] = {}
+    sizes: dict[tuple[str, str], Counter[int]] = {}
+    first: dict[str, int] = {}
+    most: dict[str, tuple[int, int]] = {}
+    for number, (split, meta, length) in enumerate(_metas(dataset)):
+        _add(found, meta, split, length)
+        for group in (("", ""), ("format", said(meta.get("format")))):
+            if group in sizes or len(sizes) < _NAMES:
+                sizes.setdefault(group, Counter())[length] += 1
+                by_length.setdefault(group, {}).setdefault(length, number)
+        for reason, count in _extremes(meta, length):
+            if count > most.get(reason, (0, 0))[0]:
+                most[reason] = (count, number)
+        for reason in _firsts(meta):
+            if len(first) < _NAMES:
+                first.setdefault(reason, number)
+    typical = [Pick("typical", _median(sizes, by_length, ("", "")))] if sizes else []
+    extremes = [Pick(reason, number) for reason, (_, number) in sorted(most.items())]
+    formats = [
+        Pick(f"typical of {group[1]}", _median(sizes, by_length, group))
+        for group in sorted(sizes)
+        if group[1]
+    ]
+    rare = [Pick(reason, number) for reason, number in sorted(first.items())]
+    spread = [Pick("of a spread", number) for number in _doubling_numbers(found.samples)]
+    found.picks = (*typical, *extremes, *rare, *formats, *spread)
+    return found
+
+
+def _add(found: Survey, meta: dict[str, Json], split: str, length: int) -> None:
+    found.samples += 1
+    found.lengths[length] += 1
+    found.tokens += whole(meta.get("tokens"))
+    found.has_tokens = found.has_tokens or "tokens" in meta
+    found.calls += whole(meta.get("calls"))
+    turns = whole(meta.get("assistant_turns"))
+    found.turns += turns
+    if turns:
+        found.turn_counts[turns] += 1
+    for mode, count in as_object(meta.get("parity")).items():
+        _count(found.parity, mode, whole(count))
+    for code, count in as_object(meta.get("changes")).items():
+        _count(found.changes, code, whole(count))
+    for name in FIELDS:
+        value = split if name == "split" else meta.get(name)
+        if value is None and name in meta:
+            value = "(not stated)"
+        if isinstance(value, str):
+            _count(found.by_field.setdefault(name, Counter()), value, 1)
+
+
+def _count(counter: Counter[str], value: str, count: int) -> None:
+    if value in counter:
+        counter[value] += count
+        return
+    name = shorten(value, 80)
+    counter[name if name in counter or len(counter) < _NAMES else _OTHERS] += count
+
+
+def _median(
+    sizes: dict[tuple[str, str], Counter[int]],
+    by_length: dict[tuple[str, str], dict[int, int]],
+    group: tuple[str, str],
+) -> int:
+    """The first sample that has the median length of its group."""
+    half = (sizes[group].total() + 1) // 2
+    for length in sorted(sizes[group]):
+        half -= sizes[group][length]
+        if half <= 0:
+            return by_length[group][length]
+    raise AssertionError("a median is among what it is the median of")
+
+
+def _doubling_numbers(samples: int) -> Iterator[int]:
+    """0, 1, 2, 4, 8 and so on, then the last: some of any dataset, few of a large one."""
+    number = 0
+    while number < samples:
+        yield number
+        number = 2 * number or 1
+    if samples:
+        yield samples - 1
+
+
+def _extremes(meta: dict[str, Json], length: int) -> Iterator[tuple[str, int]]:
+    yield "longest", length
+    yield "most calls", whole(meta.get("calls"))
+    yield "most turns", whole(meta.get("assistant_turns"))
+    yield "most schema violations", whole(meta.get("schema_violations"))
+
+
+def _firsts(meta: dict[str, Json]) -> Iterator[str]:
+    """Reasons for which the first sample of its kind is shown."""
+    pattern = said(meta.get("pattern"))
+    if pattern:
+        yield shorten(pattern, 40)
+    if said(meta.get("tools_source")) in ("inferred", "supplied", "mixed"):
+        yield f"tools {said(meta.get('tools_source'))}"
+    if said(meta.get("reasoning")) in ("kept", "dropped"):
+        yield f"reasoning {said(meta.get('reasoning'))}"
+    for code in sorted(as_object(meta.get("changes"))):
+        yield f"changed: {shorten(code, 40)}"
+
+
+def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
+    """(split, meta, length) of each row, in order."""
+    files = dataset_files(dataset)
+    if files and all(item.meta is not None for item in files):
+        for item in files:
+            assert item.meta is not None
+            for _, value in raw_rows(item.meta):
+                meta = as_object(value)
+                yield item.split, meta, whole(meta.get("tokens"))
+        return
+    for row in dataset_rows(dataset):
+        yield row.split, row.meta, _characters(row.value)
+
+
+def _characters(value: Json) -> int:
+    messages = as_object(value).get("messages")
+    if not isinstance(messages, list):
+        return 0
+    return sum(len(said(as_object(item).get("content"))) for item in messages)
+
+
+def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:
+    """The rows of the first `most` samples picked, each once with all its reasons, in that order.
+
+    Raises UsageError if there is no such dataset.
+    """
+    reasons: dict[int, list[str]] = {}
+    for pick in picks:
+        known = reasons.setdefault(pick.row, []) if len(reasons) < most else reasons.get(pick.row)
+        if known is not None and pick.reason not in known:
+            known.append(pick.reason)
+    rows = _rows_of(dataset, set(reasons))
+    return [
+        Picked(number, rows[number], tuple(reasons[number])) for number in reasons if number in rows
+    ]
+
+
+def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
+    """The rows of these numbers, as far as there are such; of files the others stay undecoded."""
+    files = dataset_files(dataset)
+    if not files:  # of the Hub: one after the other
+        first = islice(enumerate(dataset_rows(dataset)), max(numbers, default=-1) + 1)
+        return {number: row for number, row in first if number in numbers}
+    found: dict[int, DatasetRow] = {}
+    with tempfile.TemporaryDirectory(prefix="builder-report-") as scratch:
+        rows = Rows(files, Path(scratch))
+        for number in sorted(numbers):
+            address = rows.locate(number, _ALL)
+            for _, row, _ in islice(rows.rows(address, _ALL) if address else (), 1):
+                found[number] = row
+    return found
+
+
+# -- what the counts look like, as an audit would tell it ------------------------------------------
+
+
+def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[Table, ...]]:
+    """Histograms and tables of the counts, under the keys that an audit gives them too."""
+    histograms = []
+    unit = "tokens" if found.has_tokens else "characters"
+    if found.lengths:
+        marks = tuple(sorted(DEFAULT_LENGTHS.items())) if found.has_tokens else ()
+        histograms.append(doubling(unit, f"Length in {unit}", unit, found.lengths, marks))
+    if found.turn_counts:
+        histograms.append(
+            doubling("turns", "Assistant turns that a sample teaches", "turns", found.turn_counts)
+        )
+    tables = []
+    if found.turns and found.parity:
+        rows = tuple(
+            (mode, count, round(count / found.turns, 4))
+            for mode, count in sorted(found.parity.items())
+        )
+        note = (
+            "Turns whose context is byte for byte what a server shows in that mode of inference,"
+            f" of {found.turns:,}."
+        )
+        columns = ("mode", "turns", "share")
+        table = Table("parity", "Turns in parity with inference", columns, rows, note, "share")
+        tables.append(table)
+    for name in FIELDS:
+        counter = found.by_field.get(name, Counter())
+        if len(counter) > (name in ("split", "unit", "reasoning")):
+            title = f"Samples by {name.replace('_', ' ')}"
+            key = name if name in ("tools_source", "reasoning") else f"{name}s"
+            heads = (name.replace("_", " "), "samples")
+            tables.append(Table(key, title, heads, _ranked(counter), "", "samples"))
+    if found.changes:
+        note = "Every alteration that was made to logged text, by its code."
+        rows_ = _ranked(found.changes)
+        tables.append(Table("changes", "Changes to logged text", ("code", "places"), rows_, note,
+                            "places"))  # fmt: skip
+    return tuple(histograms), tuple(tables)
+
+
+def _ranked(counter: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+
+
+def doubling(
+    key: str, title: str, unit: str, counts: Counter[int], marks: tuple[tuple[str, int], ...] = ()
+) -> Histogram:
+    """A histogram whose bins grow: two for each doubling, one value each where they are few."""
+    longest = max(counts)
+    edges = list(range(longest + 2)) if longest < 24 else [0, 1]
+    while edges[-1] <= longest:
+        power = 1 << (edges[-1].bit_length() - 1)
+        edges.append(power + power // 2 if edges[-1] == power and power > 1 else 2 * power)
+    least = min(counts)
+    while len(edges) > 2 and edges[1] <= least:
+        edges.pop(0)
+    bins = [0] * (len(edges) - 1)
+    at = 0
+    for value in sorted(counts):
+        while at < len(bins) - 1 and value >= edges[at + 1]:
+            at += 1
+        bins[at] += counts[value]
+    return Histogram(key, title, unit, tuple(edges), tuple(bins), marks)
