@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from builder.conversation import Conversation, Json, ToolCall
-from builder.jsonio import dumps
+from builder.jsonio import JsonFault, dumps, loads
 
 
 class LedgerFault(Exception):
@@ -105,11 +105,21 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
     for ordinal, call in enumerate(calls):
         identity: list[Json] = [source, conversation.id, ordinal]
         if call.key is not None:
-            identity = [format, call.key, call.name, call.arguments]
+            identity = [format, call.key, call.name, _by_value(call.arguments)]
         text = dumps(identity).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=15).digest()
         keys.append(bytes([call.key is not None]) + digest)
     return keys
+
+
+def _by_value(arguments: Json) -> Json:
+    """Arguments as their value: an answer holds their text where a later request has the object."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return loads(arguments)
+    except JsonFault:
+        return arguments
 
 
 class CallFates:

@@ -219,6 +219,25 @@ def smolagents_calls(folder):
     }
 
 
+def span_calls(folder):
+    """By id and arguments: parts in texts, numbered attributes, and tools' own spans."""
+    found = set()
+    for _, span in everything(folder):
+        texts = [text for text in span.values() if isinstance(text, str) and text[:1] in "[{"]
+        parts = [part for text in texts for part in objects(json.loads(text))]
+        calls = [
+            (part["id"], part["arguments"]) for part in parts if part.get("type") == "tool_call"
+        ]
+        for name in span:
+            if name.endswith(".tool_call.id"):
+                arguments = span[name.removesuffix("id") + "function.arguments"]
+                calls.append((span[name], json.loads(arguments)))
+        if "gen_ai.tool.call.id" in span:
+            calls.append((span["gen_ai.tool.call.id"], json.loads(span["input"])))
+        found |= {(call_id, json.dumps(arguments)) for call_id, arguments in calls}
+    return found
+
+
 def swe_agent_calls(folder):
     """The calls of the history; the older dialects write commands into the text, no calls."""
     return {

@@ -27,6 +27,8 @@ FOLDERS = {
     "opencode": counts.opencode_calls,
     "openhands-v0": counts.openhands_calls,
     "openhands-v1-sdk": counts.openhands_sdk_calls,
+    "openinference": counts.span_calls,
+    "otel-genai": counts.span_calls,
     "pi": counts.pi_calls,
     "qwen-code": counts.qwen_code_calls,
     "sharegpt": counts.sharegpt_calls,
@@ -36,6 +38,7 @@ FOLDERS = {
     "tau-bench": counts.tau_bench_calls,
     "tau2-bench": counts.tau2_bench_calls,
     "toolbench": counts.toolbench_calls,
+    "vercel-ai-sdk": counts.span_calls,
     "xlam": counts.xlam_calls,
 }
 

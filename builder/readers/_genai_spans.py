@@ -7,12 +7,10 @@ attributes, and JSON texts under `gen_ai.prompt` and `gen_ai.completion` (otel-g
 from __future__ import annotations
 
 from builder.conversation import Json, Message, ToolCall, ToolResult
-from builder.readers._genai_parts import (
-    as_parts,
-    read_message,
-    read_messages,
-    result_content,
-)
+from builder.readers._any_answers import read_outcome
+from builder.readers._any_parts import Notes
+from builder.readers._any_requests import Request, read_request
+from builder.readers._genai_parts import read_message, read_messages, result_content
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._reading import Reading, Said, request
 from builder.readers._span_values import branch, decoded, first_of, is_cut, listed
@@ -26,14 +24,25 @@ ROLES_OF_EVENTS = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
-_TEXT_EVENTS = {"gen_ai.content.prompt": "gen_ai.prompt",
-                "gen_ai.content.completion": "gen_ai.completion"}  # fmt: skip
+_TEXT_EVENTS = frozenset({"gen_ai.content.prompt", "gen_ai.content.completion"})
+_BODIES = (
+    ("gen_ai.prompt", "gen_ai.completion"),
+    ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),  # Google's ADK
+    ("request_data", "response_data"),  # Logfire's instrumentations of clients
+)
 _INPUT = "gen_ai.input.messages"
 _OUTPUT = "gen_ai.output.messages"
 _SYSTEM = "gen_ai.system_instructions"
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _NO_CHAT = frozenset({"embeddings", "retrieval", "text_embeddings", "rerank", "image_generation"})
 _ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args", "input",
+)  # fmt: skip
+_RESULTS = (
+    "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response", "output",
+)  # fmt: skip
+"""OpenTelemetry's own names, Pydantic AI's, Google's, and those of spans without a convention."""
 _SCHEMAS = frozenset({"parameters", "input_schema"})
 
 
@@ -70,7 +79,7 @@ def read_span(span: Span) -> Reading | None:
         said,
         span,
         read_message,
-        tools=tools,
+        tools=said.tools if tools is None else tools,
         model=name_or_none(given.get("gen_ai.response.model"))
         or name_or_none(given.get("gen_ai.request.model")),
         reasons=as_list(decoded(reasons)),
@@ -99,8 +108,8 @@ def _kind(span: Span) -> str:
 def _tool_run(given: dict[str, Json]) -> Reading:
     name = name_or_none(given.get("gen_ai.tool.name"))
     call_id = name_or_none(given.get("gen_ai.tool.call.id"))
-    arguments = first_of(given, "gen_ai.tool.call.arguments", "tool_arguments", "input")
-    result = result_content(first_of(given, "gen_ai.tool.call.result", "tool_response", "output"))
+    arguments = first_of(given, *_ARGUMENTS)
+    result = result_content(first_of(given, *_RESULTS))
     return Reading(
         "tool",
         call=ToolCall(name, arguments, call_id) if name else None,
@@ -118,11 +127,8 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
         return tuple(defined)
     parameters = as_dict(decoded(given.get("model_request_parameters")))
     if isinstance(parameters.get("function_tools"), list):
-        listed_tools = [
-            *as_list(parameters["function_tools"]),
-            *as_list(parameters.get("output_tools")),
-        ]
-        return tuple(_pydantic_tool(as_dict(tool)) for tool in listed_tools)
+        own, output = (as_list(parameters.get(f"{kind}_tools")) for kind in ("function", "output"))
+        return (*own, *output)
     numbered = listed(branch(given, "llm.request.functions", _SCHEMAS))
     if numbered:
         return tuple(
@@ -130,11 +136,6 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
             for tool in map(as_dict, numbered)
         )
     return None
-
-
-def _pydantic_tool(tool: dict[str, Json]) -> Json:
-    kept = {name: tool[name] for name in ("name", "description") if tool.get(name) is not None}
-    return {**kept, "parameters": tool.get("parameters_json_schema")}
 
 
 # -- messages, generation by generation ----------------------------------------------------------
@@ -145,7 +146,7 @@ def _said(span: Span) -> Said | None:
     detailed = dict(span.attributes)
     for name, inner in span.events:
         if name == DETAILS:
-            detailed.update(inner)
+            detailed.update({**as_dict(inner.get("body")), **inner})
     if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
         return _of_parts(detailed)
     return _of_events(span) or _numbered(span.attributes) or _texts(span)
@@ -190,10 +191,11 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Said | None:
     unknown: list[str] = []
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
-    found = False
+    found = silent = False
     for name, body in events:
         role = ROLES_OF_EVENTS.get(name)
         found = found or role is not None or name == CHOICE
+        silent = silent or (role is not None and not _has_content(body))
         if role is not None:
             own = name_or_none(body.get("role"))
             sent += read_message(
@@ -204,7 +206,19 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Said | None:
             outputs.append((index if isinstance(index, int) else 0, _choice(body)))
     outputs.sort(key=lambda item: item[0])
     several = len({index for index, _ in outputs}) > 1
-    return Said(sent, [item for _, item in outputs], unknown, several) if found else None
+    said = Said(sent, [item for _, item in outputs], unknown, several, silent=silent)
+    return said if found else None
+
+
+def _has_content(body: dict[str, Json]) -> bool:
+    """Whether an event says what was said: where the content is not captured, roles and names are.
+
+    A call without the name for its arguments had them all the same.
+    """
+    called = [as_dict(as_dict(call).get("function")) for call in as_list(body.get("tool_calls"))]
+    if called:
+        return all("arguments" in function for function in called)
+    return any(body.get(name) is not None for name in ("content", "function_call", "refusal"))
 
 
 def event_body(inner: dict[str, Json]) -> dict[str, Json]:
@@ -216,9 +230,9 @@ def event_body(inner: dict[str, Json]) -> dict[str, Json]:
 
 
 def _choice(body: dict[str, Json]) -> Json:
-    message = as_parts(body.get("message"))
-    if isinstance(message, str):
-        message = decoded(message) if message.startswith("{") else message
+    message = body.get("message")
+    if isinstance(message, str) and message.startswith("{"):
+        message = decoded(message)
     item = message if isinstance(message, dict) else {"content": message}
     if body.get("tool_calls") and not item.get("tool_calls"):
         item = {**item, "tool_calls": body["tool_calls"]}
@@ -253,41 +267,38 @@ def _thought(item: dict[str, Json]) -> Json:
 
 
 def _texts(span: Span) -> Said | None:
-    """JSON texts under two names, as attributes or in events of their own."""
+    """Whole bodies as JSON texts under two names, as attributes or in events of their own."""
     given = dict(span.attributes)
     for name, inner in span.events:
         if name in _TEXT_EVENTS:
-            given.update({key: inner[key] for key in _TEXT_EVENTS.values() if key in inner})
-    prompt, completion = (decoded(given.get(name)) for name in _TEXT_EVENTS.values())
-    if prompt is None and completion is None:
-        return None
-    unknown: list[str] = []
-    asked = prompt if isinstance(prompt, list) else as_list(as_dict(prompt).get("messages"))
-    cut = [side for side, name in zip(("input", "output"), _TEXT_EVENTS.values(), strict=True)
-           if is_cut(given.get(name))]  # fmt: skip
-    if prompt is not None and not asked and "input" not in cut:
-        unknown.append("prompt in plain text")
-    sent = read_messages(asked, unknown)
-    if isinstance(completion, dict):
-        outputs = as_list(completion.get("choices")) or [completion]
-    else:
-        outputs = completion if isinstance(completion, list) else [completion]
-    outputs = [_completion(item) for item in outputs if item is not None]
-    ended = [as_dict(item).get("finish_reason") for item in outputs]
-    return Said(sent, outputs, unknown, bool(ended) and all(ended), tuple(cut))
+            given.update(inner)
+    for names in _BODIES:
+        prompt, completion = (given.get(name) for name in names)
+        if prompt is not None or completion is not None:
+            return _of_bodies(prompt, completion)
+    return None
 
 
-def _completion(item: Json) -> Json:
-    """A completion: a message, a choice that holds one, or its words alone."""
-    if isinstance(item, str):
-        return {"role": "assistant", "content": item}
-    fields = as_dict(item)
-    inner = as_dict(fields.get("message"))
-    if inner:
-        return {**inner, "finish_reason": fields.get("finish_reason")}
-    if "parts" not in fields and "content" not in fields and isinstance(fields.get("text"), str):
-        return {**fields, "content": fields["text"]}
-    return item
+def _of_bodies(prompt: Json, completion: Json) -> Said:
+    cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
+    notes = Notes()
+    asked = decoded(prompt)
+    request = Request(())
+    if isinstance(asked, dict | list):
+        request = read_request(asked, notes)
+    elif prompt is not None and not cut:
+        notes.unknown.append("prompt in plain text")
+    outcome = read_outcome(_assembled(completion), notes)
+    sent = [*request.messages, *outcome.before]
+    return Said(
+        sent, [], notes.unknown, cut=tuple(cut), answers=outcome.answers, tools=request.tools
+    )
+
+
+def _assembled(completion: Json) -> Json:
+    """The response; of one that was streamed Logfire keeps the text of the chunks."""
+    text = as_dict(decoded(completion)).get("combined_chunk_content")
+    return {"role": "assistant", "content": text} if isinstance(text, str) else completion
 
 
 def _whole_run(given: dict[str, Json]) -> Said | None:

@@ -110,12 +110,15 @@ def _request(span: Span, asked: list[Json], answered: list[Json], reading: Readi
     if not outputs and is_cut(raw_output):
         cut.append("output")
     several = len(as_list(as_dict(decoded(raw_output)).get("choices"))) > 1
+    tools = reading.tools if reading.tools is not None else raw.tools
+    if tools is None:
+        tools = _raw_request(raw_input, Notes()).tools
     model = name_or_none(_one(given, "llm.model_name")) or raw.model
     history, answers = request(
         Said(sent, outputs, unknown, several, tuple(cut)),
         span,
         read_message,
-        tools=reading.tools if reading.tools is not None else raw.tools,
+        tools=tools,
         model=model,
     )
     if not answers:

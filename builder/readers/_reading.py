@@ -6,7 +6,7 @@ Each instrumentation's names are the business of its own module; this is what th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
 from builder.problem import Problem
@@ -53,7 +53,10 @@ class Reading:
 class Said:
     """Messages out of a span: those that were sent, and what came back, each still as logged.
 
-    `choices` says that several outputs are answers to choose from and not one turn in pieces.
+    `choices` says that several outputs are answers to choose from and not one turn in pieces;
+    `answers` are those that were read already; `cut` are the sides, input and output, that break
+    off; `silent`: of some messages only the roles were captured; `tools` stood beside the
+    messages.
     """
 
     sent: list[Message]
@@ -61,6 +64,9 @@ class Said:
     unknown: list[str]
     choices: bool = False
     cut: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    silent: bool = False
+    tools: tuple[Json, ...] | None = None
 
 
 def request(
@@ -77,7 +83,7 @@ def request(
     `reasons` are the finish reasons that the span gives beside the outputs.
     """
     sent = list(said.sent)
-    answers: list[Answer] = []
+    answers = [replace(answer, model=model) for answer in said.answers]
     outputs = [(item, read_message(_as_answer(item), said.unknown)) for item in said.outputs]
     if said.choices or len(outputs) == 1:
         for number, (item, messages) in enumerate(outputs):
@@ -96,6 +102,9 @@ def request(
     history = history_of(
         sent, answers, span, tools=tools, model=model, unknown=said.unknown, cut="input" in said.cut
     )
+    if said.silent:
+        problem = Problem("no_content", span.where, "only the roles were captured", records=0)
+        history = replace(history, problems=(*history.problems, problem))
     return history, tuple(answers)
 
 

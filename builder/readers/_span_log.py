@@ -19,7 +19,7 @@ from builder.readers._comparison import calls, digests, is_same_turn, with_keys
 from builder.readers._envelope import Exchange
 from builder.readers._histories import Answer, Histories, History
 from builder.readers._reading import Reading
-from builder.readers._span_tools import AgentTools, ToolRuns
+from builder.readers._span_tools import AgentTools, ToolRuns, without_parameters
 from builder.readers._spans import MLFLOW, OPENINFERENCE, OTEL, VERCEL, Span, open_spans
 from builder.source import Source
 
@@ -81,6 +81,7 @@ class _Log:
         self._told: set[str] = set()  # traces with requests whose content is logged
         self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
         self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by what was sent
+        self._partial: set[str] = set()  # sessions whose history the server keeps
         self._agents = AgentTools()
         self._tools = ToolRuns()
         self._runs: list[tuple[Span, Reading]] = []  # agents' spans that may have to serve
@@ -141,6 +142,9 @@ class _Log:
             return
         if history.messages:
             self._remember(history, reading.answers)
+            roles = {message.role for message in history.messages}
+            if session and "tool" in roles and "assistant" not in roles:
+                self._partial.add(session)
         for event in self._histories.take(Exchange(span.where), history, reading.answers):
             yield self._completed(event)
 
@@ -217,6 +221,8 @@ class _Log:
         tools = event.tools
         if origin.tools is None:
             tools = self._agents.of(origin.trace, origin.span)
+        if incomplete := without_parameters(tools or ()):
+            changes["tools_without_parameters"] += incomplete
         return replace(
             event,
             id=f"{origin.session}/{event.id}" if origin.session else event.id,
@@ -227,7 +233,14 @@ class _Log:
         )
 
     def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
-        """The first turn that is not what the model answered to the same messages, if any is."""
+        """The first turn that is not what the model answered to the same messages, if any is.
+
+        Results that were sent without their calls show that requests are no whole histories.
+        """
+        if session in self._partial:
+            detail = "requests of the session go on from a history that was not logged"
+            yield Problem("broken_history", conversation.record, detail, records=0)
+            return
         messages = conversation.messages
         before: bytes | None = None
         for at, mark in enumerate(digests(messages, session)):

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult, Used
 from builder.problem import Problem
 from builder.readers._comparison import calls, looks_unique, with_keys
+from builder.readers._narrow import as_dict
 from builder.readers._reading import Reading
 from builder.readers._spans import Span
 
 MAX_ANCESTORS = 50
 """How far up an agent is looked for."""
+
+
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments")
+
+
+def without_parameters(tools: Iterable[Json]) -> int:
+    """How many definitions tell a function's name alone: the conventions advise against more."""
+    functions = (as_dict(as_dict(tool).get("function")) or as_dict(tool) for tool in tools)
+    return sum(
+        "name" in function and not any(key in function for key in _SCHEMAS)
+        for function in functions
+    )
 
 
 class AgentTools:

@@ -295,6 +295,8 @@ def _attributes_of(value: dict[str, Json]) -> dict[str, Json]:
     kind = as_str(value.get("span_kind"))
     if kind in _KINDS and "openinference.span.kind" not in result:
         result["openinference.span.kind"] = kind
+    if value.get("kind") == "pending_span":  # Logfire's column
+        result["logfire.span_type"] = "pending_span"
     info = value.get("trace_info")
     return {**result, "trace_info": info} if isinstance(info, dict) else result
 
