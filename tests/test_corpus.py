@@ -5,6 +5,7 @@ The number of calls is counted by independent means, in corpus_counts.py.
 
 import json
 
+import capture_counts
 import corpus_counts as counts
 import pytest
 from corpus_counts import rows
@@ -12,6 +13,7 @@ from corpus_counts import rows
 from builder import cli
 
 FOLDERS = {
+    "anthropic-messages": capture_counts.anthropic_calls,
     "atif": counts.atif_calls,
     "claude-code/misc": None,
     "claude-code/real_projects": counts.claude_calls,
@@ -23,7 +25,9 @@ FOLDERS = {
     "inspect-ai": counts.inspect_calls,
     "kimi-cli": counts.kimi_calls,
     "mini-swe-agent": counts.mini_swe_calls,
+    "http-captures": None,
     "openai-chat": None,
+    "openai-responses": capture_counts.responses_calls,
     "opencode": counts.opencode_calls,
     "openhands-v0": counts.openhands_calls,
     "openhands-v1-sdk": counts.openhands_sdk_calls,

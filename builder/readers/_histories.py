@@ -156,12 +156,12 @@ class Log:
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
         name = exchange.dialect or (self.api.name if exchange.key else None)
+        if self._complete is not None and name in (None, self.api.name):
+            exchange = self._complete(exchange)
         if name != self.api.name:
             path = shown_path(exchange.url) if exchange.url else "unknown"
             yield Ignored(f"other_api:{name or path}")
             return
-        if self._complete is not None:
-            exchange = self._complete(exchange)
         if exchange.request is None:
             if self._bare and not self.api.continues(_body(self._bare[-1]), _body(exchange)):
                 yield from self._flush()

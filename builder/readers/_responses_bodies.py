@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from builder.conversation import Json
 from builder.problem import Problem
 from builder.readers._codex_items import definitions
-from builder.readers._dialect import OPENAI_RESPONSES
+from builder.readers._dialect import OPENAI_RESPONSES, path_of
 from builder.readers._envelope import Exchange
 from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import unknown_parts
@@ -166,7 +166,7 @@ class Links:
     """Histories that the server keeps: by the id of a response, by that of a conversation.
 
     `instructions` are not carried over: a request's own are the system text of all of it. Where a
-    conversation began is not in a log of its responses alone, so it is never known to be whole.
+    conversation began is known only if the log holds the call that made it.
     """
 
     def __init__(self) -> None:
@@ -180,6 +180,9 @@ class Links:
         A response that was asked for again under its id gets the request that began it.
         """
         response = response_of(exchange)
+        if exchange.dialect != OPENAI_RESPONSES:
+            self._begin(exchange, response)
+            return exchange
         response_id = name_or_none(response.get("id")) or ""
         sent = exchange.request if exchange.request is not None else self._waiting.get(response_id)
         if sent is None:
@@ -194,8 +197,8 @@ class Links:
             **sent,
             "input": [*(before.all() if before is not None else ()), *own],
         }
-        if whole:
-            request.pop("previous_response_id", None)
+        for name in ("previous_response_id", "conversation") if whole else ():
+            request.pop(name, None)
         if sent.get("prompt") and response.get("instructions"):
             # The stored prompt, filled in, and the tools that are stored with it.
             del request["prompt"]
@@ -217,6 +220,13 @@ class Links:
         if response_id and not any(answer.usable for answer in answered):
             self._waiting.put(response_id, sent, _weight(sent))
         return found
+
+    def _begin(self, exchange: Exchange, response: dict[str, Json]) -> None:
+        """A conversation that is made, perhaps with its first items."""
+        made = name_or_none(response.get("id"))
+        if made is not None and path_of(exchange.url).endswith("/conversations"):
+            given = as_list((exchange.request or {}).get("items"))
+            self._steps.put(made, _Step(None, tuple(given), whole=True), _weight(given))
 
     def _referred(self, value: Json) -> Json:
         item = as_dict(value)
