@@ -42,7 +42,8 @@ def build(folder, texts, name="out", **config):
     about = {"inputs": [{"path": str(logs), "license": "mit"}], **config}
     (folder / f"{name}.yaml").write_text(json.dumps(about))
     out = folder / name
-    assert cli._run(["build", "-c", f"{folder}/{name}.yaml", "-o", str(out), "--quiet"]) == 0
+    command = ["build", "-c", f"{folder}/{name}.yaml", "-o", str(out)]
+    assert cli._run([*command, "--workers", "1", "--quiet"]) == 0
     return out
 
 
@@ -189,6 +190,7 @@ def test_pruned_is_only_what_was_listed(hub, push, out):
 
 def test_branches_tags_and_pull_requests(hub, push, out):
     assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").code == 0
+    assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").told["commits"] == 0
     repo = hub.repos["team/d"]
     assert set(repo.tree("main")) == {".gitattributes"}
     assert repo.refs["refs/tags/v1"] == repo.refs["refs/heads/dev"]
@@ -199,9 +201,12 @@ def test_branches_tags_and_pull_requests(hub, push, out):
     assert push(out, *ALLOWED, "--create-pr").told["commits"] == 0
     assert len(repo.titles) == 1, "the open one is used again"
     assert push(out, *ALLOWED).code == 0
+    hub.change("team/d", {"notes.txt": b"x"})
+    made = hub.commits_made
     moved = push(out, *ALLOWED, "--tag", "v1")
     assert moved.code == 2
     assert "moves no tag" in moved.err
+    assert hub.commits_made == made
 
 
 @pytest.fixture(params=[1 << 31, 1])
@@ -395,14 +400,21 @@ def test_no_token(hub, out):
 # what goes wrong on the way
 
 
+@pytest.fixture(scope="module")
+def fault_runs():
+    """Both paths at the same time."""
+    command = [sys.executable, str(ROOT / "scripts" / "push_faults.py"), "--json", "--path"]
+    return {path: subprocess.Popen([*command, path], stdout=subprocess.PIPE) for path in (LFS, XET)}
+
+
 @pytest.fixture(scope="module", params=[LFS, XET])
-def outcomes(request):
+def outcomes(request, fault_runs):
+    printed, _ = fault_runs[request.param].communicate()
     if request.param == XET:
         pytest.importorskip("hf_xet", reason="as above")
-    command = [sys.executable, str(ROOT / "scripts" / "push_faults.py"), "--json"]
-    ran = subprocess.run([*command, "--path", request.param], capture_output=True, check=True)
+    assert fault_runs[request.param].returncode == 0
     wanted = {item.name: item for item in scenarios() if request.param in item.paths}
-    found = {item["scenario"]: item for item in map(json.loads, ran.stdout.splitlines())}
+    found = {item["scenario"]: item for item in map(json.loads, printed.splitlines())}
     assert list(found) == list(wanted)
     return [(wanted[name], found[name]) for name in wanted]
 
@@ -555,8 +567,10 @@ def test_waits_are_as_long_as_asked_for(headers, wait):
 
 def test_keys_are_hidden(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "an-odd-token")
-    text = "an-odd-token Bearer xyz hf_abcDEF https://s.example/o?X-Signature=1&b=2 end?"
-    assert hide(text) == "… Bearer … … https://s.example/o?… end?"
+    text = (
+        "an-odd-token Bearer xyz hf_abcdefghijKLMNOP0 hf_xet https://s.example/o?X-Sig=1&b=2 end?"
+    )
+    assert hide(text) == "… Bearer … … hf_xet https://s.example/o?… end?"
 
 
 # the README's path

@@ -102,6 +102,8 @@ def create(api: HfApi, place: Place, remote: Remote) -> Remote:
     if remote.head is None:
         api.create_repo(place.repo, repo_type=DATASET, private=place.private, exist_ok=True)
         remote = look(api, place)
+    if remote.head is None:
+        raise ConnectionError("the repository was made and is not there yet")
     if not remote.has_branch:
         if place.revision.startswith("refs/"):
             raise UsageError(f"--revision {place.revision!r}: {place.repo} has no such ref")

@@ -106,6 +106,11 @@ def _push(
     report.changes = compare(published, survey.files)
     if options.prune:
         report.removed = [file.path for file in report.changes.extra if file.path != KEPT]
+    if options.tag and survey.head is not None:
+        tag, is_same = options.tag, not (report.changes.send or report.removed)
+        at = persist(lambda: hub.tagged(api, place.repo, tag), course, what=looking)
+        if at is not None and not (is_same and at == survey.head):
+            raise UsageError(f"--tag {tag!r}: exists, at {at[:12]}; a push moves no tag")
     shut = list(_gates_there(report.changes, survey, options))
     report.refused, overruled = overrule(shut, options.allow)
     report.overruled += overruled
@@ -172,10 +177,6 @@ def _survey(api: HfApi, place: Place, options: PushOptions) -> Remote:
             f"{place.repo}: is {now} on the Hub and a push does not change that;"
             f" say --{now}, not {asked}" + (" (the default)" if not options.public else "")
         )
-    if options.tag and survey.head is not None:
-        at = hub.tagged(api, place.repo, options.tag)
-        if at is not None and at != survey.head:
-            raise UsageError(f"--tag {options.tag!r}: exists, at {at[:12]}; a push moves no tag")
     return survey
 
 

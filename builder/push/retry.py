@@ -138,5 +138,5 @@ def hide(text: str) -> str:
     if token:
         text = text.replace(token, "…")
     text = re.sub(r"(?i)\bbearer\s+\S+", "Bearer …", text)
-    text = re.sub(r"\bhf_[A-Za-z0-9_]+", "…", text)
+    text = re.sub(r"\bhf_[A-Za-z0-9]{16,}", "…", text)
     return re.sub(r"(https?://[^\s?]+)\?\S+", r"\1?…", text)
