@@ -108,6 +108,10 @@ def test_what_arrives_is_what_was_built(hub, push, out, tmp_path):
     mine = json.loads((out / "manifest.json").read_bytes())
     assert "run" in mine
     del mine["run"]
+    assert str(tmp_path) in str(mine), "where the logs lay"
+    assert str(tmp_path) not in str(manifest)
+    (before,), (after,) = mine["config"].pop("inputs"), manifest["config"].pop("inputs")
+    assert after == {**before, "path": "out.jsonl"}
     assert {**manifest, "files": 0} == {**mine, "files": 0}
     assert told["read_back"] == {
         "files": len(listed(out)),
@@ -517,6 +521,31 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
         ]
         assert done.commit == hub.repos["team/d"].refs["refs/heads/main"]
         assert len(told.slept) == (lost is not None)
+
+
+@pytest.mark.parametrize(
+    ("path", "published"),
+    [
+        ("/home/al/logs/a.jsonl", "a.jsonl"),
+        ("~/.claude/projects", "projects"),
+        ("C:\\Users\\al\\logs", "logs"),
+        ("/", ""),
+        ("logs/a.jsonl", "logs/a.jsonl"),
+        ("qwen3", "qwen3"),
+        ("Qwen/Qwen3-8B@main", "Qwen/Qwen3-8B@main"),
+    ],
+)
+def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
+    manifest = {
+        "config": {"inputs": [{"path": path, "tools": path, "format": None}], "name": path},
+        "tokenizer": {"name": path},
+        "ledger": {"path": path},
+    }
+    told = json.loads(as_published([], manifest, [])[0].content)
+    (listed,) = told["config"]["inputs"]
+    assert listed == {"path": published, "tools": published, "format": None}
+    assert told["tokenizer"]["name"] == told["config"]["name"] == published
+    assert told["ledger"] == {"path": path}
 
 
 def test_a_bug_is_not_tried_again():

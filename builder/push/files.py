@@ -7,14 +7,17 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.output import MANIFEST, STATE
 from builder.problem import UsageError
 
 CARD = "README.md"
+_PLACES = ("config", "tokenizer")
+"""Parts of the manifest that may hold paths of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +133,33 @@ def as_published(
 ) -> list[PushFile]:
     """What goes onto the Hub: the files and the manifest without `run`.
 
-    What was overruled is recorded in the card; the manifest then lists that card.
+    What was overruled is recorded in the card; the manifest then lists that card. Of absolute paths
+    in the configuration, which name this machine and its user, only the last part is published.
     """
     published = [_card(file, overruled) if file.path == CARD else file for file in files]
-    told = {key: value for key, value in manifest.items() if key != "run"}
+    told = {
+        key: _named(value) if key in _PLACES else value
+        for key, value in manifest.items()
+        if key != "run"
+    }
     told["files"] = [
         {"path": file.path, "bytes": file.size, "sha256": file.sha256} for file in published
     ]
     text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
     return [*published, _made(MANIFEST, text.encode("utf-8", "replace"))]
+
+
+def _named(value: Json) -> Json:
+    """The value with only the last part of absolute paths."""
+    if isinstance(value, dict):
+        return {key: _named(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_named(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    windows, posix = PureWindowsPath(value), PurePosixPath(value)
+    is_here = value.startswith("~") or posix.is_absolute() or windows.is_absolute()
+    return windows.name if is_here else value
 
 
 def _card(file: PushFile, overruled: Sequence[Overruled]) -> PushFile:
