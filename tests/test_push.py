@@ -558,9 +558,16 @@ def test_a_bug_is_not_tried_again():
     assert not told
 
 
-def test_a_full_disk_ends_it_at_once():
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device", "/tmp/x"),
+        RuntimeError("I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_ends_it_at_once(error):
     def act():
-        raise OSError(28, "No space left on device", "/tmp/x")
+        raise error
 
     told = Told()
     with pytest.raises(PushFault, match="No space left"):

@@ -20,6 +20,7 @@ LONGEST_WAIT = 300.0
 
 _AGAIN = (408, 409, 412, 425, 429)
 _LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
+_FULL = "No space left on device"  # from the storage library, which knows no numbers
 _T = TypeVar("_T")
 
 
@@ -68,7 +69,7 @@ def _judge(error: Exception, what: str) -> tuple[str, float | None]:
     and goes on as it is.
     """
     response = next((item for item in map(_response, _causes(error)) if item is not None), None)
-    if isinstance(error, OSError) and error.errno in _LOCAL:
+    if (isinstance(error, OSError) and error.errno in _LOCAL) or _FULL in str(error):
         raise PushFault(f"{what}: {_line(str(error))}") from None
     if response is None:
         if type(error).__name__ == "OfflineModeIsEnabled":
