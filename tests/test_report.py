@@ -17,6 +17,7 @@ from builder.audit.result import Audit, Example, Finding, Gate, Histogram, Pick,
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
+from builder.report.rendered import Limits, Rendered, rendered_html
 from builder.report.report import MAX_BYTES, report_html
 from builder.report.survey import doubling
 from tests.test_build import DATA, build, lines
@@ -240,6 +241,19 @@ def test_control_tokens_are_marked_even_where_nothing_is_tokenised(tmp_path, ver
     text = report_html(name, {}, None, verifier.target).decode()
     assert "No token ids" in text
     assert "<kbd>&lt;|im_start|&gt;</kbd>assistant" in text
+
+
+@pytest.mark.parametrize("limit", range(30, 60))
+def test_a_cut_never_halves_a_control_token(limit):
+    text = "<|im_start|>user\n" + "word " * 8 + "<|im_end|>\n" + "<|im_start|>x<|im_end|>"
+    control = tuple(match.span() for match in re.finditer(r"<\|im_\w+\|>", text))
+    shown = rendered_html(Rendered(text, (), control), Limits(other=limit))
+    outside = re.sub("<kbd>.*?</kbd>", "", shown)
+    assert "|" not in outside
+    assert "im_" not in outside
+    left = int(re.search(r"… (\d+) characters", shown)[1])
+    kept = re.sub("<i.*?</i>", "", shown)
+    assert len(plain(kept)) + left == len(text)
 
 
 def test_token_ids_are_those_of_the_tokenizer(built, verifier):

@@ -104,8 +104,11 @@ def number(value: float) -> str:
 
 
 def cut(value: str, limit: int) -> Html:
-    """The text, or its two ends with the number of characters left out between them."""
-    if len(value) <= limit:
+    """The text, or its two ends with the number of characters left out between them.
+
+    A text little longer than the limit is not cut.
+    """
+    if len(value) <= limit * 5 // 4:
         return text(value)
     head = limit * 2 // 3
     tail = limit - head

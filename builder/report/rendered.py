@@ -95,13 +95,20 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
             shown.append(left_out(start - before[1]))
         limit = limits.trained if is_trained else limits.other
         ranges = [(start, end)]
-        if end - start > limit:
-            ranges = [(start, start + limit * 2 // 3), (end - limit // 3, end)]
+        if end - start > limit * 5 // 4:
+            stop = _before_token(rendered.control, start + limit * 2 // 3)
+            ranges = [(start, stop), (_before_token(rendered.control, end - limit // 3), end)]
         inside = [_with_control(rendered, *ranges[0])]
         for left, right in pairwise(ranges):
             inside += [left_out(right[0] - left[1]), _with_control(rendered, *right)]
         shown.append(tag("mark", *inside) if is_trained else join(inside))
     return tag("pre", *shown, class_="rendered", dir="auto")
+
+
+def _before_token(control: Sequence[Span], at: int) -> int:
+    """The place itself, or the beginning of the control token that it would cut."""
+    known = bisect_left(control, (at, 0)) - 1
+    return control[known][0] if known >= 0 and control[known][1] > at else at
 
 
 def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
