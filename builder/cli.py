@@ -282,6 +282,9 @@ def report(
 @app.command()
 def view(
     dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
+    logs: Annotated[
+        Path | None, typer.Option(help="The logs it was made from: raw records are shown too.")
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
     opens: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
     tokenizer: Tokenizer = None,
@@ -292,7 +295,9 @@ def view(
     from builder.cli_report import run_view  # noqa: PLC0415 - see the module's docstring
 
     del quiet  # the address is what is asked for
-    return run_view(dataset, port=port, opens=opens, tokenizer=tokenizer, as_json=as_json)
+    return run_view(
+        dataset, logs=logs, port=port, opens=opens, tokenizer=tokenizer, as_json=as_json
+    )
 
 
 @app.command()

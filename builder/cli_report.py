@@ -39,8 +39,18 @@ def run_report(
     return 0
 
 
-def run_view(dataset: str, *, port: int, opens: bool, tokenizer: str | None, as_json: bool) -> int:
+def run_view(
+    dataset: str,
+    *,
+    logs: Path | None,
+    port: int,
+    opens: bool,
+    tokenizer: str | None,
+    as_json: bool,
+) -> int:
     """Serve the pages until Ctrl-C. Raises UsageError; never returns otherwise."""
+    if logs is not None and not logs.is_dir():
+        raise UsageError(f"--logs {str(logs)!r}: no such folder")
     files = dataset_files(dataset)
     if not files:
         raise UsageError(f"dataset {dataset!r}: no such file or folder; of a Hub dataset a copy")
@@ -49,9 +59,8 @@ def run_view(dataset: str, *, port: int, opens: bool, tokenizer: str | None, as_
     name = tokenizer_of(manifest, tokenizer)
     interrupt_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="builder-view-") as scratch:
-        viewer = Viewer(
-            folder if folder.is_dir() else None, Rows(files, Path(scratch)), manifest, name
-        )
+        rows = Rows(files, Path(scratch))
+        viewer = Viewer(folder if folder.is_dir() else None, rows, manifest, name, logs)
         try:
             server = Server(viewer, port)
         except OSError as error:

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from builder.dataset import dataset_files, dataset_rows
 from builder.report.query import Query
+from builder.report.raw import MAX_RECORDS, raw_html, raw_records
 from builder.report.server import Server
 from builder.report.store import STEP, Address, LineIndex, Rows
 from builder.report.viewer import PAGE_ROWS, Viewer
 from builder.rows import raw_rows
-from tests.test_build import build, lines
+from tests.test_build import DATA, build, lines
 from tests.test_report import HOSTILE, Page, dataset, manifest
 from tests.test_report import built as built  # noqa: PLC0414 - the fixture
 
@@ -263,6 +264,66 @@ def test_hostile_rows_are_text(tmp_path):
                 assert not [key for key in attributes if key.startswith("on") or key == "style"]
 
 
+# -- raw records --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("raw") / "logs"
+    (folder / "store").mkdir(parents=True)
+    (folder / "a.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(1, 201)))
+    (folder / "store" / "b.jsonl").write_text('{"b": 1}\n')
+    (folder / "list.json").write_text(json.dumps([{"n": n} for n in range(5)]))
+    (folder / "keyed.json").write_text(json.dumps({"history": ["x", "y", "z"]}))
+    (folder / "scalar.json").write_text("5")
+    (folder.parent / "secret.jsonl").write_text('{"secret": 1}\n')
+    (folder / "link.jsonl").symlink_to(folder.parent / "secret.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("source", "record", "expected"),
+    [
+        ("a.jsonl", "line 3", [("line 3", '{"n": 3}')]),
+        ("a.jsonl", "lines 2-3", [("line 2", '{"n": 2}'), ("line 3", '{"n": 3}')]),
+        ("a.jsonl", "line 2 to line 3", [("line 2", '{"n": 2}'), ("line 3", '{"n": 3}')]),
+        ("a.jsonl", "line 900", []),
+        ("store", "b.jsonl lines 1-1", [("line 1", '{"b": 1}')]),
+        ("list.json", "[1]", [("[1]", '{\n  "n": 1\n}')]),
+        ("keyed.json", "history[1]-history[2]", [("history[1]", '"y"'), ("history[2]", '"z"')]),
+        ("scalar.json", "file", [("the whole file", "5")]),
+        ("keyed.json", "other[1]", None),
+        ("keyed.json", "session x", None),
+        ("a.jsonl", "", None),
+        ("", "file", None),
+        ("no/such", "line 1", None),
+        ("../secret.jsonl", "line 1", None),
+        ("link.jsonl", "line 1", None),
+        ("store", "../../secret.jsonl lines 1-1", None),
+        ("/etc/passwd", "line 1", None),
+        ("\x00", "line 1", None),
+    ],
+)  # fmt: skip
+def test_raw_records(logs, source, record, expected):
+    assert raw_records(logs, source, record) == expected
+
+
+def test_raw_records_are_few(logs):
+    assert len(raw_records(logs, "a.jsonl", "lines 1-200")) == MAX_RECORDS + 1
+    assert "1 record or more left out" in raw_html(raw_records(logs, "a.jsonl", "lines 1-200"))
+
+
+def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    out = tmp_path / "out"
+    assert build(out, inputs=(DATA / "codex",)) == 0
+    viewer = Viewer(out, Rows(dataset_files(str(out)), scratch), {}, "qwen3", DATA / "codex")
+    page = viewer.sample(Address(0, 0)).decode()
+    assert "session_meta" in page
+    assert "Raw records" not in ask(server, "row?at=0.0")[2].decode()
+
+
 # -- rows by number -----------------------------------------------------------------------------
 
 
@@ -353,3 +414,4 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
     assert cli._run(["view", str(built), "--no-open", "--port", str(server.server_port)]) == 2
     assert "--port" in capsys.readouterr().err
     assert cli._run(["view", "no/such/folder", "--no-open"]) == 2
+    assert cli._run(["view", str(built), "--logs", "no/such", "--no-open"]) == 2

@@ -19,6 +19,7 @@ from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, 
 from builder.report.overview import how_made, key_numbers, proof
 from builder.report.page import page
 from builder.report.query import Query
+from builder.report.raw import raw_html, raw_records
 from builder.report.rejects import FILE, reject_table
 from builder.report.rendered import Limits, legend
 from builder.report.samples import Picked, headline, sample_html
@@ -40,9 +41,15 @@ class Viewer:
     """The pages over one dataset. Every method gives whole pages; none raises for any query."""
 
     def __init__(
-        self, folder: Path | None, rows: Rows, manifest: dict[str, Json], tokenizer: str
+        self,
+        folder: Path | None,
+        rows: Rows,
+        manifest: dict[str, Json],
+        tokenizer: str,
+        logs: Path | None = None,
     ) -> None:
         self.rows = rows
+        self.logs = logs
         self.manifest = manifest
         self._tokenizer = tokenizer
         rejects = folder / FILE if folder is not None else None
@@ -102,6 +109,7 @@ class Viewer:
                 tag("p", text(about), class_="note"),
                 legend(),
                 body,
+                self._raw_records(found[1]),
             )
         )
         return self._page(f"Sample {self._place(address)}", main)
@@ -178,6 +186,14 @@ class Viewer:
         return None
 
     # -- parts -------------------------------------------------------------------------------------
+
+    def _raw_records(self, row: DatasetRow) -> Html:
+        """The records that the sample was made from, where the user has named the logs."""
+        if self.logs is None:
+            return EMPTY
+        records = raw_records(self.logs, said(row.meta.get("source")), said(row.meta.get("record")))
+        head = tag("summary", text("Raw records"))
+        return tag("section", tag("details", head, raw_html(records)), class_="raw")
 
     def _fitting(
         self, query: Query, at: Address

@@ -1,0 +1,99 @@
+"""The raw records of a sample, out of the logs that it was made from, if they are still there.
+
+meta/ names the source and the record in it. Only places that can be found again without the reader
+are shown: lines of a file, elements of a JSON list, a whole file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.problem import Problem
+from builder.report.html import Html, cut, join, left_out, tag, text
+from builder.report.turns import indented
+from builder.source import Source
+
+MAX_RECORDS = 60
+_MAX_BYTES = 32 << 20
+_CHARACTERS = 20_000
+
+_LINES = re.compile(r"(?:(?P<member>\S+) )?lines? (?P<first>\d+)(?:(?:-| to line )(?P<last>\d+))?")
+_ITEMS = re.compile(r"(?P<key>\w*)\[(?P<first>\d+)\](?:-(?P=key)\[(?P<last>\d+)\])?")
+
+Record = tuple[str, str]
+
+
+def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
+    """(where, text) of the records, MAX_RECORDS and one more at most; None: they cannot be shown.
+
+    `source` and `record` are those of meta/, which may be of any origin: nothing outside `logs` is
+    read.
+    """
+    path = logs / source
+    lines = _LINES.fullmatch(record)
+    if lines is not None and lines["member"]:
+        path /= lines["member"]
+    if not _is_inside(path, logs) or not path.is_file():
+        return None
+    opened = Source(path.name, path, max_record_bytes=_MAX_BYTES)
+    if lines is not None:
+        first, last = _range(lines)
+        return list(islice(_lines(opened, first, last), MAX_RECORDS + 1))
+    items = _ITEMS.fullmatch(record)
+    if items is None and record != "file":
+        return None
+    document = opened.document()
+    if isinstance(document, Problem):
+        return None
+    if items is None:
+        return [("the whole file", indented(document))]
+    return _items(document, items["key"], *_range(items))
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _range(found: re.Match[str]) -> tuple[int, int]:
+    first = int(found["first"][:15])
+    return first, int(found["last"][:15]) if found["last"] else first
+
+
+def _lines(source: Source, first: int, last: int) -> Iterator[Record]:
+    for item in source.lines():
+        if isinstance(item, Problem):  # too long to show, or the file ends in the midst of it
+            place = item.where.removeprefix("line ")
+            if not place.isdigit() or first <= int(place) <= last:
+                yield item.where, f"({item.code}: {item.detail})"
+        elif item[0] > last:
+            return
+        elif item[0] >= first:
+            yield f"line {item[0]}", item[1].decode("utf-8", "replace")
+
+
+def _items(document: Json, key: str, first: int, last: int) -> list[Record] | None:
+    listed = document.get(key) if key and isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        return None
+    last = min(last, first + MAX_RECORDS, len(listed) - 1)
+    return [(f"{key}[{at}]", indented(listed[at])) for at in range(first, last + 1)]
+
+
+def raw_html(records: list[Record] | None) -> Html:
+    """The records, each with its place."""
+    if not records:
+        said_so = "Not found in the logs, or not a place that can be shown."
+        return tag("p", text(said_so), class_="note")
+    shown = [
+        tag("li", tag("p", text(where), class_="role"), tag("pre", cut(value, _CHARACTERS)))
+        for where, value in records[:MAX_RECORDS]
+    ]
+    more = [tag("li", left_out(1, "record or more"))] if len(records) > MAX_RECORDS else []
+    return tag("ol", join((*shown, *more)), class_="turns")
