@@ -6,11 +6,15 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
 from builder.as_loaded import as_loaded
+from builder.audit.options import AuditOptions
+from builder.audit.redact import Scrubber, derive_key
+from builder.audit.result import Audit, Finding
+from builder.audit.run import audit
 from builder.card import card
 from builder.config import Config, InputConfig
 from builder.conversation import Json
@@ -26,6 +30,8 @@ from builder.readers import readers
 from builder.report.report import report_html
 from builder.settle import Built, settle
 from builder.shard import Task
+from builder.source import Source
+from builder.text import map_strings
 from builder.work import Job, cut, job_identity, verifier_for, versions
 
 
@@ -40,6 +46,10 @@ def build(
     started = time.time()
     target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens)
+    scrub = config.audit.scrub
+    key = derive_key(_whole(tasks)) if scrub.needs_key else b""
+    scrubber = Scrubber(scrub, key, target.added_tokens)
+    unreadable = [scrubber.problem(problem) for problem in unreadable]
     with output_folder(out) as work:
         parts_folder = work.parent / "parts"
         if fresh:
@@ -50,6 +60,8 @@ def build(
             identity=job_identity(target.files, target.template_sha256),
             parts=parts_folder,
             work=work,
+            scrub=scrub,
+            key=key,
         )
         parts = list(run(tasks, job, workers=workers, done=progress(tasks)))
         built = settle(parts, unreadable, config, Writer(work))
@@ -59,8 +71,8 @@ def build(
             if built.changed_by_loader:
                 return built  # nothing of it goes to a final name
         about: dict[str, Json] = {
-            "inputs": _inputs(tasks, parts),
-            "config": config.resolved(),
+            "inputs": _inputs(tasks, parts, scrubber),
+            "config": map_strings(config.resolved(), scrubber.text),
             "versions": versions(),
             "tokenizer": {
                 "name": config.verify.tokenizer.shown,
@@ -70,7 +82,10 @@ def build(
             },
             "ledger": built.ledger.to_json(),
         }
-        page = report_html(str(built.writer.folder), about, None, target)
+        found = _audit(config, built)
+        if found is not None:
+            about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
+        page = report_html(str(built.writer.folder), about, found, target)
         built.writer.write("report.html", [page])
         manifest: dict[str, Json] = {
             **about,
@@ -92,7 +107,38 @@ def build(
     return built
 
 
-def _inputs(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Json]:
+def _audit(config: Config, built: Built) -> Audit | None:
+    """The audit of what was written; None: nothing was."""
+    if not built.data_files:
+        return None
+    options = AuditOptions(
+        contamination=config.audit.sets,
+        near=config.audit.near_duplicates != "off",
+        tokenizer=config.verify.target,
+    )
+    return audit(str(built.writer.folder), options)
+
+
+def _shown(finding: Finding) -> dict[str, Json]:
+    """A finding in the manifest: what the gates of `push` need."""
+    return {
+        "audit": finding.audit,
+        "code": finding.code,
+        "message": finding.message,
+        "count": finding.count,
+        "samples": finding.samples,
+        "gate": finding.gate.value,
+    }
+
+
+def _whole(tasks: Sequence[Task]) -> Iterator[Source]:
+    """The sources of the tasks, each once."""
+    for task in tasks:
+        if task.source.window is None or not task.source.window.start:
+            yield task.source
+
+
+def _inputs(tasks: Sequence[Task], parts: Sequence[Part], scrubber: Scrubber) -> list[Json]:
     """The files that were read, each once."""
     found: list[Json] = []
     for task, part in zip(tasks, parts, strict=True):
@@ -102,7 +148,8 @@ def _inputs(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Json]:
         told = (
             (window.bytes, window.sha256) if window else (part.summary.bytes, part.summary.sha256)
         )
-        found.append({"path": part.summary.name, "bytes": told[0], "sha256": told[1]})
+        name = scrubber.text(part.summary.name)
+        found.append({"path": name, "bytes": told[0], "sha256": told[1]})
     return found
 
 

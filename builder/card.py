@@ -50,8 +50,7 @@ def card(config: Config, built: Built, options: NormalizeOptions, target: Target
         _proof(target),
         _ledger(ledger, options),
         _sources(built),
-        "## Limits\n\nNothing was scanned for secrets or personal data. "
-        + _tools_note(built.tools_sources),
+        f"## Limits\n\n{config.audit.scrub.told} " + _tools_note(built.tools_sources),
         "## Verify again\n\n    pip install toolcall-dataset-builder\n    builder verify .",
     ]
     return "\n\n".join(parts) + "\n"

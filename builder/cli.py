@@ -301,6 +301,37 @@ def view(
 
 
 @app.command()
+def audit(
+    dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="CODE,…", help="Exit 1 if one of these codes or audits has findings."),
+    ] = None,
+    contamination: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SET", help="An evaluation set to look for: a file or a Hub id."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """What is in a dataset, what leaked into it and what is wrong with it."""
+    from builder.cli_audit import run_audit  # noqa: PLC0415 - see the module's docstring
+    from builder.config import Config, load_config  # noqa: PLC0415
+
+    return run_audit(
+        dataset,
+        load_config(config) if config is not None else Config(),
+        fail_on=fail_on,
+        contamination=contamination or (),
+        tokenizer=tokenizer,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
 def formats(
     explain: Annotated[
         str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")

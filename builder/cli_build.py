@@ -12,7 +12,7 @@ from builder.build import build, normalize_options
 from builder.config import Config
 from builder.conversation import Json
 from builder.engine import Done, interrupt_on_sigterm
-from builder.normalize import NormalizeOptions, remedy
+from builder.normalize import remedy
 from builder.parts import PartSummary
 from builder.settle import Built
 from builder.shard import Task
@@ -54,7 +54,7 @@ def run_build(
     if as_json:
         sys.stdout.write(json.dumps({**ledger.to_json(), "output": str(out)}) + "\n")
     elif not quiet:
-        _print(built, out, normalize_options(config))
+        _print(built, out, config)
     if built.bugs:
         print(
             f"builder: {built.bugs} conversations or sources failed in a way that is a bug of this"
@@ -108,7 +108,8 @@ def _size(source: Source) -> int:
     return sizes
 
 
-def _print(built: Built, out: Path, options: NormalizeOptions) -> None:
+def _print(built: Built, out: Path, config: Config) -> None:
+    options = normalize_options(config)
     ledger = built.ledger
     print(f"{ledger.samples} samples in {out}, {built.tokens} tokens, every one proven")
     rows = (
@@ -127,7 +128,7 @@ def _print(built: Built, out: Path, options: NormalizeOptions) -> None:
         for code, count in sorted(rejected.items()):
             way = remedy(code, options) if name != "calls" else None
             print(f"  {name[:-1]:14} {code}: {count}" + (f"  (kept by {way})" if way else ""))
-    print("  nothing was scanned for secrets or personal data")
+    print(f"  {config.audit.scrub.told}")
     print(f"  what was not used, and why: {out / 'rejects.jsonl'}")
 
 

@@ -8,6 +8,8 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
+from builder.audit.options import AuditOptions
+from builder.audit.run import audit
 from builder.conversation import Json
 from builder.dataset import dataset_files
 from builder.engine import interrupt_on_sigterm
@@ -27,7 +29,9 @@ def run_report(
 ) -> int:
     """Write the page and say where. Raises UsageError."""
     manifest = manifest_of(dataset)
-    page = report_html(dataset, manifest, None, load(tokenizer_of(manifest, tokenizer)))
+    name = tokenizer_of(manifest, tokenizer)
+    found = audit(dataset, AuditOptions(tokenizer=name))
+    page = report_html(dataset, manifest, found, load(name))
     try:
         out.write_bytes(page)
     except OSError as error:

@@ -18,6 +18,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 import yaml
 
+from builder.audit.options import ScrubOptions
 from builder.conversation import Json
 from builder.problem import UsageError
 from builder.splits import SplitOptions
@@ -99,6 +100,29 @@ class VerifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditConfig:
+    """`audit`: what is done about what an audit finds; see builder.audit."""
+
+    secrets: Literal["redact", "reject", "report", "off"] = "redact"
+    personal_data: Literal["pseudonymise", "reject", "report", "off"] = "report"
+    near_duplicates: Literal["drop", "report", "off"] = "report"
+    contamination: tuple[UserPath, ...] = ()
+
+    @property
+    def scrub(self) -> ScrubOptions:
+        """What is done before a sample is verified."""
+        return ScrubOptions(self.secrets, self.personal_data)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The evaluation sets: a path where there is one, else a name on the Hub."""
+        return tuple(
+            str(item.located) if item.located.exists() else item.written
+            for item in self.contamination
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LimitsConfig:
     """`limits`: a longer record (a line, a document, in MB of 2^20 bytes) or sample is rejected."""
 
@@ -137,6 +161,7 @@ class Config:
     inputs: tuple[InputConfig, ...] = ()
     normalize: NormalizeConfig = field(default_factory=NormalizeConfig)
     verify: VerifyConfig = field(default_factory=VerifyConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
     output: OutputConfig = field(default_factory=OutputConfig)

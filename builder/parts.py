@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from builder.audit.redact import Scrubber
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.ledger import Ledger
@@ -107,7 +108,10 @@ class Entry:
 
 @dataclass(slots=True)
 class PartSummary:
-    """The counts of a part. `bytes` and `sha256` are those of the file as it lies there."""
+    """The counts of a part. `bytes` and `sha256` are those of the file as it lies there.
+
+    `keyed` names the key that its stand-ins for secrets follow from, "" if it has none.
+    """
 
     name: str
     format: str | None = None
@@ -117,6 +121,7 @@ class PartSummary:
     samples: int = 0
     rejects: int = 0
     bugs: int = 0
+    keyed: str = ""
 
 
 def reject_line(problem: Problem, source: str, format: str | None, record: str) -> bytes:  # noqa: A002 - the column's name
@@ -156,11 +161,17 @@ class Part:
 
 
 class PartWriter:
-    """Writes a part into a folder of its own. Use as a context manager; `keep` makes it whole."""
+    """Writes a part into a folder of its own. Use as a context manager; `keep` makes it whole.
 
-    def __init__(self, folder: Path, summary: PartSummary) -> None:
+    `scrubber` takes what must not be written out of the texts of rejects.
+    """
+
+    def __init__(
+        self, folder: Path, summary: PartSummary, scrubber: Scrubber | None = None
+    ) -> None:
         self.folder = folder
         self.summary = summary
+        self.scrubber = scrubber
         self.first_code: str | None = None
         self._stack = ExitStack()
         self._streams: dict[str, BinaryIO] = {}
@@ -190,7 +201,11 @@ class PartWriter:
 
     def reject(self, problem: Problem) -> None:
         """Note a fault for rejects.jsonl."""
-        line = reject_line(problem, self.summary.name, self.summary.format, problem.where)
+        name = self.summary.name
+        told = problem
+        if self.scrubber is not None:
+            name, told = self.scrubber.text(name), self.scrubber.problem(problem)
+        line = reject_line(told, name, self.summary.format, told.where)
         self._streams["rejects.jsonl"].write(line)
         self.summary.rejects += 1
         self.first_code = self.first_code or problem.code

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, cast
 
 from builder.config import Config
+from builder.jsonio import loads
 from builder.ledger import CallFates, Ledger
 from builder.output import SplitWriter, Writer
 from builder.parts import Entry, Part, reject_line
@@ -41,11 +44,13 @@ class Built:
 class _Choice:
     """Which samples are written: a byte for each proven sample, in order; 0: a duplicate.
 
+    `near` says of those that are left out as near duplicates which sample is kept in their place.
     `conversations` are (session, beginning) of the conversations that have any, where a split needs
     them; `sizes` how many samples each of those has.
     """
 
     samples: bytearray
+    near: dict[int, int]
     conversations: list[tuple[bytes, bytes]]
     sizes: list[int]
 
@@ -68,17 +73,59 @@ def settle(
         built.rejects += 1
     ledger.samples = sum(map(bool, choice.samples))
     ledger.check()
-    _write(parts, choice, built, config)
-    writer.write("rejects.jsonl", _rejects(parts, unreadable))
+    near = list(_write(parts, choice, built, config))
+    built.rejects += len(near)
+    writer.write("rejects.jsonl", chain(_rejects(parts, unreadable), near))
     return built
 
 
 def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
-    """Decide on every conversation and sample, and count.
+    """Decide on every conversation and sample, and count."""
+    samples = _distinct(parts, in_pieces=config.normalize.unit != "conversation")
+    near = _near(parts, samples) if config.audit.near_duplicates == "drop" else {}
+    for position in near:
+        samples[position] = 0
+    choice = _Choice(samples, near, [], [])
+    splitting = bool(config.split.validation or config.split.test)
+    fates = CallFates()
+    ledger = built.ledger
+    position = 0
+    for part in parts:
+        for entry in part.entries():
+            if not entry.samples:
+                ledger.conversations_rejected[str(entry.code)] += 1
+                fates.add(entry.calls)
+                continue
+            own = range(position, position + len(entry.samples))
+            position = own.stop
+            written = [bool(samples[at]) for at in own]
+            if any(written):
+                ledger.built += 1
+                built.duplicate_samples += len(written) - sum(written)
+                fates.add(entry.calls)
+                _count(built, entry, written, part)
+                if splitting:
+                    choice.conversations.append((entry.session, entry.prefixes[0]))
+                    choice.sizes.append(sum(written))
+                continue
+            is_near = any(at in near for at in own)
+            if is_near:
+                ledger.conversations_rejected["near_duplicate"] += 1
+            else:
+                ledger.duplicates += 1
+            lost = "near_duplicate" if is_near else "duplicate"
+            fates.add((key, code or lost) for key, code in entry.calls)
+        fates.end_source()
+    fates.count(ledger)
+    return choice
+
+
+def _distinct(parts: Sequence[Part], *, in_pieces: bool) -> bytearray:
+    """A byte for each proven sample, in order: 1, or 0 if another says it.
 
     A conversation whose messages are those of another, or the beginning of another's, is a
     duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
-    beginning each turn is taught once, where a sample is less than a conversation.
+    beginning each turn is taught once, where a sample is less than a conversation (`in_pieces`).
     """
     whole = {entry.prefixes[-1] for part in parts for entry in part.entries() if entry.samples}
     beginnings = {
@@ -88,38 +135,44 @@ def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
         for prefix in entry.prefixes[:-1]
         if prefix in whole
     }
-    choice = _Choice(bytearray(), [], [])
-    splitting = bool(config.split.validation or config.split.test)
-    in_pieces = config.normalize.unit != "conversation"
-    fates = CallFates()
-    ledger = built.ledger
+    samples = bytearray()
     taught: set[bytes] = set()
     for part in parts:
         for entry in part.entries():
             if not entry.samples:
-                ledger.conversations_rejected[str(entry.code)] += 1
-                fates.add(entry.calls)
                 continue
             known = entry.prefixes[-1] not in whole or entry.prefixes[-1] in beginnings
             whole.discard(entry.prefixes[-1])  # the next one like it is a duplicate
-            written = [not known and item.prefix not in taught for item in entry.samples]
+            samples.extend(not known and item.prefix not in taught for item in entry.samples)
             if in_pieces:
                 taught.update(item.prefix for item in entry.samples if not known)
-            choice.samples.extend(written)
-            if any(written):
-                ledger.built += 1
-                built.duplicate_samples += len(written) - sum(written)
-                fates.add(entry.calls)
-                _count(built, entry, written, part)
-                if splitting:
-                    choice.conversations.append((entry.session, entry.prefixes[0]))
-                    choice.sizes.append(sum(written))
-            else:
-                ledger.duplicates += 1
-                fates.add((key, code or "duplicate") for key, code in entry.calls)
-        fates.end_source()
-    fates.count(ledger)
-    return choice
+    return samples
+
+
+def _near(parts: Sequence[Part], samples: bytearray) -> dict[int, int]:
+    """{position of a near duplicate: of the sample that is kept} among those to be written."""
+    from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
+
+    chosen = [position for position, is_written in enumerate(samples) if is_written]
+
+    def texts() -> Iterator[str]:
+        for position, (line, meta) in enumerate(_spooled(parts)):
+            if samples[position]:
+                row = cast("dict[str, Any]", loads(line))
+                about = cast("dict[str, Any]", loads(meta))
+                messages = [(item["role"], item["content"]) for item in row["messages"]]
+                yield compared_text(messages, about["unit"])
+
+    return {chosen[at]: chosen[kept] for at, kept in near_repeats(texts()).items()}
+
+
+def _spooled(parts: Sequence[Part]) -> Iterator[tuple[bytes, bytes]]:
+    """(line, meta line) of each proven sample, in order."""
+    for part in parts:
+        with part.samples.open("rb") as stream:
+            for entry in part.entries():
+                for item in entry.samples:
+                    yield stream.read(item.size[0]), stream.read(item.size[1])
 
 
 def _count(built: Built, entry: Entry, written: Sequence[bool], part: Part) -> None:
@@ -133,26 +186,31 @@ def _count(built: Built, entry: Entry, written: Sequence[bool], part: Part) -> N
     built.tools_sources[entry.tools_source] += samples
 
 
-def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config) -> None:
+def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config) -> Iterator[bytes]:
+    """Write the chosen samples; yields the lines for rejects.jsonl of those left out as near."""
     shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
     splits = _splits(choice, config)
-    position = 0
-    for part in parts:
-        with part.samples.open("rb") as stream:
-            for entry in part.entries():
-                for item in entry.samples:
-                    line, meta = stream.read(item.size[0]), stream.read(item.size[1])
-                    position += 1
-                    if not choice.samples[position - 1]:
-                        continue
-                    split = next(splits)
-                    if split not in writers:
-                        writers[split] = SplitWriter(
-                            built.writer, split, config.output.formats, shard_bytes
-                        )
-                    writers[split].add(line, meta)
+    ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
+    left_out: list[tuple[int, dict[str, Any]]] = []
+    for position, (line, meta) in enumerate(_spooled(parts)):
+        if position in ids or position in choice.near:
+            about = cast("dict[str, Any]", loads(meta))
+            if position in ids:
+                ids[position] = about["id"]
+            else:
+                left_out.append((position, about))
+        if not choice.samples[position]:
+            continue
+        split = next(splits)
+        if split not in writers:
+            writers[split] = SplitWriter(built.writer, split, config.output.formats, shard_bytes)
+        writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
+    for position, about in left_out:
+        detail = f"nearly says what sample {ids[choice.near[position]]} says"
+        problem = Problem("near_duplicate", "sample", detail, records=0)
+        yield reject_line(problem, about["source"], about["format"], about["record"])
 
 
 def _splits(choice: _Choice, config: Config) -> Iterator[str]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from builder.audit.pattern import pattern
+from builder.audit.redact import Scrubber
 from builder.conversation import Conversation, Ignored, Json, Used
 from builder.jsonio import dumps
 from builder.ledger import call_keys
@@ -42,8 +44,8 @@ class Task:
     max_tokens: int | None = None
 
 
-def process_source(task: Task, verifier: Verifier, part: PartWriter) -> None:
-    """Read, normalise, flatten, verify: what comes of it goes into `part`.
+def process_source(task: Task, verifier: Verifier, part: PartWriter, scrubber: Scrubber) -> None:
+    """Read, normalise, scrub, flatten, verify: what comes of it goes into `part`.
 
     Raises OSError only if the part cannot be written.
     """
@@ -52,7 +54,7 @@ def process_source(task: Task, verifier: Verifier, part: PartWriter) -> None:
     if reader is not None:
         summary.format = reader.NAME
         for conversation in _conversations(reader, source, part):
-            _conversation(conversation, task, verifier, part)
+            _conversation(conversation, task, verifier, part, scrubber)
     ledger = summary.ledger
     if not source.records_read:
         # A file that holds no record counts as one, so that it cannot vanish from the ledger.
@@ -121,6 +123,7 @@ def _conversation(
     task: Task,
     verifier: Verifier,
     part: PartWriter,
+    scrubber: Scrubber,
 ) -> None:
     """One conversation to one entry, and its samples."""
     name = part.summary.format
@@ -132,7 +135,7 @@ def _conversation(
     tools_source = "none"
     code: str | None = None
     try:
-        normalised = normalise(conversation, task.options)
+        normalised = _scrub(normalise(conversation, task.options), scrubber)
         dropped, tools_source = normalised.dropped, normalised.tools_source
         if normalised.dialogue is None:
             assert normalised.problem is not None, "what is no dialogue has a reason"
@@ -148,7 +151,7 @@ def _conversation(
                     code = code or noted
                     continue
                 line = proof.sample.line + b"\n"
-                meta = _meta(conversation, task, part.summary, normalised, proof)
+                meta = _meta(conversation, task, part.summary, normalised, proof, scrubber)
                 about = dumps(meta).encode("utf-8", "replace") + b"\n"
                 part.sample(line, about)
                 size = (len(line), len(about))
@@ -163,8 +166,26 @@ def _conversation(
         part.reject(Problem(code, conversation.record, detail))
     fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
     session = session_key(conversation, name, task.origin)
-    model, terms = conversation.model, task.license or conversation.license
+    model = conversation.model and scrubber.text(conversation.model)
+    terms = _license(conversation, task, scrubber)
     part.entry(Entry(code, tuple(samples), prefixes, fates, tools_source, model, session, terms))
+
+
+def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
+    """What the user says of the input, else what the log says of the conversation."""
+    terms = task.license or conversation.license
+    return scrubber.text(terms) if terms else None
+
+
+def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
+    """Without what must not be written; of a reject for that nothing is kept."""
+    if normalised.dialogue is None:
+        return normalised
+    scrubbed = scrubber.dialogue(normalised.dialogue)
+    if scrubbed.problem is not None:
+        return replace(normalised, dialogue=None, problem=scrubbed.problem)
+    changes = dict(sorted({**normalised.changes, **scrubbed.changes}.items()))
+    return replace(normalised, dialogue=scrubbed.dialogue, changes=changes)
 
 
 def _note(problem: Problem, conversation: Conversation, part: PartWriter) -> str:
@@ -234,6 +255,7 @@ def _meta(
     summary: PartSummary,
     normalised: Normalised,
     proof: Proof,
+    scrubber: Scrubber,
 ) -> dict[str, Json]:
     """The sample's line in meta/ (contract.md, "Output folder").
 
@@ -251,16 +273,17 @@ def _meta(
         reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
     return {
         "id": sample.id,
-        "source": summary.name,
+        "source": scrubber.text(summary.name),
         "format": summary.format,
-        "record": conversation.record,
-        "conversation": conversation.id,
-        "model": conversation.model,
-        "license": task.license or conversation.license,
+        "record": scrubber.text(conversation.record),
+        "conversation": scrubber.text(conversation.id),
+        "model": conversation.model and scrubber.text(conversation.model),
+        "license": _license(conversation, task, scrubber),
         "unit": example.unit,
         "tools_source": normalised.tools_source,
         "reasoning": reasoning,
         "changes": changes,
+        "pattern": pattern(example.dialogue),
         "schema_violations": sum(item.code == "schema" for item in verdict.warnings),
         "calls": verdict.calls,
         "assistant_turns": len(verdict.spans),

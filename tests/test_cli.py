@@ -44,7 +44,7 @@ def test_build_says_what_would_keep_a_reject(tmp_path, capsys):
     assert cli._run(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "normalize.control_tokens: neutralise" in out
-    assert "nothing was scanned for secrets" in out
+    assert "Secrets were looked for" in out
 
 
 def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):

@@ -71,6 +71,12 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
         return None if options.allow_eval else "--allow-eval"
     if code == "schema":
         return "verify.schema: report"
+    if code == "secret":
+        return "audit.secrets: redact"
+    if code == "personal_data":
+        return "audit.personal_data: pseudonymise"
+    if code == "near_duplicate":
+        return "audit.near_duplicates: report"
     if code == "too_large":
         return "limits.max_record_mb: a larger number"
     if code == "parity":

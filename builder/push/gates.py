@@ -42,9 +42,13 @@ def refusals(
     *,
     public: bool,
 ) -> Iterator[Refusal]:
-    """Every gate that is shut. `changed`: how the folder differs from its manifest."""
+    """Every gate that is shut. `changed`: how the folder differs from its manifest.
+
+    What is not whole is not looked at further.
+    """
     if changed:
         yield Refusal("manifest", _some(changed), by_name=False)
+        return
     yield from _unproven(folder, manifest, target)
     findings = audit_findings(manifest)
     if findings is None:

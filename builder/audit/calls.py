@@ -1,0 +1,159 @@
+"""The tools of a dataset: who is called, what fails, what is defined and never used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.audit.notes import Notes, Row
+from builder.audit.pattern import is_error
+from builder.audit.result import Finding, Table
+from builder.conversation import Json
+from builder.sample import Call
+from builder.schemas import BrokenSchemaFault, violations
+
+MAX_TOOLS = 20_000
+"""Tools that are counted apart; those beyond are counted together."""
+OTHERS = "(other tools)"
+SHOWN = 50
+
+CODES = (
+    "broken_schema",
+    "error_result",
+    "parameter_never_used",
+    "schema_violation",
+    "tool_never_called",
+    "tool_not_defined",
+)
+
+
+@dataclass(slots=True)
+class _Tool:
+    """Counts of one tool; `parameters` are those defined, `used` those that a call named."""
+
+    defined: int = 0
+    calls: int = 0
+    errors: int = 0
+    violations: int = 0
+    parameters: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+
+
+class CallAudit:
+    """Counts by tool name."""
+
+    def __init__(self) -> None:
+        self.notes = Notes()
+        self.calls = 0
+        self._tools: dict[str, _Tool] = {}
+        self._paths: Counter[tuple[str, str]] = Counter()
+        self._sources: Counter[str] = Counter()
+
+    def add(self, row: Row) -> None:
+        """Count the definitions and calls of a sample."""
+        parameters: dict[str, Json] = {}
+        for tool in row.sample.tools:
+            function = tool.get("function") if isinstance(tool, dict) else None
+            name = function.get("name") if isinstance(function, dict) else None
+            if isinstance(function, dict) and isinstance(name, str):
+                parameters[name] = function.get("parameters")
+                known = self._tool(name)
+                known.defined += 1
+                known.parameters.update(_properties(parameters[name]))
+        self._sources[row.told("tools_source") or "unknown"] += 1
+        turns = row.dialogue.turns if row.dialogue is not None else ()
+        for at, turn in enumerate(turns):
+            answers = turns[at + 1].responses if turn.calls and at + 1 < len(turns) else ()
+            for number, call in enumerate(turn.calls):
+                answer = answers[number] if number < len(answers) else ""
+                part = f"messages[{at}].calls[{number}]"
+                self._call(row, part, call, answer, parameters)
+
+    def _tool(self, name: str) -> _Tool:
+        if name not in self._tools and len(self._tools) >= MAX_TOOLS:
+            name = OTHERS
+        return self._tools.setdefault(name, _Tool())
+
+    def _call(
+        self, row: Row, part: str, call: Call, answer: str, parameters: dict[str, Json]
+    ) -> None:
+        tool = self._tool(call.name)
+        tool.calls += 1
+        self.calls += 1
+        tool.used.update(list(call.arguments)[:1000])
+        if is_error(answer):
+            tool.errors += 1
+            self.notes.add("error_result", row, part, call.name[:80])
+        if call.name not in parameters:
+            if row.sample.tools:
+                self.notes.add("tool_not_defined", row, part, call.name[:80])
+            return
+        try:
+            broken = violations(parameters[call.name], call.arguments)
+        except BrokenSchemaFault:
+            self.notes.add("broken_schema", row, part, call.name[:80])
+            return
+        if broken:
+            tool.violations += 1
+            paths = sorted({text.partition(":")[0] for text in broken})
+            for path in paths:
+                if (call.name, path) in self._paths or len(self._paths) < MAX_TOOLS:
+                    self._paths[call.name, path] += 1
+            self.notes.add("schema_violation", row, part, f"{call.name[:80]}: {paths[0][:80]}")
+
+    def tables(self) -> list[Table]:
+        """By tool, by path of violation, by origin of the definitions."""
+        order = sorted(self._tools.items(), key=lambda item: (-item[1].calls, item[0]))
+        rows = tuple(
+            (name, tool.calls, tool.errors, tool.violations, tool.defined)
+            for name, tool in order[:SHOWN]
+        )
+        note = f"{len(order)} tools; the {SHOWN} called most" if len(order) > SHOWN else ""
+        heads = ("tool", "calls", "error results", "schema violations", "samples that define it")
+        paths = sorted(self._paths.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+        broken = tuple((name, path, count) for (name, path), count in paths)
+        sources = tuple(sorted(self._sources.items()))
+        return [
+            Table("tools", "Calls by tool", heads, rows, note, bars="calls"),
+            Table("violations", "Schema violations by path", ("tool", "path", "calls"), broken),
+            Table(
+                "tools_source", "Where definitions come from", ("source", "samples"), sources,
+                bars="samples",
+            ),
+        ]  # fmt: skip
+
+    def findings(self) -> Iterator[Finding]:
+        """What the notes and the counts say."""
+        messages = {
+            "broken_schema": "calls whose tool has a schema that cannot be used",
+            "error_result": "calls that were answered by an error",
+            "schema_violation": "calls whose arguments break their schema",
+            "tool_not_defined": "calls of tools that their sample does not define",
+        }
+        for code in self.notes.codes():
+            yield self.notes.finding("calls", code, messages[code])
+        never = [name for name, tool in self._tools.items() if not tool.calls]
+        if never:
+            samples = sum(self._tools[name].defined for name in never)
+            message = f"tools that are defined and never called: {_some(never)}"
+            yield Finding("calls", "tool_never_called", message, len(never), samples)
+        unused = [
+            f"{name}.{parameter}"
+            for name, tool in self._tools.items()
+            if tool.calls
+            for parameter in sorted(tool.parameters - tool.used)
+        ]
+        if unused:
+            message = f"parameters of called tools that no call uses: {_some(unused)}"
+            yield Finding("calls", "parameter_never_used", message, len(unused), 0)
+
+
+def _properties(parameters: Json) -> list[str]:
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    return list(properties)[:1000] if isinstance(properties, dict) else []
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(name[:60] for name in sorted(names)[:5])
+    return shown + (", …" if len(names) > 5 else "")

@@ -1,0 +1,156 @@
+"""Samples that hold items of evaluation sets: overlap of runs of eight words.
+
+An item is a row of a set that the user names. Each of its texts with at least eight words is looked
+for in the turns of the samples (not in their definitions, which an evaluation shares with the
+world): the item is found if half of the runs of eight words of one of its texts are there.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from builder.audit.notes import Notes, Row
+from builder.audit.result import Finding, Table
+from builder.audit.shingles import shingles, word_numbers
+from builder.audit.texts import value_strings
+from builder.conversation import Json
+from builder.dataset import dataset_rows
+from builder.jsonio import JsonFault, loads
+from builder.problem import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SIZE = 8
+OVERLAP = 0.5
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A text of an evaluation set: which set, which row, how many different runs it has."""
+
+    name: str
+    row: int
+    runs: int
+
+
+class EvaluationSets:
+    """The runs of all items, sorted."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Read the sets. Raises UsageError if one cannot be read or holds nothing to look for."""
+        import numpy as np  # noqa: PLC0415 - only where sets are named
+
+        self.items: list[Item] = []
+        runs: list[NDArray[np.uint64]] = []
+        for name in names:
+            before = len(self.items)
+            for number, row in enumerate(_rows(name), start=1):
+                texts = {text for _, text in value_strings(row)}
+                for text in sorted(texts, key=lambda text: (-len(text), text)):
+                    numbers = word_numbers(text)
+                    if len(numbers) >= SIZE:
+                        unique = np.unique(shingles(numbers, SIZE))
+                        runs.append(unique)
+                        self.items.append(Item(name, number, len(unique)))
+            if len(self.items) == before:
+                raise UsageError(f"audit.contamination: {name!r} holds no text of {SIZE} words")
+        owners = array("I")
+        for at, found in enumerate(runs):
+            owners.extend([at] * len(found))
+        joined = np.concatenate(runs) if runs else np.zeros(0, dtype=np.uint64)
+        order = np.argsort(joined, kind="stable")
+        self._runs = joined[order]
+        self._owners = np.frombuffer(owners, dtype=np.uint32)[order]
+
+    def found(self, numbers: NDArray[np.uint64]) -> list[tuple[Item, float]]:
+        """The items of which at least half is among these words, each with its share."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        if len(numbers) < SIZE:
+            return []
+        unique = np.unique(shingles(numbers, SIZE))
+        left = np.searchsorted(self._runs, unique, side="left")
+        right = np.searchsorted(self._runs, unique, side="right")
+        owners: Counter[int] = Counter()
+        for at in np.flatnonzero(right > left):
+            owners.update(self._owners[left[at] : right[at]].tolist())
+        return [
+            (self.items[owner], count / self.items[owner].runs)
+            for owner, count in sorted(owners.items())
+            if count >= OVERLAP * self.items[owner].runs
+        ]
+
+
+class ContaminationAudit:
+    """Which samples hold items of which sets."""
+
+    def __init__(self, sets: EvaluationSets) -> None:
+        self.notes = Notes()
+        self._sets = sets
+        self._rows: list[tuple[str, str, int, float]] = []
+        self._by_set: Counter[str] = Counter()
+
+    def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
+        """Look for the items in a sample; `numbers` are those of its words."""
+        best: dict[tuple[str, int], float] = {}
+        for item, share in self._sets.found(numbers):
+            best[item.name, item.row] = max(best.get((item.name, item.row), 0.0), share)
+        for (name, number), share in best.items():
+            self.notes.add("contaminated", row, "", f"{name} row {number}, {share:.0%} of it")
+            self._by_set[name] += 1
+            if len(self._rows) < SHOWN:
+                self._rows.append((row.where, name, number, round(share, 3)))
+
+    def findings(self) -> Iterator[Finding]:
+        """The finding, if there is one."""
+        if "contaminated" in self.notes:
+            message = "samples that hold items of an evaluation set"
+            yield self.notes.finding("contamination", "contaminated", message)
+
+    def tables(self) -> list[Table]:
+        """By set, and the first samples."""
+        by_set = tuple(sorted(self._by_set.items()))
+        heads = ("sample", "set", "row", "share found")
+        return [
+            Table("contamination", "Items of evaluation sets found", ("set", "places"), by_set),
+            Table("contaminated", "Samples that hold them", heads, tuple(self._rows)),
+        ]
+
+
+def _rows(name: str) -> Iterator[Json]:
+    """The rows of a set: a JSON or text file, or what `builder verify` can read."""
+    path = Path(name).expanduser()
+    try:
+        if path.suffix == ".json" and path.is_file():
+            yield from _json(path)
+        elif path.suffix in (".txt", ".md") and path.is_file():
+            yield from path.read_text(encoding="utf-8", errors="replace").split("\n")
+        else:
+            yield from (row.value for row in dataset_rows(name))
+    except OSError as error:
+        raise UsageError(f"audit.contamination: {name!r}: {error.strerror or error}") from error
+
+
+def _json(path: Path) -> Iterator[Json]:
+    """The elements of a JSON list, or the lines of a file that is JSON Lines by another name."""
+    data = path.read_bytes()
+    try:
+        value = loads(data)
+        yield from value if isinstance(value, list) else [value]
+        return
+    except JsonFault:
+        pass
+    for line in data.splitlines():
+        try:
+            yield loads(line)
+        except JsonFault as fault:
+            message = f"audit.contamination: {str(path)!r}: no JSON: {fault.detail}"
+            raise UsageError(message) from None

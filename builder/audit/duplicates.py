@@ -1,0 +1,270 @@
+"""Samples that say the same: exactly, as the beginning of another, or nearly.
+
+Near: MinHash of 128 permutations over the runs of three words in all turns but the system's (system
+prompts and definitions repeat by design), candidates by 32 bands of four, and two samples are near
+duplicates if at least `SIMILAR` of the 128 agree (an estimate of the Jaccard similarity, of
+standard error 0.035 there). Of a cluster the sample with most words is kept, of equals the first.
+For each sample 520 bytes are held, and eight for each assistant turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from builder.audit.notes import EXAMPLES, Row
+from builder.audit.result import Example, Finding, Pick, Table
+from builder.audit.shingles import shingles, word_numbers
+from builder.qwen3.render import last_query
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CODES = (
+    "duplicate_across_splits",
+    "exact_duplicate",
+    "near_duplicate",
+    "prefix_of_another",
+)
+PERMUTATIONS = 128
+BANDS = 32
+SHINGLE = 3
+SIMILAR = 0.8
+MIN_WORDS = 8
+"""A shorter text is compared exactly only."""
+SHOWN = 20
+
+
+class MinHash:
+    """Signatures: the smallest of 128 numberings of the shingles (multiply-shift on 64 bits)."""
+
+    def __init__(self) -> None:
+        import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
+
+        seeds = hashlib.shake_128(b"near duplicates").digest(16 * PERMUTATIONS)
+        numbers = np.frombuffer(seeds, dtype="<u8").astype(np.uint64)
+        self._factors = (numbers[:PERMUTATIONS] | np.uint64(1))[:, None]
+        self._offsets = numbers[PERMUTATIONS:][:, None]
+
+    def signature(self, runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
+        """128 numbers of 32 bits."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
+        for start in range(0, len(runs), 2048):
+            mixed = self._factors * runs[None, start : start + 2048] + self._offsets
+            least = np.minimum(least, (mixed >> np.uint64(32)).min(axis=1).astype(np.uint32))
+        return least
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Samples that nearly say the same, by number; the first is kept."""
+
+    rows: tuple[int, ...]
+    similarity: float
+
+
+def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[Cluster]:
+    """The clusters, by the number of the kept sample. `words` are the samples' lengths.
+
+    Within a band samples of an equal key are compared with the first of them, so the time is linear
+    in the samples. Rows of fewer than MIN_WORDS words are in no cluster.
+    """
+    import numpy as np  # noqa: PLC0415 - as above
+
+    parents = list(range(len(words)))
+    lowest: dict[int, float] = {}
+
+    def root(at: int) -> int:
+        while parents[at] != at:
+            parents[at] = parents[parents[at]]
+            at = parents[at]
+        return at
+
+    candidates = np.flatnonzero(words >= MIN_WORDS)
+    width = PERMUTATIONS // BANDS
+    for band in range(BANDS):
+        part = np.ascontiguousarray(signatures[candidates, band * width : (band + 1) * width])
+        keys = part.view([("key", f"V{4 * width}")])["key"].ravel()
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        leaders = candidates[first[inverse.ravel()]]
+        others = np.flatnonzero(leaders != candidates)
+        for at in range(0, len(others), 4096):
+            one, two = leaders[others[at : at + 4096]], candidates[others[at : at + 4096]]
+            same = (signatures[one] == signatures[two]).mean(axis=1)
+            for near in np.flatnonzero(same >= SIMILAR):
+                roots = sorted((root(int(one[near])), root(int(two[near]))))
+                worst = min(lowest.get(roots[0], 1.0), lowest.get(roots[1], 1.0))
+                lowest[roots[0]] = min(worst, float(same[near]))
+                parents[roots[1]] = roots[0]
+    members: dict[int, list[int]] = {}
+    for at in candidates.tolist():
+        members.setdefault(root(at), []).append(at)
+    found = [
+        Cluster(tuple(sorted(rows, key=lambda at: (-int(words[at]), at))), lowest.get(top, 1.0))
+        for top, rows in members.items()
+        if len(rows) > 1
+    ]
+    return sorted(found, key=lambda cluster: cluster.rows[0])
+
+
+class DuplicateAudit:
+    """Signatures, digests and places of all samples."""
+
+    def __init__(self) -> None:
+        self._minhash = MinHash()
+        self._signatures = array("I")
+        self._words = array("I")
+        self._whole = array("Q")
+        self._begins = array("Q")
+        self._begins_of = array("I")
+        self._splits: list[str] = []
+        self._split_of = array("B")
+        self._places: list[tuple[str, int]] = []
+        self._files: dict[str, str] = {}
+
+    def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
+        """Hold what is needed of a sample; `numbers` are those of its words."""
+        runs = shingles(numbers, SHINGLE)
+        self._signatures.frombytes(self._minhash.signature(runs).tobytes())
+        self._words.append(len(numbers))
+        digests = _prefixes(row)
+        self._whole.append(digests[-1] if digests else row.number)
+        whole = row.told("unit") in ("", "conversation")  # others share their beginnings by design
+        for digest in digests[:-1] if whole else ():
+            self._begins.append(digest)
+            self._begins_of.append(row.number)
+        if row.split not in self._splits:
+            self._splits.append(row.split)
+        self._split_of.append(min(self._splits.index(row.split), 255))
+        name, _, line = row.where.rpartition(":")
+        self._places.append((self._files.setdefault(name, name), int(line)))
+
+    def finish(self) -> Duplicates:
+        """The duplicates among all samples that were added."""
+        import numpy as np  # noqa: PLC0415 - as above
+
+        count = len(self._words)
+        signatures = np.frombuffer(self._signatures, dtype=np.uint32).reshape(count, PERMUTATIONS)
+        words = np.frombuffer(self._words, dtype=np.uint32)
+        whole = np.frombuffer(self._whole, dtype=np.uint64)
+        _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+        leaders = first[inverse.ravel()]
+        exact = [(int(leaders[at]), int(at)) for at in np.flatnonzero(leaders != np.arange(count))]
+        order = np.argsort(np.frombuffer(self._begins, dtype=np.uint64), kind="stable")
+        begins = np.frombuffer(self._begins, dtype=np.uint64)[order]
+        at_begin = np.searchsorted(begins, whole)
+        inside = np.minimum(at_begin, max(len(begins) - 1, 0))
+        prefixed = begins[inside] == whole if len(begins) else np.zeros(count, dtype=bool)
+        longer = [
+            (int(self._begins_of[order[inside[at]]]), int(at)) for at in np.flatnonzero(prefixed)
+        ]
+        repeats = {at for _, at in exact}
+        near = [
+            Cluster(rows, cluster.similarity)
+            for cluster in clusters(signatures, words)
+            if len(rows := tuple(at for at in cluster.rows if at not in repeats)) > 1
+        ]
+        return Duplicates(exact, longer, near, self._split_of, self._splits, self._places)
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """(kept, repeated) pairs of exact duplicates, (longer, its beginning) pairs, near clusters."""
+
+    exact: list[tuple[int, int]]
+    prefixes: list[tuple[int, int]]
+    near: list[Cluster]
+    split_of: array[int]
+    splits: list[str]
+    places: list[tuple[str, int]]
+
+    def _place(self, at: int) -> str:
+        name, line = self.places[at]
+        return f"{name}:{line}"
+
+    def findings(self) -> Iterator[Finding]:
+        """A finding for each way of being a duplicate."""
+        near = [(group.rows[0], at) for group in self.near for at in group.rows[1:]]
+        told = (
+            ("exact_duplicate", "samples that another repeats word for word", self.exact),
+            ("prefix_of_another", "samples that are the beginning of another", self.prefixes),
+            ("near_duplicate", "samples that nearly say what another says", near),
+        )
+        for code, message, pairs in told:
+            if pairs:
+                yield self._finding(code, message, pairs)
+        across = [
+            (one, two)
+            for one, two in (*self.exact, *self.prefixes, *near)
+            if self.split_of[one] != self.split_of[two]
+        ]
+        if across:
+            message = "samples of one split that a sample of another says (nearly) too"
+            yield self._finding("duplicate_across_splits", message, across)
+
+    def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> Finding:
+        examples = tuple(
+            Example(self._place(two), detail=f"of {self._place(one)}")
+            for one, two in pairs[:EXAMPLES]
+        )
+        samples = len({two for _, two in pairs})
+        return Finding("duplicates", code, message, len(pairs), samples, examples=examples)
+
+    def tables(self) -> list[Table]:
+        """The largest clusters."""
+        order = sorted(self.near, key=lambda group: (-len(group.rows), group.rows[0]))[:SHOWN]
+        rows = tuple(
+            (
+                self._place(group.rows[0]),
+                len(group.rows),
+                round(group.similarity, 3),
+                ", ".join(self._place(at) for at in group.rows[1:5]),
+            )
+            for group in order
+        )
+        heads = ("kept", "samples", "least similarity", "others")
+        note = f"{len(self.near)} clusters; the largest {SHOWN}" if len(self.near) > SHOWN else ""
+        return [Table("clusters", "Clusters of near duplicates", heads, rows, note, bars="samples")]
+
+    def picks(self) -> Iterator[Pick]:
+        """The first near-duplicate pairs."""
+        for group in self.near[:3]:
+            yield from (Pick("near_duplicate", at) for at in group.rows[:2])
+
+
+def _prefixes(row: Row) -> list[int]:
+    """Digests of 64 bits of the messages up to each assistant turn; tools and system included."""
+    digest = hashlib.blake2b(repr(row.sample.tools).encode("utf-8", "replace"), digest_size=8)
+    found = []
+    for role, content in row.sample.messages:
+        digest.update(f"{len(content)} {role}\n{content}".encode("utf-8", "replace"))
+        if role == "assistant":
+            found.append(int.from_bytes(digest.digest(), "big"))
+    return found
+
+
+def compared_text(messages: Sequence[tuple[str, str]], unit: str) -> str:
+    """What is compared of a sample: all but the system turn; of a query or turn, its own part."""
+    begin = last_query(messages) if unit in ("query", "turn") else 0
+    return "\n".join(content for role, content in messages[begin:] if role != "system")
+
+
+def near_repeats(texts: Iterable[str]) -> dict[int, int]:
+    """{number of a text: number of the one that is kept for it}, for texts in order."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    minhash = MinHash()
+    signatures, words = array("I"), array("I")
+    for text in texts:
+        numbers = word_numbers(text)
+        words.append(len(numbers))
+        signatures.frombytes(minhash.signature(shingles(numbers, SHINGLE)).tobytes())
+    table = np.frombuffer(signatures, dtype=np.uint32).reshape(len(words), PERMUTATIONS)
+    found = clusters(table, np.frombuffer(words, dtype=np.uint32)) if words else []
+    return {at: cluster.rows[0] for cluster in found for at in cluster.rows[1:]}

@@ -1,0 +1,48 @@
+"""Places in a text at which an audit found something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """[start, end) in code points, and what stands there (`kind`, snake_case).
+
+    certain  the text alone says what it is (a prefix, check digits), not what stands around it
+    """
+
+    start: int
+    end: int
+    kind: str
+    certain: bool = True
+
+
+def apart(hits: Iterable[Hit]) -> list[Hit]:
+    """The hits in order; overlapping ones as one that covers them, of the certain one's kind."""
+    chosen: list[Hit] = []
+    for hit in sorted(hits, key=lambda hit: (hit.start, not hit.certain, -hit.end)):
+        if not chosen or hit.start >= chosen[-1].end:
+            chosen.append(hit)
+            continue
+        last = chosen[-1]
+        better = hit if hit.certain and not last.certain else last
+        chosen[-1] = Hit(last.start, max(last.end, hit.end), better.kind, better.certain)
+    return chosen
+
+
+Find = Callable[[str], tuple[Hit, ...]]
+REMEMBERED = 1 << 14
+"""Code points of a text for which the result is remembered: prompts and definitions repeat."""
+
+
+def remembering(find: Find) -> Find:
+    """The same function, its results of the last short texts remembered."""
+    remembered = lru_cache(maxsize=4096)(find)
+
+    def found(text: str) -> tuple[Hit, ...]:
+        return remembered(text) if len(text) <= REMEMBERED else find(text)
+
+    return found

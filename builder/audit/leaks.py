@@ -1,0 +1,119 @@
+"""Secrets and personal data in a dataset as it lies there, its meta/ and its rejects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from builder.audit.notes import Notes, Row
+from builder.audit.personal import KINDS, find_personal
+from builder.audit.result import Example, Finding, Gate
+from builder.audit.secret_forms import FORMS
+from builder.audit.secrets import MARK, find_secrets, mask_pieces, named_secret, scanned_secrets
+from builder.jsonio import JsonFault, loads
+
+SECRET_CODES = tuple(
+    sorted(
+        {kind for kind, _ in FORMS} | {"secret", "aws_secret_key", "private_key", "scanned_secret"}
+    )
+)
+PERSONAL_CODES = KINDS
+
+_SECRETS = {
+    "secret": "values that a name, a header or a URL marks as secret",
+    "scanned_secret": "secrets that the scanner of the extra found",
+    "private_key": "private keys",
+}
+_PERSONAL = {
+    "mail": "mail addresses",
+    "phone": "phone numbers",
+    "ip": "public IP addresses",
+    "iban": "bank accounts with valid check digits",
+    "card": "card numbers with a valid check digit",
+    "user_name": "names of users in paths and prompts",
+    "host_name": "names of machines",
+}
+
+_PLACEHOLDER = re.compile(MARK + r"[A-Z_]+_\d{12}")
+_META = ("source", "record", "conversation", "model", "license")
+
+
+class Leaks:
+    """Looks at every text that is written. What it notes holds nothing of what it found."""
+
+    def __init__(self) -> None:
+        self.secrets = Notes()
+        self.personal = Notes()
+        self.replaced = Notes()
+
+    def add(self, row: Row) -> None:
+        """Look at a sample and at its line of meta/."""
+        texts: list[str] = []
+        known: set[str] = set()
+        for part, name, text in row.texts():
+            texts.append(text)
+            known.update(self._look(row, part, name, text))
+        for key in _META:
+            if row.told(key):
+                self._look(row, f"meta.{key}", "", row.told(key))
+        for secret in scanned_secrets("\n\n".join(texts)):
+            if not any(secret in item or item in secret for item in known):
+                self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
+
+    def _look(self, row: Row, part: str, name: str, text: str) -> list[str]:
+        """Note what is found in a text; the secrets themselves, for comparison only."""
+        hits = find_secrets(text)
+        known = [text[hit.start : hit.end] for hit in hits]
+        for hit in hits:
+            self.secrets.add(hit.kind, row, part, masked(text, hit.start, hit.end))
+        if name and not hits and named_secret(name, text):
+            known.append(text)
+            self.secrets.add("secret", row, part, f"{len(text)} characters under {name[:40]!r}")
+        for hit in find_personal(text):
+            self.personal.add(hit.kind, row, part, masked(text, hit.start, hit.end))
+        if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
+            self.replaced.add("redacted", row, part, "", count)
+        return known
+
+    def add_rejects(self, path: Path) -> None:
+        """Look at the lines of rejects.jsonl; a line that cannot be read is passed over."""
+        try:
+            with path.open("rb") as stream:
+                for number, line in enumerate(stream, start=1):
+                    self._reject(number, line)
+        except OSError:
+            return
+
+    def _reject(self, number: int, line: bytes) -> None:
+        try:
+            told = loads(line)
+        except JsonFault:
+            return
+        message = told.get("message") if isinstance(told, dict) else None
+        if not isinstance(message, str):
+            return
+        for hit in find_secrets(message):
+            shown = masked(message, hit.start, hit.end)
+            place = Example(f"rejects.jsonl:{number}", part="message", detail=shown)
+            self.secrets.add_elsewhere(hit.kind, place)
+
+    def findings(self) -> Iterator[Finding]:
+        """A finding for each kind."""
+        for code in self.secrets.codes():
+            message = _SECRETS.get(code, f"keys of the form {code.replace('_', ' ')}")
+            yield self.secrets.finding("secrets", code, message)
+        for code in self.replaced.codes():
+            message = "placeholders that stand for secrets"
+            yield self.replaced.finding("secrets", code, message, Gate.change)
+        for code in self.personal.codes():
+            yield self.personal.finding("personal_data", code, _PERSONAL[code])
+
+
+def masked(text: str, start: int, end: int) -> str:
+    """What stands before a hit, and of the hit its length: nothing that could be put together."""
+    before = text[max(0, start - 24) : start]
+    hits = [*find_secrets(before), *find_personal(before)]
+    for hit in reversed(hits):
+        before = before[: hit.start] + "…" + before[hit.end :]
+    return f"{' '.join(mask_pieces(before).split())}[{end - start} characters]"

@@ -1,0 +1,134 @@
+"""How long the samples are, as a whole and by part, and what trainers' defaults would cut."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from builder.audit.notes import Row
+from builder.audit.result import Histogram, Pick, Table
+from builder.export.trainers import DEFAULT_LENGTHS, Lengths
+from builder.jsonio import dumps
+from builder.sample import Dialogue
+
+PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
+PERCENTILES = (50, 90, 95, 99)
+
+
+class LengthAudit:
+    """Holds four bytes for each sample and part."""
+
+    def __init__(self) -> None:
+        self.tokens = array("I")
+        self._parts = {part: array("I") for part in PARTS}
+
+    def add(self, row: Row) -> None:
+        """Count a sample; its tokens are shared out among its parts by their code points."""
+        self.tokens.append(row.tokens)
+        sizes = _sizes(row)
+        for part in PARTS:
+            self._parts[part].append(round(row.tokens * sizes[part] / max(row.chars, 1)))
+
+    def tables(self) -> list[Table]:
+        """Percentiles by part, and each trainer's default."""
+        total = sum(self.tokens)
+        rows = [_line("sample", self.tokens, total)]
+        rows += [_line(part, self._parts[part], total) for part in PARTS]
+        heads = ("part", "tokens", "share", *(f"p{n}" for n in PERCENTILES), "max")
+        note = "Parts are shares of a sample's tokens by code points; the samples' are exact."
+        lengths = self.lengths()
+        samples = max(lengths.samples, 1)
+        cut = tuple(
+            (name, default, lengths.beyond[name], round(lengths.beyond[name] / samples, 4), setting)
+            for name, default in sorted(DEFAULT_LENGTHS.items())
+            for setting in (lengths.setting,)
+        )
+        columns = ("trainer", "default", "longer", "share", "setting to use")
+        return [
+            Table("lengths", "Tokens by part", heads, tuple(rows), note),
+            Table(
+                "trainers", "Samples beyond a trainer's default length", columns, cut, bars="share"
+            ),
+        ]
+
+    def lengths(self) -> Lengths:
+        """What the trainers' configurations are made of."""
+        beyond = {
+            name: sum(tokens > default for tokens in self.tokens)
+            for name, default in DEFAULT_LENGTHS.items()
+        }
+        return Lengths(len(self.tokens), max(self.tokens, default=0), beyond)
+
+    def histogram(self) -> Histogram:
+        """Samples by tokens, in bins that double."""
+        marks = tuple(sorted(DEFAULT_LENGTHS.items()))
+        return doubling("tokens", "Tokens of a sample", "tokens", self.tokens, marks)
+
+    def picks(self) -> list[Pick]:
+        """The longest sample, and the first one of the median length."""
+        if not self.tokens:
+            return []
+        median = percentile(sorted(self.tokens), 50)
+        longest = max(self.tokens)
+        return [
+            Pick("typical", self.tokens.index(median)),
+            Pick("longest", self.tokens.index(longest)),
+        ]
+
+
+def _sizes(row: Row) -> dict[str, int]:
+    sizes = dict.fromkeys(PARTS, 0)
+    sizes["tools"] = sum(len(dumps(tool)) for tool in row.sample.tools)
+    if row.dialogue is not None:
+        _add_turns(sizes, row.dialogue)
+    else:
+        for role, content in row.sample.messages:
+            sizes[role if role in ("system", "user") else "assistant"] += len(content)
+    sizes["template"] = max(row.chars - sum(sizes.values()), 0)
+    return sizes
+
+
+def _add_turns(sizes: dict[str, int], dialogue: Dialogue) -> None:
+    for turn in dialogue.turns:
+        if turn.role != "tool":
+            sizes[turn.role] += len(turn.content)
+        sizes["thoughts"] += len(turn.reasoning)
+        sizes["calls"] += sum(len(call.name) + len(call.text) for call in turn.calls)
+        sizes["responses"] += sum(map(len, turn.responses))
+
+
+def _line(name: str, values: Sequence[int], total: int) -> tuple[str | int | float, ...]:
+    ordered = sorted(values)
+    spread = [percentile(ordered, n) for n in PERCENTILES]
+    return (
+        name,
+        sum(values),
+        round(sum(values) / max(total, 1), 4),
+        *spread,
+        percentile(ordered, 100),
+    )
+
+
+def percentile(ordered: Sequence[int], share: int) -> int:
+    """The smallest value that `share` of a hundred values do not exceed; 0 if there are none."""
+    if not ordered:
+        return 0
+    return ordered[max(-(-len(ordered) * share // 100) - 1, 0)]
+
+
+def doubling(
+    key: str,
+    title: str,
+    unit: str,
+    values: Sequence[int],
+    marks: tuple[tuple[str, int], ...] = (),
+) -> Histogram:
+    """A histogram whose bins double: its edges are 0, 1, 2, 4, 8 and so on."""
+    counts: list[int] = [0]
+    for value in values:
+        at = value.bit_length()
+        counts += [0] * (at + 1 - len(counts))
+        counts[at] += 1
+    edges = (0, *(1 << at for at in range(len(counts))))
+    first = next((at for at, count in enumerate(counts) if count), 0)
+    return Histogram(key, title, unit, edges[first:], tuple(counts[first:]), marks)

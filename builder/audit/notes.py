@@ -1,0 +1,107 @@
+"""What the audits are given of a row, and how they note what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.audit.result import Example, Finding, Gate
+from builder.audit.texts import value_strings
+from builder.conversation import Json
+from builder.sample import Dialogue, Sample
+
+EXAMPLES = 5
+"""Examples that are kept of a code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sample of the dataset. `number` counts from 0 over all files, `tokens` its rendering.
+
+    dialogue  None: the text means no structure (`builder verify` says why)
+    chars     code points of the rendering
+    """
+
+    number: int
+    split: str
+    where: str
+    sample: Sample
+    dialogue: Dialogue | None
+    meta: dict[str, Json]
+    tokens: int
+    chars: int
+
+    def told(self, key: str) -> str:
+        """A text that meta/ says of the sample, or ""."""
+        value = self.meta.get(key)
+        return value if isinstance(value, str) else ""
+
+    def texts(self) -> Iterator[tuple[str, str, str]]:
+        """(part, name of the member or "", text) of all that is written of the sample."""
+        if self.dialogue is None:
+            for at, (_, content) in enumerate(self.sample.messages):
+                yield f"messages[{at}].content", "", content
+        for at, turn in enumerate(self.dialogue.turns if self.dialogue is not None else ()):
+            part = f"messages[{at}]"
+            for text in (turn.content, turn.reasoning):
+                if text:
+                    yield f"{part}.content", "", text
+            for number, call in enumerate(turn.calls):
+                yield f"{part}.calls[{number}].name", "", call.name
+                for name, text in value_strings(call.arguments):
+                    yield f"{part}.calls[{number}].arguments", name, text
+            for number, text in enumerate(turn.responses):
+                yield f"{part}.responses[{number}]", "", text
+        for at, tool in enumerate(self.sample.tools):
+            for name, text in value_strings(tool):
+                yield f"tools[{at}]", name, text
+
+
+@dataclass(slots=True)
+class _Note:
+    count: int = 0
+    samples: int = 0
+    last: int = -1
+    examples: list[Example] = field(default_factory=list)
+
+
+class Notes:
+    """Places found, by code: counts, and the first few as examples."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, _Note] = {}
+
+    def add(self, code: str, row: Row, part: str = "", detail: str = "", count: int = 1) -> None:
+        """Note `count` places in a sample; texts in `detail` are already masked."""
+        note = self._notes.setdefault(code, _Note())
+        note.count += count
+        if note.last != row.number:
+            note.samples += 1
+            note.last = row.number
+        if len(note.examples) < EXAMPLES:
+            at = Example(row.where, row.told("source"), row.told("record"), part, detail)
+            note.examples.append(at)
+
+    def add_elsewhere(self, code: str, example: Example) -> None:
+        """Note a place that is in no sample."""
+        note = self._notes.setdefault(code, _Note())
+        note.count += 1
+        if len(note.examples) < EXAMPLES:
+            note.examples.append(example)
+
+    def __getitem__(self, code: str) -> int:
+        """How many samples have it."""
+        return self._notes[code].samples if code in self._notes else 0
+
+    def __contains__(self, code: str) -> bool:
+        """Was it found?"""
+        return code in self._notes
+
+    def codes(self) -> list[str]:
+        """The codes found, in alphabetical order."""
+        return sorted(self._notes)
+
+    def finding(self, audit: str, code: str, message: str, gate: Gate = Gate.report) -> Finding:
+        """What was found under a code."""
+        note = self._notes[code]
+        return Finding(audit, code, message, note.count, note.samples, gate, tuple(note.examples))

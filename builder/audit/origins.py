@@ -1,0 +1,92 @@
+"""Where the samples come from: sources, models, licences, and the rejects of their build."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from builder.audit.notes import Row
+from builder.audit.result import Table
+from builder.jsonio import JsonFault, loads
+
+MAX_NAMES = 20_000
+SHOWN = 50
+OTHERS = "(others)"
+
+
+class OriginAudit:
+    """Counts by format, source, model and licence."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, Counter[str]]] = {
+            key: {} for key in ("format", "source", "model", "license")
+        }
+        self._splits: Counter[str] = Counter()
+        self._rejects: Counter[tuple[str, str]] = Counter()
+
+    def add(self, row: Row) -> None:
+        """Count a sample."""
+        self._splits[row.split] += 1
+        calls, turns = row.meta.get("calls"), row.meta.get("assistant_turns")
+        for key, known in self._counts.items():
+            name = row.told(key) or "unknown"
+            if name not in known and len(known) >= MAX_NAMES:
+                name = OTHERS
+            counts = known.setdefault(name, Counter())
+            counts["samples"] += 1
+            counts["tokens"] += row.tokens
+            counts["calls"] += calls if isinstance(calls, int) else 0
+            counts["turns"] += turns if isinstance(turns, int) else 0
+
+    def add_rejects(self, path: Path) -> None:
+        """Count the lines of rejects.jsonl; a line that cannot be read is passed over."""
+        try:
+            with path.open("rb") as stream:
+                for line in stream:
+                    self._reject(line)
+        except OSError:
+            return
+
+    def _reject(self, line: bytes) -> None:
+        try:
+            told = loads(line)
+        except JsonFault:
+            return
+        if isinstance(told, dict):
+            self._rejects[str(told.get("code")), str(told.get("format"))] += 1
+
+    def tables(self) -> list[Table]:
+        """One table for each of them."""
+        titles = {
+            "format": "Samples by format",
+            "source": "Samples by source",
+            "model": "Samples by model",
+            "license": "Samples by licence",
+        }
+        tables = [Table("splits", "Samples by split", ("split", "samples"), _ranked(self._splits))]
+        for key, title in titles.items():
+            known = sorted(
+                self._counts[key].items(), key=lambda item: (-item[1]["samples"], item[0])
+            )
+            rows = tuple(
+                (name, counts["samples"], counts["tokens"], counts["turns"], counts["calls"])
+                for name, counts in known[:SHOWN]
+            )
+            note = (
+                f"{len(known)} in all; the {SHOWN} with most samples" if len(known) > SHOWN else ""
+            )
+            heads = (key, "samples", "tokens", "assistant turns", "calls")
+            tables.append(Table(f"{key}s", title, heads, rows, note, bars="samples"))
+        rejects = sorted(self._rejects.items(), key=lambda item: (-item[1], item[0]))
+        rows_of_rejects = tuple((code, name, count) for (code, name), count in rejects)
+        tables.append(
+            Table(
+                "rejects", "Rejects by code", ("code", "format", "rejects"), rows_of_rejects,
+                bars="rejects",
+            )
+        )  # fmt: skip
+        return tables
+
+
+def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,102 @@
+"""The behaviour that a sample shows, one class each, by rules that look at its turns alone.
+
+The first rule that holds names the class:
+
+error_recovery  a tool response is an error, and a later turn calls again
+clarification   before the first turn that calls, the model asks (a turn that calls nothing and ends
+                with a question mark) and the user answers
+parallel        a turn makes more than one call
+chain           two turns call with no user turn between them
+single_call     a turn calls
+direct_answer   no turn calls
+
+A sample of less than a conversation is classed by all that it holds, its context too.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from builder.jsonio import JsonFault, loads
+from builder.sample import Dialogue, Turn
+
+PATTERNS = (
+    "direct_answer",
+    "single_call",
+    "chain",
+    "parallel",
+    "clarification",
+    "error_recovery",
+)
+
+
+def pattern(dialogue: Dialogue) -> str:
+    """One of PATTERNS."""
+    turns = dialogue.turns
+    calling = [at for at, turn in enumerate(turns) if turn.calls]
+    if not calling:
+        return "direct_answer"
+    failed = next((at for at, turn in enumerate(turns) if any(map(is_error, turn.responses))), None)
+    if failed is not None and calling[-1] > failed:
+        return "error_recovery"
+    if _asked(turns[: calling[0]]):
+        return "clarification"
+    if any(len(turns[at].calls) > 1 for at in calling):
+        return "parallel"
+    for first, second in pairwise(calling):
+        if not any(turn.role == "user" for turn in turns[first:second]):
+            return "chain"
+    return "single_call"
+
+
+def _asked(turns: tuple[Turn, ...]) -> bool:
+    """Does the model ask in these turns, and the user answer?"""
+    asked = False
+    for turn in turns:
+        if turn.role == "assistant":
+            asked = turn.content.rstrip("*_)\"' \n").endswith(("?", "\uff1f"))
+        elif turn.role == "user" and asked:
+            return True
+    return False
+
+
+_ERROR = re.compile(
+    r"\s{0,8}(?:\[?(?:fatal |runtime |internal |tool |execution |command )?error(?:\]|[:!.\n]|$)"
+    r"|<(?:tool_use_)?error>|traceback \(most recent call last\)|\w{1,60}(?:error|exception): "
+    r"|exception\b[:\s]|(?:command )?failed\b[:\s]|exit(?:ed with)? (?:code|status):? ?[1-9]"
+    r"|(?:unable|failed) to |permission denied|access denied|[^\n]{1,100}: command not found"
+    r"|no such (?:file|tool|function|command)|unknown (?:tool|function)"
+    r"|invalid (?:arguments|input))",
+    re.IGNORECASE,
+)
+_FAILED = re.compile(
+    r"(?:exit|return) ?code:? ?(?:-\d|[1-9])|\nTraceback \(most recent call last\):\n"
+)
+_EDGE = 400
+"""Code points at the beginning and the end of a response that tell whether it is an error."""
+
+
+def is_error(response: str) -> bool:
+    """Does a tool response say that the call failed? By its words: the flat form holds no flag."""
+    begin = response[:_EDGE]
+    if _ERROR.match(begin):
+        return True
+    if begin.lstrip()[:1] == "{" and len(response) < 1 << 16:
+        return _is_error_object(response)
+    return bool(_FAILED.search(begin) or _FAILED.search(response[-_EDGE:]))
+
+
+def _is_error_object(response: str) -> bool:
+    try:
+        value = loads(response)
+    except JsonFault:
+        return False
+    if not isinstance(value, dict):
+        return False
+    status = value.get("status")
+    if isinstance(status, str) and status.lower() in ("error", "failed", "failure"):
+        return True
+    if value.get("success") is False or value.get("ok") is False:
+        return True
+    return bool(value.get("error") or value.get("is_error") or value.get("isError"))

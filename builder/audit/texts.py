@@ -1,0 +1,101 @@
+"""All texts that are written of a dialogue: to look at, and to change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from builder.conversation import Json
+from builder.jsonio import dumps
+from builder.sample import Call, Dialogue, Turn
+from builder.text import escape_tokens
+
+
+def dialogue_strings(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
+    """(name or "", text) of all that is written of a dialogue; a name is that of a member."""
+    for turn in dialogue.turns:
+        if turn.content:
+            yield "", turn.content
+        if turn.reasoning:
+            yield "", turn.reasoning
+        for call in turn.calls:
+            yield "", call.name
+            yield from value_strings(call.arguments)
+        for response in turn.responses:
+            yield "", response
+    for tool in dialogue.tools:
+        yield from value_strings(tool)
+
+
+def value_strings(value: Json, name: str = "") -> Iterator[tuple[str, str]]:
+    """(name of the member or "", text) of the strings and keys of a JSON value."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, list):
+        for item in value:
+            yield from value_strings(item, name)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield "", key
+            yield from value_strings(item, _name_of(key, value))
+
+
+def _name_of(key: str, owner: dict[str, Json]) -> str:
+    """The name of a member; of {"name": "API_KEY", "value": …} the `value` has the other's."""
+    if key == "value":
+        given = owner.get("name", owner.get("key"))
+        if isinstance(given, str):
+            return given
+    return key
+
+
+Change = Callable[[str, str], str]
+"""(text, name of the member or "") → text."""
+
+
+def map_dialogue(dialogue: Dialogue, change: Change, tokens: re.Pattern[str]) -> Dialogue:
+    """The dialogue with `change` applied to all of its texts. Raises KeyError: see `map_value`."""
+    return Dialogue(
+        tuple(_map_turn(turn, change, tokens) for turn in dialogue.turns),
+        tuple(map_value(tool, change) for tool in dialogue.tools),
+    )
+
+
+def _map_turn(turn: Turn, change: Change, tokens: re.Pattern[str]) -> Turn:
+    return replace(
+        turn,
+        content=change(turn.content, ""),
+        reasoning=change(turn.reasoning, ""),
+        calls=tuple(_map_call(call, change, tokens) for call in turn.calls),
+        responses=tuple(change(text, "") for text in turn.responses),
+    )
+
+
+def _map_call(call: Call, change: Change, tokens: re.Pattern[str]) -> Call:
+    arguments = map_value(call.arguments, change)
+    assert isinstance(arguments, dict), "a mapped object is an object"
+    if arguments == call.arguments:
+        return replace(call, name=change(call.name, ""))
+    text, _ = escape_tokens(dumps(arguments), tokens)
+    return Call(change(call.name, ""), arguments, text)
+
+
+def map_value(value: Json, change: Change, name: str = "") -> Json:
+    """The value with `change` applied to its strings and keys.
+
+    Raises KeyError if two keys of one object become equal.
+    """
+    if isinstance(value, str):
+        return change(value, name)
+    if isinstance(value, list):
+        return [map_value(item, change, name) for item in value]
+    if isinstance(value, dict):
+        mapped = {
+            change(key, ""): map_value(item, change, _name_of(key, value))
+            for key, item in value.items()
+        }
+        if len(mapped) != len(value):
+            raise KeyError("two keys become equal")
+        return mapped
+    return value

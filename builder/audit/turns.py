@@ -1,0 +1,216 @@
+"""What the turns are like: behaviour, edges of the template, scripts, refusals, repetitions."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from builder.audit.lengths import doubling
+from builder.audit.notes import Notes, Row
+from builder.audit.pattern import PATTERNS, pattern
+from builder.audit.result import Finding, Histogram, Table
+from builder.parity import MODES
+from builder.qwen3.render import is_response
+
+MESSAGES = {
+    "empty_turn": "assistant turns without text, thought or call",
+    "refusal": "assistant turns that refuse",
+    "repeated_turn": "assistant turns that say again, word for word, what one before said",
+    "truncated_response": "tool responses that say that they were cut",
+    "unread": "samples whose text means no dialogue (builder verify says why)",
+}
+CODES = tuple(sorted(MESSAGES))
+
+_REFUSAL = re.compile(
+    r"\b(?:I(?:'m| am) (?:sorry|afraid)[^.!?\n]{0,60}\b(?:can(?:'t|not)|unable|not able|won't)"
+    r"|I (?:cannot|can't|won't|am not able to|am unable to|'m unable to)"
+    r" (?:help|assist|comply|fulfil|do that|provide|perform|complete|book|order)"
+    r"|as an AI\b|against my (?:guidelines|programming|policy))",
+    re.IGNORECASE,
+)
+_CUT = re.compile(
+    r"\[?(?:\.\.\.|…)?\s?\(?(?:output |content |response |result )?(?:was |has been )?"
+    r"(?:truncated|clipped)\b|(?:characters|lines|bytes|tokens) (?:truncated|omitted|elided)",
+    re.IGNORECASE,
+)
+_CUT_CUES = ("runcated", "lipped", "mitted", "lided", "RUNCATED")
+REPEATED = 20
+"""Code points from which on an equal turn counts as repeated: "Done." may come twice."""
+
+_SCRIPTS = (
+    ("Latin", "A-Za-z\u00c0-\u024f"),
+    ("Cyrillic", "\u0400-\u052f"),
+    ("Greek", "\u0370-\u03ff"),
+    ("Han", "\u4e00-\u9fff\u3400-\u4dbf"),
+    ("Kana", "\u3040-\u30ff"),
+    ("Hangul", "\uac00-\ud7af\u1100-\u11ff"),
+    ("Arabic", "\u0600-\u06ff\u0750-\u077f"),
+    ("Hebrew", "\u0590-\u05ff"),
+    ("Devanagari", "\u0900-\u097f"),
+    ("Thai", "\u0e00-\u0e7f"),
+)
+_IN_SCRIPT = tuple((name, re.compile(f"[{letters}]")) for name, letters in _SCRIPTS)
+
+_LANGUAGES = {
+    "English": "the and is of to you that it for with what this are can",
+    "German": "der die und das ist nicht ich ein eine mit für auf den wie",
+    "French": "le les est une des dans pour que vous je pas sur avec du",
+    "Spanish": "el los es una que en para por las con del como mi no",
+    "Portuguese": "os é uma que em para não com do da você por um dos",
+    "Italian": "il è una che di per non con sono della questo mi gli del",
+    "Dutch": "de het een en van ik niet dat met voor op te zijn je",
+}
+_COMMON = {name: frozenset(words.split()) for name, words in _LANGUAGES.items()}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class TurnAudit:
+    """Counts over the turns; four bytes are held for each sample and histogram."""
+
+    def __init__(self, mix: Mapping[str, float]) -> None:
+        self.notes = Notes()
+        self.patterns: Counter[str] = Counter()
+        self._mix = mix
+        self._turns = array("I")
+        self._calls = array("I")
+        self._edges: Counter[str] = Counter()
+        self._scripts: Counter[str] = Counter()
+        self._languages: Counter[str] = Counter()
+        self._parity: Counter[str] = Counter()
+        self._taught = 0
+
+    def add(self, row: Row) -> str:
+        """Count a sample; the class of its behaviour, "unread" if it has none."""
+        for edge in _edges(row):
+            self._edges[edge] += 1
+        self._count_parity(row)
+        asked = " ".join(text for role, text in row.sample.messages if role == "user")
+        self._language(" ".join(asked.split("<tool_response>")[:1])[:4000] or asked[:4000])
+        if row.dialogue is None:
+            self.notes.add("unread", row)
+            self.patterns["unread"] += 1
+            return "unread"
+        said: set[str] = set()
+        answers = 0
+        for at, turn in enumerate(row.dialogue.turns):
+            part = f"messages[{at}]"
+            if turn.role == "assistant":
+                answers += 1
+                self._answer(row, part, turn.content, bool(turn.calls or turn.reasoning), said)
+            for text in turn.responses:
+                edge = text[:200] + text[-200:] if len(text) > 400 else text
+                if any(cue in edge for cue in _CUT_CUES) and _CUT.search(edge):
+                    self.notes.add("truncated_response", row, part)
+        self._turns.append(answers)
+        self._calls.append(sum(len(turn.calls) for turn in row.dialogue.turns))
+        name = row.told("pattern")
+        name = name if name in PATTERNS else pattern(row.dialogue)
+        self.patterns[name] += 1
+        return name
+
+    def _answer(self, row: Row, part: str, text: str, does: bool, said: set[str]) -> None:
+        if not text.strip() and not does:
+            self.notes.add("empty_turn", row, part)
+        if len(text) >= REPEATED:
+            if text in said:
+                self.notes.add("repeated_turn", row, part, f"{len(text)} characters")
+            said.add(text)
+        if _REFUSAL.search(text[:600]):
+            self.notes.add("refusal", row, part)
+
+    def _count_parity(self, row: Row) -> None:
+        parity, taught = row.meta.get("parity"), row.meta.get("assistant_turns")
+        if isinstance(parity, dict) and isinstance(taught, int):
+            self._taught += taught
+            for mode in MODES:
+                count = parity.get(mode)
+                self._parity[mode] += count if isinstance(count, int) else 0
+
+    def _language(self, text: str) -> None:
+        counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT[:1]}
+        if not text.isascii():
+            counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT}
+        script = max(counts, key=lambda name: counts[name])
+        if not counts[script]:
+            script = "none"
+        self._scripts[script] += 1
+        if script == "Latin":
+            words = Counter(_WORD.findall(text.lower()))
+            scores = {name: sum(words[word] for word in common) for name, common in _COMMON.items()}
+            best = max(scores, key=lambda name: scores[name])
+            script = best if scores[best] >= 2 else "Latin script, too short to tell"
+        self._languages[script] += 1
+
+    def tables(self) -> list[Table]:
+        """Behaviour against its target, edges, parity, scripts and languages."""
+        samples = max(self.patterns.total(), 1)
+        names = [*PATTERNS, *(["unread"] if self.patterns["unread"] else [])]
+        behaviour = tuple(
+            (name, self.patterns[name], round(self.patterns[name] / samples, 4)) for name in names
+        )
+        parity = tuple(
+            (mode, self._parity[mode], self._taught, round(self._parity[mode] / self._taught, 4))
+            for mode in MODES
+            if self._taught
+        )
+        target = tuple((name, share) for name, share in self._mix.items())
+        return [
+            Table(
+                "patterns", "Behaviour", ("pattern", "samples", "share"), behaviour, bars="share",
+                target=target,
+            ),
+            Table("edges", "Edges of the template", ("edge", "samples"), _ranked(self._edges)),
+            Table(
+                "parity", "Turns in parity with inference", ("mode", "turns", "taught", "share"),
+                parity, bars="share",
+            ),
+            Table(
+                "scripts", "Scripts of user turns", ("script", "samples"), _ranked(self._scripts)
+            ),
+            Table(
+                "languages", "Languages of user turns", ("language", "samples"),
+                _ranked(self._languages), "by common words of seven languages", "samples",
+            ),
+        ]  # fmt: skip
+
+    def histograms(self) -> list[Histogram]:
+        """Assistant turns and calls of a sample."""
+        return [
+            doubling("turns", "Assistant turns of a sample", "turns", self._turns),
+            doubling("calls", "Calls of a sample", "calls", self._calls),
+        ]
+
+    def findings(self) -> Iterator[Finding]:
+        """What the notes say."""
+        for code in self.notes.codes():
+            yield self.notes.finding("turns", code, MESSAGES[code])
+
+
+def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _edges(row: Row) -> Iterator[str]:
+    """Where the template does something that a reader of the messages would not expect."""
+    roles = [role for role, _ in row.sample.messages]
+    queries = [
+        at
+        for at, (role, text) in enumerate(row.sample.messages)
+        if role == "user" and not is_response(text)
+    ]
+    if row.sample.tools and roles[:1] != ["system"]:
+        yield "tools without a system turn: the template writes one"
+    if len(queries) > 1:
+        yield "more than one query: thoughts before the last are not shown"
+    if any(at and is_response(row.sample.messages[at - 1][1]) for at in queries):
+        yield "a query right after tool responses"
+    if row.dialogue is not None:
+        turns = row.dialogue.turns
+        if turns and turns[-1].calls:
+            yield "the last turn calls"
+        if any(turn.reasoning for turn in turns):
+            yield "thoughts kept"
+        elif turns:
+            yield "no thought: an empty think block before the last turn only"
