@@ -22,6 +22,8 @@ _FIXED: dict[int, tuple[str, int]] = {
     0xCF: (">Q", 8), 0xD0: (">b", 1), 0xD1: (">h", 2), 0xD2: (">i", 4), 0xD3: (">q", 8),
 }  # fmt: skip
 _SIZES = {1: ">B", 2: ">H", 4: ">I"}
+_SNAPSHOT = 7
+"""Extension type of a channel's whole value (langgraph.channels.delta)."""
 _SIMPLE: dict[int, Json] = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
@@ -118,9 +120,11 @@ class _Reader:
         """
         kind = self.take(1)[0]
         inner = _Reader(self.take(size))
-        if kind > 5:
+        if kind > 5 and kind != _SNAPSHOT:
             return {CLASS: f"extension {kind}", "size": size}
         parts = inner.value(depth + 1)
+        if kind == _SNAPSHOT:
+            return parts
         if not isinstance(parts, list) or len(parts) < 3:
             raise MsgpackFault(f"extension {kind} names no class")
         if kind in (0, 1, 3):  # a constructor or method with one argument, or some by position

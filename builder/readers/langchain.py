@@ -16,7 +16,7 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers._any_parts import decoded
 from builder.readers._any_requests import tools_of
-from builder.readers._langgraph_store import COLUMNS, read_store
+from builder.readers._langgraph_store import COLUMNS, Store
 from builder.readers._lc_lists import conversations, messages_in
 from builder.readers._lc_messages import is_message
 from builder.readers._messages import unique
@@ -59,7 +59,7 @@ def read(source: Source) -> Iterator[Event]:
     """The conversations of the source, and what became of its other records."""
     found = tables(source)
     if source.peek.kind == "sqlite":
-        yield from guarded(source, _database(source, "checkpoints" in found))
+        yield from guarded(source, _database(source, found))
         return
     reading = _Reading()
     for item in source.records():
@@ -70,10 +70,10 @@ def read(source: Source) -> Iterator[Event]:
     yield from reading.rest()
 
 
-def _database(source: Source, checkpoints: bool) -> Iterator[Event]:
+def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:
     with source.sqlite() as connection:
-        if checkpoints:
-            yield from read_store(source, connection)
+        if "checkpoints" in found:
+            yield from Store(source, connection, found).read()
         else:
             yield from _histories(source, connection)
 

@@ -2,7 +2,7 @@ CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL D
  checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB,
  PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
 CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '',
- checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, idx INTEGER NOT NULL, channel TEXT NOT NULL,
+ checkpoint_id TEXT NOT NULL, task_id TEXT NOT NULL, task_path TEXT NOT NULL DEFAULT '', idx INTEGER NOT NULL, channel TEXT NOT NULL,
  type TEXT, value BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx));
 -- msgpack: a human message, an answer with a call, its result, the last answer; ext 0 is a UUID
 INSERT INTO checkpoints VALUES ('packed', '', '1', NULL, 'msgpack', X'de0002a17604ae6368616e6e656c5f76616c756573de0001a95f5f73746172745f5fde0001a86d6573736167657391c800670594bd6c616e67636861696e5f636f72652e6d657373616765732e68756d616eac48756d616e4d657373616765de0004a7636f6e74656e74a55261696e3fa474797065a568756d616ea46e616d65c0a26964a131b36d6f64656c5f76616c69646174655f6a736f6e', '{}');
@@ -23,4 +23,13 @@ INSERT INTO checkpoints VALUES ('bad', '', '1', NULL, 'msgpack', X'81a1', '{}');
 INSERT INTO checkpoints VALUES ('bad', '', '2', '1', 'pickle', X'80042e', '{}');
 INSERT INTO checkpoints VALUES ('bad', '', '3', '2', 'json', '{"channel_values": {"count": 3}}', '{}');
 INSERT INTO checkpoints VALUES ('sub', 'agent:1', '1', NULL, 'json', '{"v": 4, "channel_values": {"messages": [{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "HumanMessage"], "kwargs": {"content": "Rain?", "type": "human", "id": "1"}}, {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": "Inner.", "type": "ai", "id": "7"}}], "__start__": null}}', '{}');
-INSERT INTO writes VALUES ('fork', '', '2', 'task', 0, 'messages', 'msgpack', NULL);
+-- states that leave their messages to the writes of the step before, after a snapshot (ext 7)
+INSERT INTO checkpoints VALUES ('delta', '', '1', NULL, 'msgpack', X'de0002b06368616e6e656c5f76657273696f6e73de0001a86d6573736167657301ae6368616e6e656c5f76616c756573de0001a86d65737361676573c800840791c8007f0594bd6c616e67636861696e5f636f72652e6d657373616765732e68756d616eac48756d616e4d657373616765de0005a7636f6e74656e74a55261696e3fb16164646974696f6e616c5f6b7761726773de0001a16e01a474797065a568756d616ea46e616d65c0a26964a131b36d6f64656c5f76616c69646174655f6a736f6e', '{}');
+INSERT INTO checkpoints VALUES ('delta', '', '2', '1', 'json', '{"channel_versions": {"messages": 1}, "channel_values": {}}', '{}');
+INSERT INTO checkpoints VALUES ('delta', '', '3', '2', 'json', '{"channel_versions": {"messages": 1}, "channel_values": {}}', '{}');
+INSERT INTO checkpoints VALUES ('delta', '', '4', '3', 'json', '{"channel_versions": {"messages": 1}, "channel_values": {}}', '{}');
+INSERT INTO writes VALUES ('delta', '', '1', 'a', '~x', 0, 'messages', 'json', '[{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": "", "type": "ai", "id": "2", "tool_calls": [{"name": "rain", "args": {"city": "Rome", "deg": -7, "wide": 1099511627776, "f": 0.5}, "id": "c1", "type": "tool_call"}]}}]');
+INSERT INTO writes VALUES ('delta', '', '2', 't1', '~x', 0, 'messages', 'json', '[{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "ToolMessage"], "kwargs": {"content": "dry", "type": "tool", "name": "rain", "id": "3", "tool_call_id": "c1"}}]');
+INSERT INTO writes VALUES ('delta', '', '3', 'b', '~x', 0, 'messages', 'json', '[{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": "Dry.", "type": "ai", "id": "4"}}]');
+INSERT INTO writes VALUES ('delta', '', '4', 'c', '~x', 0, 'messages', 'json', '[{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": "Pending.", "type": "ai", "id": "5"}}]');
+INSERT INTO writes VALUES ('fork', '', '2', 'task', '', 0, 'messages', 'msgpack', NULL);
