@@ -140,8 +140,11 @@ class Store:
         Where a state leaves out a channel that it has a version of, what the step before wrote
         into the channel is added to the state before.
         """
-        kind, blob = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
+        found = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
         self.source.count_records()
+        if found is None:  # a damaged index
+            return Problem("unreadable", row.where, "the row of the checkpoint is not found")
+        kind, blob = found
         state = _unpacked(kind, blob, row.where)
         if isinstance(state, Problem):
             return state
@@ -154,8 +157,8 @@ class Store:
                 return written
             return settled([*before, *written])[0]
         named = [_MESSAGES, "__root__", *sorted(key for key in channels if key[:2] != "__")]
-        found = next((found for name in named if (found := messages_in(channels.get(name)))), [])
-        return [as_fields(item) for item in found]
+        lists = (messages_in(channels.get(name)) for name in named)
+        return [as_fields(item) for item in next((listed for listed in lists if listed), [])]
 
     def _written(self, row: _Checkpoint) -> list[Fields] | Problem:
         """The messages that the step before a checkpoint wrote, in the order of its tasks."""
