@@ -24,7 +24,11 @@ from builder.source import Record, Source
 NAME = "langsmith"
 SUMMARY = "LangSmith runs: JSONL, lists or pages of runs with run_type, children inside them"
 
-TYPES = frozenset({"llm", "chain", "tool", "retriever", "prompt", "parser", "embedding"})
+TYPES = frozenset(
+    {"llm", "chain", "tool", "retriever", "prompt", "parser", "embedding", "chat_model"}
+)
+_CALLS = ("llm", "chat_model")
+"""Types of runs that call a model; LangChain's own tracers name the second."""
 _PAGES = ("runs", "data")
 _SESSIONS = ("thread_id", "session_id", "conversation_id")
 _PEEKED = 20
@@ -100,7 +104,7 @@ class _Reading:
         session = next((text for key in _SESSIONS if (text := as_str(metadata.get(key)))), "")
         kind = as_str(run.get("run_type"))
         where = unique(f"run {name[:200]}" if name else where, self.names)
-        pairs = _pairs(run) if kind == "llm" else [None]
+        pairs = _pairs(run) if kind in _CALLS else [None]
         self.source.count_records(len(pairs) - 1)  # each prompt of a batch is one
         for number, pair in enumerate(pairs):
             step = Step(
@@ -150,6 +154,12 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
     return [(inputs, outputs)]
 
 
+def _is_chat(outputs: Json) -> bool:
+    """Whether outputs are a chat model's: its generations hold messages."""
+    batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
+    return any("message" in as_dict(generation) for generation in batch)
+
+
 def _call(
     pair: tuple[Json, Json], run: dict[str, Json], extra: dict[str, Json], metadata: dict[str, Json]
 ) -> ModelCall:
@@ -157,6 +167,9 @@ def _call(
     notes = Notes()
     inputs, outputs = pair
     request, outcome = read_request(inputs, notes), read_outcome(outputs, notes)
+    if "prompts" in as_dict(inputs) and _is_chat(outputs):
+        notes.unknown.append("flattened")  # messages as one text, whose words are whose is lost
+        request = replace(request, messages=())
     failed = bool(run.get("error")) or run.get("status") == "error"
     fault = "error" if failed else None
     if "end_time" in run and run["end_time"] is None:
