@@ -37,8 +37,6 @@ _STATES = {
     "result": "output-available",
 }
 """States of AI SDK 4, as what they are called since."""
-_DENIED = "Tool execution denied."
-"""What the SDK tells the model of a call that was denied without a reason."""
 
 
 def is_ui_message(value: Json) -> bool:
@@ -259,8 +257,9 @@ def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, Result | None]:
     if state == "output-error":
         return call, Result(_output(tool.get("errorText")), call_id, name, is_error=True)
     if state == "output-denied":
-        reason = as_str(as_dict(tool.get("approval")).get("reason")) or _DENIED
-        return call, Result((Text(reason),), call_id, name, is_error=True)
+        # Without a reason the SDK's own words were sent, which its versions do not share.
+        reason = as_dict(tool.get("approval")).get("reason")
+        return call, Result(_output(reason), call_id, name, is_error=True)
     return call, None
 
 
