@@ -49,6 +49,8 @@ STATUS_KEYS = ("status", "status_code", "statusCode", "code")
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
 """The time before each record in what CloudWatch exports to S3."""
+_OF_TRACES = frozenset({"traceId", "trace_id", "observations"})
+"""Keys beside `input` and `output` of a platform's step, which may hold whole bodies as well."""
 
 PEEK_EXCHANGES = 50
 """How many exchanges recognition looks at for the first whose API is known."""
@@ -274,7 +276,8 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
         request = value  # the answer stands beside the request's own keys
     if not any((request, response, stream, url, value.get("custom_id"))):
         return None
-    if "input" in value and request is value["input"] and not _is_pair(request, response):
+    traced = not _OF_TRACES.isdisjoint(value) or not _is_pair(request, response)
+    if "input" in value and request is value["input"] and traced:
         return None
     sent, got = _http(request), _http(response)
     status = got.status if got.status is not None else _status(_first(value, STATUS_KEYS))
