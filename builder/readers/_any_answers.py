@@ -15,7 +15,7 @@ from builder.readers._any_messages import read_messages
 from builder.readers._any_parts import MAX_DECODED, Notes, decoded, read_parts
 from builder.readers._any_requests import system_text, tools_of
 from builder.readers._histories import Answer
-from builder.readers._lc_messages import is_message
+from builder.readers._lc_messages import as_fields, is_message
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 
 _INSIDE = ("output", "result", "response", "outputs")
@@ -68,6 +68,11 @@ def fault_of(reason: Json) -> str | None:
     return _FAULTS.get(as_str(reason).lower().rpartition(".")[2])
 
 
+def _fault(value: dict[str, Json]) -> str | None:
+    """The fault that any of an object's finish reasons tells."""
+    return next((code for key in _FINISH if (code := fault_of(value.get(key)))), None)
+
+
 def read_outcome(value: Json, notes: Notes) -> Outcome:
     """What a logged output says."""
     return _outcome(value, notes, 0)
@@ -77,10 +82,12 @@ def _outcome(raw: Json, notes: Notes, depth: int) -> Outcome:
     value = decoded(raw)
     if value is None or value == "" or depth > _MAX_WRAPPERS:
         return Outcome()
-    if isinstance(value, list):
-        return _of_list(value, notes)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | list):
         return _said([Text(_as_said(raw, value))])
+    if isinstance(value, list) and any(isinstance(decoded(item), dict) for item in value):
+        return _of_list(value, notes)
+    if isinstance(value, list):
+        return _of_json(raw, value)
     for read in (_of_response, _of_choices, _of_generations, _of_message):
         found = read(value, notes)
         if found is not None:
@@ -97,22 +104,27 @@ def _of_wrapper(raw: Json, value: dict[str, Json], notes: Notes, depth: int) -> 
         parts: list[Part] = [Reasoning(thought)] if thought else []
         text = as_str(value.get("text"))
         parts += [Text(text)] if text else []
-        parts += [part for call in calls for part in read_parts({"type": "tool-call", **as_dict(
-            call)}, notes)]  # fmt: skip
-        return _said(parts, value.get("finishReason"))
+        parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls], notes)
+        return _said(parts, _fault(value))
     for key in _INSIDE:
         if isinstance(value.get(key), dict | list) and not _MEANT & set(value):
             return _outcome(value[key], notes, depth + 1)
     for key in _TEXTS:
         if isinstance(value.get(key), str) and not _MEANT & set(value):
-            return _said([Text(as_str(value[key]))], *(value.get(name) for name in _FINISH))
+            return _said([Text(as_str(value[key]))], _fault(value))
     if _MEANT & set(value):
         notes.unknown.append("output")
         return Outcome()
+    if "error" in value:
+        return Outcome()
+    return _of_json(raw, value)
+
+
+def _of_json(raw: Json, value: Json) -> Outcome:
+    """An answer that is JSON: as text if it was logged as text."""
     if not value:
         return Outcome()
-    said = Text(_as_said(raw, value)) if isinstance(raw, str) else Data(value)
-    return _said([said])
+    return _said([Text(_as_said(raw, value)) if isinstance(raw, str) else Data(value)])
 
 
 def _as_said(raw: Json, value: Json) -> str:
@@ -129,22 +141,17 @@ def _as_said(raw: Json, value: Json) -> str:
     return text if isinstance(text, str) else str(value)
 
 
-def _said(parts: Sequence[Part], *reasons: Json) -> Outcome:
-    """One answer of these parts, and the fault that one of the reasons tells."""
+def _said(parts: Sequence[Part], fault: str | None = None) -> Outcome:
+    """One answer of these parts; none if there are none."""
     if not parts:
         return Outcome()
-    fault = next((code for reason in reasons if (code := fault_of(reason))), None)
     return Outcome((Answer(Message("assistant", tuple(parts)), fault=fault),))
 
 
 def _of_list(items: list[Json], notes: Notes) -> Outcome:
     """Messages, parts, calls, or generations, whichever the list holds."""
-    if not items:
-        return Outcome()
     values = [decoded(item) for item in items]
-    if all(isinstance(value, str) for value in values):
-        return _said([Text("".join(as_str(value) for value in values))])
-    first = as_dict(values[0])
+    first = as_dict(values[0] if values else None)
     if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
         return _of_generations({"generations": [values]}, notes) or Outcome()
     named = any(key in first for key in ("toolName", "function")) and "role" not in first
@@ -156,8 +163,7 @@ def _of_list(items: list[Json], notes: Notes) -> Outcome:
         answers = [_of_message(choice, notes) for choice in choices]
         return Outcome(tuple(answer for one in answers if one for answer in one.answers))
     messages = read_messages(list(values), notes)
-    reasons = [as_dict(value).get(key) for value in values[-1:] for key in _FINISH]
-    return _last_turn(messages, reasons)
+    return _last_turn(messages, _fault(choices[-1]) if choices else None)
 
 
 def _is_part(item: dict[str, Json]) -> bool:
@@ -174,7 +180,7 @@ def _is_choice(item: dict[str, Json]) -> bool:
     return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
 
 
-def _last_turn(messages: list[Message], reasons: Sequence[Json]) -> Outcome:
+def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
     """The assistant messages at the end as one answer, and what stood before them."""
     end = len(messages)
     while end and messages[end - 1].role != "assistant":
@@ -185,7 +191,7 @@ def _last_turn(messages: list[Message], reasons: Sequence[Json]) -> Outcome:
     if start == end:
         return Outcome()
     parts = [part for message in messages[start:end] for part in message.parts]
-    return replace(_said(parts, *reasons), before=tuple(messages[:start]))
+    return replace(_said(parts, fault), before=tuple(messages[:start]))
 
 
 def _of_response(value: dict[str, Json], notes: Notes) -> Outcome | None:
@@ -193,14 +199,11 @@ def _of_response(value: dict[str, Json], notes: Notes) -> Outcome | None:
     items = value.get("output")
     if not isinstance(items, list) or not ("status" in value or value.get("object") == "response"):
         return None
-    messages = read_messages(items, notes)
-    found = _last_turn(messages, ())
-    fault = fault_of(value.get("status")) or ("truncated" if value.get("error") else None)
     reason = as_dict(value.get("incomplete_details")).get("reason")
-    fault = fault_of(reason) or fault
+    fault = fault_of(reason) or fault_of(value.get("status"))
+    fault = fault or ("truncated" if value.get("error") else None)
     return replace(
-        found,
-        answers=tuple(replace(answer, fault=fault) for answer in found.answers),
+        _last_turn(read_messages(items, notes), fault),
         instructions=system_text(value.get("instructions")),
         tools=tools_of(value),
         id=name_or_none(value.get("id")),
@@ -214,20 +217,20 @@ def _of_choices(value: dict[str, Json], notes: Notes) -> Outcome | None:
         listed = value.get(key)
         if isinstance(listed, list):
             answers: list[Answer] = []
-            for item in listed:
-                choice = as_dict(item)
+            for choice in map(as_dict, listed):
                 message = as_dict(choice.get(inner)) or as_dict(choice.get("delta"))
                 if not message and isinstance(choice.get("text"), str):
                     message = {"content": choice["text"]}
                 found = _of_message({**message, "role": "assistant"}, notes) if message else None
-                fault = next((code for name in _FINISH if (code := fault_of(choice.get(name)))),
-                             None)  # fmt: skip
-                answers += [
-                    replace(answer, fault=fault or answer.fault)
-                    for answer in (found.answers if found else ())
-                ]
+                answers += _with_fault(found, _fault(choice))
             return Outcome(tuple(answers), id=name_or_none(value.get("id")))
     return None
+
+
+def _with_fault(outcome: Outcome | None, fault: str | None) -> list[Answer]:
+    """The answers of an outcome, with the fault that what holds them tells."""
+    answers = outcome.answers if outcome is not None else ()
+    return [replace(answer, fault=fault or answer.fault) for answer in answers]
 
 
 def _of_generations(value: dict[str, Json], notes: Notes) -> Outcome | None:
@@ -237,18 +240,13 @@ def _of_generations(value: dict[str, Json], notes: Notes) -> Outcome | None:
         return None
     first = batches[0] if batches else None
     answers: list[Answer] = []
-    for item in first if isinstance(first, list) else batches:
-        generation = as_dict(item)
-        info = as_dict(generation.get("generation_info"))
-        reasons = [info.get(key) for key in _FINISH]
+    for generation in map(as_dict, first if isinstance(first, list) else batches):
         if isinstance(generation.get("message"), dict):
             found = _of_message(as_dict(generation["message"]), notes)
         else:
             text = as_str(generation.get("text"))
             found = _said([Text(text)] if text else [])
-        for answer in found.answers if found else ():
-            fault = next((code for reason in reasons if (code := fault_of(reason))), None)
-            answers.append(replace(answer, fault=answer.fault or fault))
+        answers += _with_fault(found, _fault(as_dict(generation.get("generation_info"))))
     return Outcome(tuple(answers))
 
 
@@ -258,7 +256,7 @@ def _of_message(value: dict[str, Json], notes: Notes) -> Outcome | None:
     if inner is None and isinstance(value.get("output"), dict):
         wrapped = as_dict(value["output"])
         inner = wrapped.get("message") if _holds_message(wrapped, "message") else None  # Bedrock
-    reasons = [value.get(key) for key in _FINISH]
+    fault = _fault(value)
     if inner is not None:
         message = as_dict(inner)
     elif (
@@ -266,21 +264,21 @@ def _of_message(value: dict[str, Json], notes: Notes) -> Outcome | None:
         or isinstance(value.get("parts"), list)
         or value.get("tool_calls")
         or value.get("function_call")
-        or ("content" in value and ("role" in value or value.get("type") == "message"))
+        or isinstance(value.get("content"), str | list)
+        or ("content" in value and "role" in value)
     ):
         message = value
     else:
         return None
-    if not is_message(message):
+    if is_message(message):
+        fields = as_fields(message)
+        fault = fault or _fault(as_dict(fields.get("response_metadata")))
+    else:
         message = {**message, "role": "assistant"}
         message.pop("type", None)
-    else:
-        data = as_dict(message.get("kwargs")) or as_dict(message.get("data")) or message
-        meta = as_dict(data.get("response_metadata"))
-        reasons += [meta.get(key) for key in _FINISH]
     messages = read_messages([message], notes)
     parts = [part for one in messages if one.role == "assistant" for part in one.parts]
-    return _said(parts, *reasons)
+    return _said(parts, fault)
 
 
 def _holds_message(value: dict[str, Json], key: str) -> bool:
