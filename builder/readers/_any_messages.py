@@ -29,8 +29,7 @@ ROLES = {
 _RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output"})
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
-
-
+_RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
 _FLAT = re.compile(
     r"(?:(system|user|assistant|human|ai): [^\n]*\n+(?s:.*\n)?(?:system|user|assistant|human|ai): )"
     r"|(?:\w*Message\()?(?:role|content)=['\"]",
@@ -104,9 +103,6 @@ def _with_role(fields: dict[str, Json], role: str, notes: Notes) -> Sequence[Mes
     return _split(Message(role, tuple(read_parts(body, notes))))
 
 
-_RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
-
-
 def _assistant(fields: dict[str, Json], body: Json, notes: Notes) -> list[Part]:
     calls = calls_in_text(body)
     if calls:
@@ -122,7 +118,7 @@ def _assistant(fields: dict[str, Json], body: Json, notes: Notes) -> list[Part]:
                 break
     if refusal := as_str(fields.get("refusal")):
         said.append(Text(refusal))
-    listed = as_list(fields.get("tool_calls")) or as_list(more.get("tool_calls"))
+    listed = _calls(fields) or _calls(more)
     legacy = as_dict(fields.get("function_call")) or as_dict(more.get("function_call"))
     if listed or legacy:
         said = [part for part in said if not isinstance(part, ToolCall)]  # the same calls again
@@ -130,6 +126,12 @@ def _assistant(fields: dict[str, Json], body: Json, notes: Notes) -> list[Part]:
     if legacy and not listed:
         said.append(read_call(legacy))
     return said
+
+
+def _calls(fields: dict[str, Json]) -> list[Json]:
+    """What a message calls; one in place of a list is a list of it, so that it is told."""
+    value = decoded(fields.get("tool_calls"))
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _split(message: Message) -> list[Message]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json, Message, Text
-from builder.readers._any_messages import is_definition, read_messages
+from builder.readers._any_messages import read_messages
 from builder.readers._any_parts import Notes, decoded, read_parts
 from builder.readers._lc_messages import is_message
 from builder.readers._narrow import as_dict, as_list, name_or_none
@@ -19,6 +19,8 @@ from builder.readers._narrow import as_dict, as_list, name_or_none
 _LISTS = ("messages", "contents", "input", "prompt", "prompts")
 _SYSTEMS = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
 _TOOLS = ("tools", "functions", "function_declarations", "functionDeclarations")
+_DEFINES = (*_TOOLS, "function", "toolSpec", "json_schema")
+"""Fields of which one marks an object as a definition or a group of them, not as a map of them."""
 _PARAMETERS = (
     "config", "model_parameters", "optional_params", "invocation_params", "kwargs", "toolConfig",
 )  # fmt: skip
@@ -77,8 +79,9 @@ def _opened(value: Json) -> Json:
 
 
 def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The messages after the system text, unless one of them says it already."""
-    if not text or any(message.role in ("system", "developer") for message in messages):
+    """The messages after a system text kept apart, unless one of them says it already."""
+    said = (message for message in messages if message.role in ("system", "developer"))
+    if not text or not messages or any(message.parts == (Text(text),) for message in said):
         return tuple(messages)
     return (Message("system", (Text(text),)), *messages)
 
@@ -121,10 +124,10 @@ def definitions(value: Json) -> list[Json]:
     """Tool definitions out of any list of them: JSON texts, {name: definition}, groups."""
     value = decoded(value)
     if isinstance(value, dict):
-        if not is_definition(value) and not any(key in value for key in _TOOLS):
-            # Langfuse's own column holds {name: "<JSON text without the name>"}.
-            named = [{"name": name, **as_dict(decoded(one))} for name, one in value.items()]
-            return [one for one in named if len(one) > 1]
+        if not isinstance(value.get("name"), str) and not any(key in value for key in _DEFINES):
+            # By name: the AI SDK's tools, Langfuse's column of JSON texts without the name.
+            listed = ((name, decoded(one)) for name, one in value.items())
+            return [{"name": name, **one} for name, one in listed if isinstance(one, dict)]
         value = [value]
     found: list[Json] = []
     for item in as_list(value):

@@ -19,6 +19,7 @@ from builder.readers._any_requests import (
     read_request,
     system_text,
     tools_of,
+    with_system,
 )
 from builder.readers._histories import Answer
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
@@ -46,8 +47,7 @@ def read_step(where: str, row: dict[str, Json], code: str) -> Step:
     metadata = as_dict(decoded(row.get("metadata"))) if called or agent else {}
     attributes = as_dict(decoded(metadata.get("attributes")))
     call = _call(row, metadata, attributes) if called else None
-    texts = [call.outcome.instructions] if call else []
-    texts += [system_text(attributes.get(key)) for key in _SYSTEMS]
+    texts = (system_text(attributes.get(key)) for key in _SYSTEMS)
     return Step(
         where=where,
         id=name_or_none(row.get("id")),
@@ -87,7 +87,7 @@ def _call(
     answers = tuple(replace(answer, fault=answer.fault or fault) for answer in answers)
     model = name_or_none(row.get("model")) or name_or_none(row.get("provided_model_name"))
     return ModelCall(
-        messages=request.messages,
+        messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),
         notes=notes,
         tools=_tools(row, metadata, attributes, request, outcome, notes),

@@ -28,6 +28,7 @@ MAX_REMEMBERED = 2_000
 """Answers whose history is remembered for a later request that tells only what is new."""
 _REPLACED = frozenset({"redacted-by-litellm", "<truncated due to size exceeding limit>"})
 """What instrumentations write in place of a text that they do not log."""
+_SYSTEMS = ("system", "developer")
 _MEDIA = re.compile(r"@@@langfuseMedia:type=([a-z]+)[^@]*@@@")
 _KINDS = {"image": "image", "audio": "audio", "video": "video"}
 
@@ -109,14 +110,14 @@ class Traces:
         messages = self._whole(call, trace_id)
         names = sorted(set(call.notes.unknown))
         problems = [*call.problems, *unknown_parts(names, step.where)]
-        if messages and messages[0].role == "tool":
+        if next((one.role for one in messages if one.role not in _SYSTEMS), "") == "tool":
             detail = "the request tells only what is new, and what it goes on from is not logged"
             problems.append(Problem("partial_history", step.where, detail, records=0))
         messages = (*messages, *call.outcome.before)
         if any(_is_replaced(message) for message in (*messages, *(a.message for a in answers))):
             detail = "a text was taken out before it was logged"
             problems.append(Problem("redacted", step.where, detail, records=0))
-        if messages:
+        if not any(message.role in _SYSTEMS for message in messages):
             messages = with_system(messages, system)
         history = History(
             tuple(self._with_turns(_with_media(message), trace_id) for message in messages),
@@ -132,17 +133,17 @@ class Traces:
 
     def _whole(self, call: ModelCall, trace_id: str) -> tuple[Message, ...]:
         """The messages, after those that the request goes on from where it tells only the new."""
-        messages = call.messages
-        if any(message.role == "assistant" for message in messages):
-            return messages
+        new = tuple(message for message in call.messages if message.role not in _SYSTEMS)
+        if not new or any(message.role == "assistant" for message in new):
+            return call.messages
         before = self._known.get(("", call.previous)) if call.previous else None
-        if before is None and messages and messages[0].role == "tool":
-            results = [part for part in messages[0].parts if isinstance(part, ToolResult)]
+        if before is None and new[0].role == "tool":
+            results = [part for part in new[0].parts if isinstance(part, ToolResult)]
             found = (self._known.get((trace_id, part.call_id or "")) for part in results)
             before = next((history for history in found if history), None)
         if before is None:
-            return messages
-        return (*before, *(message for message in messages if message.role != "system"))
+            return call.messages
+        return (*before, *(one for one in call.messages if one in new or one not in before))
 
     def _remember(
         self, step: Step, call: ModelCall, trace_id: str, messages: tuple[Message, ...]

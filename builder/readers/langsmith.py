@@ -14,7 +14,7 @@ from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers._any_answers import read_outcome
 from builder.readers._any_parts import Notes, decoded
-from builder.readers._any_requests import definitions, read_request, tools_of
+from builder.readers._any_requests import definitions, read_request, tools_of, with_system
 from builder.readers._lc_messages import is_message
 from builder.readers._messages import unique
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
@@ -182,7 +182,7 @@ def _call(
     named = (params.get("model"), params.get("model_name"), metadata.get("ls_model_name"))
     model = request.model or next((name for one in named if (name := name_or_none(one))), None)
     return ModelCall(
-        messages=request.messages,
+        messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),
         notes=notes,
         tools=None if tools is None else tuple(definitions(list(tools))),
