@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from builder.conversation import Data, Reasoning, Text, ToolCall
+from builder.conversation import Data, Media, Reasoning, Text, ToolCall
 from builder.readers._any_answers import read_outcome
-from builder.readers._any_parts import Notes
+from builder.readers._any_parts import Notes, read_result
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 LC = {
@@ -160,3 +160,40 @@ def test_an_unknown_form_is_noted():
     notes = Notes()
     assert read_outcome({"role": "assistant"}, notes).answers == ()
     assert notes.unknown == ["output"]
+
+
+RESULTS = {
+    "text": ({"content": "x"}, (Text("x"),)),
+    "nothing": ({"content": None}, ()),
+    "parts": ({"content": [{"type": "text", "text": "x"}]}, (Text("x"),)),
+    "an object": ({"response": {"a": 1}}, (Data({"a": 1}),)),
+    "a tool's own types": ({"result": [{"type": "file", "name": "a"}]},
+                           (Data([{"type": "file", "name": "a"}]),)),
+    "a tool's own texts": ({"result": [{"text": "x"}]}, (Text("x"),)),
+    "an image": ({"content": [{"type": "image", "source": {}}]}, (Media("image"),)),
+    "bedrock": ({"content": [{"text": "x"}, {"json": {"a": 1}}]}, (Text("x"), Data({"a": 1}))),
+    "ai sdk text": ({"output": {"type": "text", "value": "x"}}, (Text("x"),)),
+    "ai sdk json": ({"output": {"type": "json", "value": "x"}}, (Data("x"),)),
+    "a plain list": ({"output": [1, 2]}, (Data([1, 2]),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", RESULTS)
+def test_results(form):
+    item, content = RESULTS[form]
+    notes = Notes()
+    assert read_result(item, notes).content == content
+    assert notes.unknown == []
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"content": "x", "is_error": True},
+        {"content": "x", "status": "error"},
+        {"output": {"type": "error-json", "value": 1}},
+        {"output": {"type": "execution-denied"}},
+    ],
+)
+def test_results_that_are_errors(item):
+    assert read_result(item, Notes()).is_error

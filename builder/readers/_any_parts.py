@@ -42,6 +42,7 @@ _SILENT = frozenset({"tool-approval-request", "tool-approval-response", "step-st
 """Types of parts that say nothing to a model."""
 _NAMES = ("name", "toolName", "tool_name")
 _NOTHING = frozenset({"thoughtSignature", "thought_signature", "thought", "index"})
+_BEDROCK = frozenset({"text", "json"})
 _TAGS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
 """Types of the AI SDK's outputs since version 5: {"type": "text", "value": …}."""
 MAX_DECODED = 3
@@ -89,18 +90,19 @@ def _first(value: dict[str, Json], *keys: str) -> str | None:
 def read_result(item: dict[str, Json], notes: Notes) -> ToolResult:
     """A result in any vendor's form."""
     keys = ("content", "output", "result", "response")
-    value = next((item[key] for key in keys if item.get(key) is not None), None)
+    key = next((key for key in keys if item.get(key) is not None), "content")
+    value = item.get(key)
     failed = item.get("is_error") is True or item.get("isError") is True
     failed = failed or item.get("status") == "error"
+    typed = key == "content" or as_str(item.get("type")).endswith("_call_output")
     wrapped = as_dict(value)
     tag = as_str(wrapped.get("type"))
     if tag in _TAGS and ("value" in wrapped or tag == "execution-denied"):
         failed = failed or tag not in ("text", "json", "content")
-        value = wrapped.get("value", wrapped.get("reason"))
+        value, typed = wrapped.get("value", wrapped.get("reason")), tag == "content"
         if tag in ("json", "error-json"):
-            content: tuple[Text | Data | Media, ...] = (Data(value),)
-            return ToolResult(content, *_whose(item), is_error=failed)
-    return ToolResult(result_content(value, notes), *_whose(item), is_error=failed)
+            return ToolResult((Data(value),), *_whose(item), is_error=failed)
+    return ToolResult(result_content(value, notes, typed), *_whose(item), is_error=failed)
 
 
 def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
@@ -109,23 +111,38 @@ def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
     return call_id, _first(item, "name", "toolName")
 
 
-def result_content(value: Json, notes: Notes) -> tuple[Text | Data | Media, ...]:
-    """What a tool answered: text, typed parts, or any other JSON value."""
+def result_content(
+    value: Json, notes: Notes, typed: bool = True
+) -> tuple[Text | Data | Media, ...]:
+    """What a tool answered: text, parts, or any other JSON value.
+
+    `typed`: an API says that a list holds parts. Else only a list of texts is one: a tool's own
+    objects may have types of the same names.
+    """
     if value is None or value == "":
         return ()
     if isinstance(value, str):
         return (Text(value),)
     items = [as_dict(part) for part in as_list(value)]
-    if items and all(len(part) == 1 and set(part) <= {"text", "json"} for part in items):  # Bedrock
-        return tuple(
-            Text(as_str(part["text"])) if "text" in part else Data(part["json"]) for part in items
-        )
-    typed = [part for part in items if "type" in part or "block_type" in part]
-    if not isinstance(value, list) or len(typed) < len(value):
+    if not items or not all(map(_is_part, items)):
         return (Data(value),)
-    parts = [part for item in value for part in read_part(item, notes)]
+    own = Notes()
+    parts = [part for item in items for part in _result_part(item, own)]
     kept = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+    texts = all(isinstance(part, Text) for part in parts)
+    if not typed and (own.unknown or not texts):
+        return (Data(value),)
+    notes.unknown += own.unknown
     return kept if len(kept) == len(parts) else (Data(value),)
+
+
+def _is_part(item: dict[str, Json]) -> bool:
+    return "type" in item or "block_type" in item or (len(item) == 1 and set(item) <= _BEDROCK)
+
+
+def _result_part(item: dict[str, Json], notes: Notes) -> list[Part]:
+    """A part of a result: Bedrock's may be a JSON value."""
+    return [Data(item["json"])] if set(item) == {"json"} else read_part(item, notes)
 
 
 def read_parts(value: Json, notes: Notes) -> list[Part]:
