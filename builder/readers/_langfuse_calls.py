@@ -71,17 +71,16 @@ def _call(
         notes = Notes()
         request = replace(request, messages=tuple(read_messages(flat, notes)))
     outcome = read_outcome(row.get("output"), notes)
-    failed = row.get("level") == "ERROR"
     answers = outcome.answers
     if not answers:
-        columns = of_row(row, "toolCalls", "tool_calls"), of_row(
-            row, "toolCallNames", "tool_call_names")  # fmt: skip
-        made = calls_by_columns(*columns)
+        names = of_row(row, "toolCallNames", "tool_call_names")
+        made = calls_by_columns(of_row(row, "toolCalls", "tool_calls"), names)
         answers = (Answer(Message("assistant", tuple(made))),) if made else ()
     ends = decoded(attributes.get("gen_ai.response.finish_reasons"))
-    reasons = [*(ends if isinstance(ends, list) else [ends])]
+    reasons = list(ends) if isinstance(ends, list) else [ends]
     reasons += [attributes.get("ai.response.finishReason"), parameters.get("finishReason")]
     fault = next((code for reason in reasons if (code := fault_of(reason))), None)
+    failed = row.get("level") == "ERROR"
     if failed:
         fault = fault or "error"
     answers = tuple(replace(answer, fault=answer.fault or fault) for answer in answers)

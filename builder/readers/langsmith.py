@@ -108,7 +108,7 @@ class _Reading:
         self.source.count_records(len(pairs) - 1)  # each prompt of a batch is one
         for number, pair in enumerate(pairs):
             step = Step(
-                where=f"{where} prompt {number}" if number else where,
+                where=unique(f"{where} prompt {number}", self.names) if number else where,
                 id=None if number else name,
                 parent=above or None,
                 order=dotted or as_str(run.get("start_time")),
@@ -118,7 +118,8 @@ class _Reading:
             )
             yield from self.held.add(trace_id, session, step)
         children = as_list(decoded(run.get("child_runs")))
-        for item in self.source.counted(children, f"{where} child_runs[{{}}]"):
+        inside = where.replace("{", "{{").replace("}", "}}")
+        for item in self.source.counted(children, f"{inside} child_runs[{{}}]"):
             if isinstance(item.value, dict):
                 yield from self._run(item.where, item.value, trace_id, name or "")
             else:
