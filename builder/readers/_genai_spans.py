@@ -69,8 +69,8 @@ def read_span(span: Span) -> Reading | None:
     if kind == "other":
         return Reading(kind)
     said = _said(span)
-    if kind == "agent":
-        said = _whole_run(given) or said
+    run = _whole_run(given) if kind == "agent" else None
+    said = run or said
     tools = _tools(given)
     if said is None:
         return Reading(kind, tools=tools, session=session)
@@ -84,7 +84,8 @@ def read_span(span: Span) -> Reading | None:
         or name_or_none(given.get("gen_ai.request.model")),
         reasons=as_list(decoded(reasons)),
     )
-    return Reading(kind, history, answers, tools=tools, session=session)
+    whole = run is not None or len(history.messages) > len(said.sent)
+    return Reading(kind, history, answers, tools=tools, whole=whole, session=session)
 
 
 def _kind(span: Span) -> str:

@@ -125,7 +125,8 @@ def _request(span: Span, reading: Reading, info: dict[str, Json]) -> Reading:
     if state == "ERROR":
         failed = Problem("failed_trace", span.where, "the trace ended with an error", records=0)
         history = replace(history, problems=(*history.problems, failed))
-    return replace(reading, history=history, answers=tuple(answers))
+    whole = bool(outcome.before)
+    return replace(reading, history=history, answers=tuple(answers), whole=whole)
 
 
 def _model(given: dict[str, Json]) -> str | None:

@@ -35,6 +35,7 @@ class Reading:
     history  None: the content was not captured
     call     that a tool's run was made for, with the result, if they were captured
     tools    definitions that an agent's span names
+    whole    an agent's span holds all turns of its run, not the first and the last alone
     session  the log's name of the conversation that the span belongs to, or ""
     code     under which a span of kind other is counted
     """
@@ -45,6 +46,7 @@ class Reading:
     call: ToolCall | None = None
     result: ToolResult | None = None
     tools: tuple[Json, ...] | None = None
+    whole: bool = False
     session: str = ""
     code: str = "other_span"
 
@@ -85,7 +87,8 @@ def request(
     sent = list(said.sent)
     answers = [replace(answer, model=model) for answer in said.answers]
     outputs = [(item, read_message(_as_answer(item), said.unknown)) for item in said.outputs]
-    if said.choices or len(outputs) == 1:
+    answered = all(message.role == "assistant" for _, found in outputs for message in found)
+    if answered and (said.choices or len(outputs) == 1):
         for number, (item, messages) in enumerate(outputs):
             reason = as_dict(item).get("finish_reason") or _at(reasons, number)
             answers += _answer(messages, reason, span, model)

@@ -8,6 +8,7 @@ logged. Spans come in any order: a request that another one repeats is known by 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -64,8 +65,9 @@ def reading_of(span: Span) -> Reading | None:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a request was logged: the tools that it names, and its place among the spans."""
+    """Where a request was logged: its record, its place among the spans, the tools it names."""
 
+    place: str
     trace: str
     span: str
     session: str
@@ -85,6 +87,7 @@ class _Log:
         self._agents = AgentTools()
         self._tools = ToolRuns()
         self._runs: list[tuple[Span, Reading]] = []  # agents' spans that may have to serve
+        self._by_runs: set[str] = set()  # traces of those that had to
         self._asked: set[bytes] = set()  # what requests sent, whatever their session
         self._made: set[tuple[str, str | None]] = set()  # names and ids of calls in answers
         self._groups: OrderedDict[tuple[str, str], list[Span]] = OrderedDict()  # log records
@@ -117,12 +120,15 @@ class _Log:
             if span.trace in told or self._repeats(reading):
                 yield Ignored("agent_span")
             else:
-                yield from self._request(span, _whole_run(span, reading))
+                self._by_runs.add(span.trace)
+                yield from self._request(span, _as_request(span, reading))
         for event in self._histories.rest():
             yield self._completed(event)
         for where, key in self._silent:
             if key in self._grouped:
                 yield Ignored("told_in_events")
+            elif key[0] in self._by_runs:
+                yield Ignored("told_by_agent")
             else:
                 yield Problem("no_content", where, "the log did not capture what was said")
         yield from self._tools.events(self._told)
@@ -136,7 +142,7 @@ class _Log:
         self._told.add(span.trace)
         session = (reading.session or span.trace)[:MAX_SESSION]
         history = replace(reading.history, session=session)
-        self._origins[span.where] = _Origin(span.trace, span.id, session, history.tools)
+        self._origins[span.where] = _Origin(span.place, span.trace, span.id, session, history.tools)
         if not history.messages and history.problems:
             yield from self._unread(span, history, reading.answers)
             return
@@ -211,9 +217,8 @@ class _Log:
         """A conversation named by its session, with the tools and last results logged elsewhere."""
         if not isinstance(event, Conversation):
             return event
-        origin = self._origins.get(event.record.rpartition(" to ")[2])
-        if origin is None:
-            return event
+        first, _, last = event.record.partition(" to ")
+        origin = self._origins[last or first]
         messages, changes = event.messages, Counter(event.changes)
         if results := self._tools.answers(origin.trace, messages):
             messages = (*messages, Message("tool", results))
@@ -226,6 +231,7 @@ class _Log:
         return replace(
             event,
             id=f"{origin.session}/{event.id}" if origin.session else event.id,
+            record=_records(self._origins[first].place, origin.place),
             messages=messages,
             tools=tools,
             problems=(*event.problems, *self._contradictions(event, origin.session)),
@@ -253,16 +259,29 @@ class _Log:
             before = mark
 
 
-def _whole_run(span: Span, reading: Reading) -> Reading:
+_PLACES = (
+    (re.compile(r"line (\d+)"), "lines {}-{}"),
+    (re.compile(r"\[(\d+)\]"), "[{}]-[{}]"),
+)
+
+
+def _records(first: str, last: str) -> str:
+    """The records from one to another, in the order of the source."""
+    for pattern, form in _PLACES:
+        one, other = pattern.fullmatch(first), pattern.fullmatch(last)
+        if one and other and first != last:
+            return form.format(*sorted((int(one[1]), int(other[1]))))
+    return first if first == last else f"{first} to {last}"
+
+
+def _as_request(span: Span, reading: Reading) -> Reading:
     """An agent's span as the request that tells of its run, where no other does.
 
-    One that shows no call may hide the whole work of its tools: nothing can be learnt from it.
+    One that does not hold all turns may hide the work of tools: nothing can be learnt from it.
     """
-    history = reading.history
-    said = [*(history.messages if history is not None else ())]
-    said += [answer.message for answer in reading.answers]
-    if history is None or any(calls(message) for message in said):
+    if reading.history is None or reading.whole:
         return reading
     detail = "the agent's requests to the model were not logged"
     problem = Problem("no_model_span", span.where, detail, records=0)
-    return replace(reading, history=replace(history, problems=(*history.problems, problem)))
+    history = replace(reading.history, problems=(*reading.history.problems, problem))
+    return replace(reading, history=history)

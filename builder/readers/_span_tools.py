@@ -54,14 +54,14 @@ class ToolRuns:
     """Tools' spans. Requests repeat them, but for the last calls, and for requests not logged."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[str, str, Reading]] = []  # where, trace
+        self._runs: list[tuple[str, str, str, Reading]] = []  # where, record, trace
         self._results: dict[_Place, ToolResult | None] = {}  # None: several that differ
         self._used: set[_Place] = set()  # those that completed a conversation
         self._called: set[_Place] = set()  # calls that requests tell of
 
     def take(self, span: Span, reading: Reading) -> None:
         """One more run of a tool."""
-        self._runs.append((span.where, span.trace, reading))
+        self._runs.append((span.where, span.place, span.trace, reading))
         call_id = reading.call.id if reading.call is not None else None
         if call_id and reading.result is not None:
             place = _place(span.trace, call_id)
@@ -86,7 +86,7 @@ class ToolRuns:
 
         A call that no request tells of was made all the same.
         """
-        for where, trace, reading in self._runs:
+        for where, record, trace, reading in self._runs:
             call_id = reading.call.id if reading.call is not None else None
             place = _place(trace, call_id or "")
             known = place in self._called if call_id else trace in told
@@ -102,7 +102,7 @@ class ToolRuns:
                 detail = "a tool's run, the request that called it was not logged"
                 yield Conversation(
                     id=f"{trace}/{where}" if trace else where,
-                    record=where,
+                    record=record,
                     messages=with_keys(messages),
                     records=1,
                     problems=(Problem("no_request", where, detail, records=0),),

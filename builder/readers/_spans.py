@@ -54,7 +54,8 @@ of the first three write attributes of the last as well."""
 class Span:
     """One span, or one log record.
 
-    where       of it in the source
+    where       of it in the source, one span's alone
+    place       of the record that it came in
     trace       its trace's id, and its own and its parent's: lower hex, as logged if they are
                 something else, or ""
     attributes  by name, with their values decoded; nested ones stay nested
@@ -65,6 +66,7 @@ class Span:
     """
 
     where: str
+    place: str
     trace: str
     id: str
     parent: str
@@ -193,13 +195,13 @@ def _spans_of(record: Record) -> Iterator[Span]:
     data = decoded(value.get("data"))
     inner = decoded(value.get("spans")) or as_dict(data).get("spans") or data
     if not isinstance(inner, list):
-        yield _span(record.where, value)
+        yield _span(record.where, None, value)
         return
     info = as_dict(value.get("info"))
     trace = info.get("trace_id") or info.get("request_id")
     given: dict[str, Json] = {"trace_id": trace, "trace_info": info} if info else {}
     for number, item in enumerate(_nested(inner)):
-        yield _span(f"{record.where} [{number}]", {**given, **as_dict(item)})
+        yield _span(record.where, number, {**given, **as_dict(item)})
 
 
 def _whole_trace(value: dict[str, Json]) -> dict[str, Json] | None:
@@ -224,13 +226,14 @@ def _scoped(where: str, resources: list[Json]) -> Iterator[Span]:
     spans = [(item, False) for scope in scopes for item in as_list(scope.get("spans"))]
     logs = [(item, True) for scope in scopes for key in _LOGS for item in as_list(scope.get(key))]
     for number, (item, is_log) in enumerate(spans + logs):
-        yield _span(f"{where} [{number}]", as_dict(item), log=is_log)
+        yield _span(where, number, as_dict(item), log=is_log)
 
 
 # -- one span ------------------------------------------------------------------------------------
 
 
-def _span(where: str, value: dict[str, Json], *, log: bool = False) -> Span:
+def _span(place: str, number: int | None, value: dict[str, Json], *, log: bool = False) -> Span:
+    where = place if number is None else f"{place} [{number}]"
     keys = ("context", "spanContext", "_spanContext")
     context = next((found for key in keys if (found := as_dict(value.get(key)))), {})
     log = log or "body" in value or "severityNumber" in value or "severity_number" in value
@@ -248,7 +251,8 @@ def _span(where: str, value: dict[str, Json], *, log: bool = False) -> Span:
     if log:
         events = ((name, {**inner, "body": any_value(value.get("body"))}),)
     return Span(
-        f"{where} span {own[:40]}" if own and not log else where,
+        f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
+        place,
         identifier(trace or first_of(context, "trace_id", "traceId")),
         own,
         identifier(parent),
@@ -261,6 +265,7 @@ def _span(where: str, value: dict[str, Json], *, log: bool = False) -> Span:
     )
 
 
+_PLAIN = re.compile(r"[\w-]{1,40}")
 _NAMES = ("name", "operationName", "span_name", "SpanName", "eventName", "event_name")
 _DROPPED = (
     "droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount",
