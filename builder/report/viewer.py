@@ -103,8 +103,7 @@ class Viewer:
         steps.append(tag("a", text("The row as JSON"), href=f"raw?at={address}"))
         main = join(
             (
-                _jump(),
-                tag("p", *steps, class_="pages"),
+                tag("div", _jump(), tag("p", *steps, class_="pages"), class_="tools-bar"),
                 tag("h2", text(asked), dir="auto", class_="asked-for"),
                 tag("p", text(about), class_="note"),
                 legend(),
