@@ -88,7 +88,7 @@ def proof(manifest: Mapping[str, Json], found: Survey) -> Html:
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
     """Every finding by audit, with its gate and examples; `places` are those that are shown."""
     if audit is None:
-        said_so = "No audit was run: nothing was scanned for secrets or personal data."
+        said_so = "No audit was run for this page: it says nothing of what is in the texts."
         return tag("p", text(said_so), class_="verdict open")
     if not audit.findings:
         return tag("p", text("The audit found nothing."), class_="verdict good")
