@@ -61,7 +61,7 @@ def loading(data_files: Mapping[str, Sequence[str]]) -> dict[str, object]:
 
     Declared, they are not inferred: Arrow would re-order keys and invent nulls in definitions.
     """
-    kind = next(iter(data_files.values()))[0].rpartition(".")[2]
+    kind = next(iter(data_files.values()))[0].partition(".")[2]
     return {
         "configs": [
             {

@@ -147,10 +147,20 @@ class SplitConfig:
 
 @dataclass(frozen=True, slots=True)
 class OutputConfig:
-    """`output`: the kinds of files in data/, each closed once its samples hold `shard_mb`."""
+    """`output`: the kinds of files in data/, each closed once its samples hold `shard_mb`.
+
+    `compress` is of the JSONL in data/ (Parquet is compressed in itself; meta/ is paged as it is).
+    """
 
     formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)
     shard_mb: int = 256
+    compress: Literal["none", "zstd"] = "none"
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The ends of the names of the files in data/, one for each of `formats`."""
+        packed = "jsonl.zst" if self.compress == "zstd" else "jsonl"
+        return tuple(packed if kind == "jsonl" else kind for kind in self.formats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,8 @@ def dataset_files(dataset: str) -> list[DataFile]:
     files = [item for item in sorted(path.rglob("*")) if item.name.endswith(DATA_SUFFIXES)]
     data = [item for item in files if item.parent == path / "data"]
     if data:  # of a built folder: not meta/, and no sample twice
-        kinds = {item.suffix for item in data}
-        kind = ".jsonl" if ".jsonl" in kinds else min(kinds)
-        files = [item for item in data if item.suffix == kind]
+        kind = min(item.name.partition(".")[2] for item in data)  # lines before tables
+        files = [item for item in data if item.name.partition(".")[2] == kind]
     if not files:
         raise UsageError(f"dataset {dataset!r}: holds no data files")
     found = []

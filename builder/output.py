@@ -17,6 +17,14 @@ from builder.conversation import Json
 from builder.parquet import ParquetFile
 from builder.problem import UsageError
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ZSTD_LEVEL = 3
+"""Writes 225 MB/s (library-measurements.md "Files"); a higher one saves little."""
+
 STATE = ".state"
 MANIFEST = "manifest.json"
 
@@ -141,23 +149,32 @@ def _listed(out: Path) -> set[str]:
     }
 
 
+def _create(path: Path) -> BinaryIO | ParquetFile | zstd.ZstdFile:
+    """A new file of the kind that its name says."""
+    if path.suffix == ".parquet":
+        return ParquetFile(path)
+    if path.suffix == ".zst":
+        return zstd.ZstdFile(path, "wb", level=ZSTD_LEVEL)
+    return path.open("wb")
+
+
 class SplitWriter:
-    """Writes the samples of one split: data/ in every format asked for, and meta/ beside it.
+    """Writes the samples of one split: data/ in every kind asked for, and meta/ beside it.
 
     A file is closed once its lines hold `shard_bytes`. How many there are is part of their names,
     so they get those at the end.
     """
 
     def __init__(
-        self, writer: Writer, split: str, formats: Sequence[str], shard_bytes: int
+        self, writer: Writer, split: str, suffixes: Sequence[str], shard_bytes: int
     ) -> None:
         self.writer = writer
         self.split = split
-        self.formats = formats
+        self.suffixes = suffixes
         self.shard_bytes = shard_bytes
         self._shards = 0
         self._size = 0
-        self._open: dict[str, BinaryIO | ParquetFile] = {}
+        self._open: dict[str, BinaryIO | ParquetFile | zstd.ZstdFile] = {}
 
     def add(self, line: bytes, meta: bytes) -> None:
         """Write one sample; both end with a newline."""
@@ -168,11 +185,11 @@ class SplitWriter:
         self._size += len(line)
 
     def close(self) -> list[str]:
-        """Name the files; returns the paths of those in data/, the first format's first."""
+        """Name the files; returns the paths of those in data/, the first kind's first."""
         self._end()
         paths = [
             self._name("data", number, kind)
-            for kind in self.formats
+            for kind in self.suffixes
             for number in range(self._shards)
         ]
         for number in range(self._shards):
@@ -181,9 +198,8 @@ class SplitWriter:
 
     def _next(self) -> None:
         self._end()
-        for kind in self.formats:
-            path = self._path("data", self._shards, kind)
-            self._open[kind] = ParquetFile(path) if kind == "parquet" else path.open("wb")
+        for kind in self.suffixes:
+            self._open[kind] = _create(self._path("data", self._shards, kind))
         self._open["meta"] = self._path("meta", self._shards, "jsonl").open("wb")
         self._shards += 1
         self._size = 0

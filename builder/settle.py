@@ -204,7 +204,7 @@ def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config)
             continue
         split = next(splits)
         if split not in writers:
-            writers[split] = SplitWriter(built.writer, split, config.output.formats, shard_bytes)
+            writers[split] = SplitWriter(built.writer, split, config.output.suffixes, shard_bytes)
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     for position, about in left_out:

@@ -188,8 +188,8 @@ def _built_folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterato
         if name.startswith("data/"):
             yield from _lines_with_meta(folder, name, verifier, unit, same_template)
         elif name.startswith("meta/"):
-            beside = name.replace("meta/", "data/", 1)
-            if not present & {beside, beside.removesuffix("jsonl") + "parquet"}:
+            stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
+            if not present & {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}:
                 yield LineReport(name, 0, (Finding("changed", "data/ has no such file"),))
 
 
@@ -242,7 +242,7 @@ def _lines_with_meta(
     folder: Path, name: str, verifier: Verifier, unit: str | None, same_template: bool
 ) -> Iterator[LineReport]:
     beside = name.replace("data/", "meta/", 1)
-    about = folder / re.sub(r"\.parquet$", ".jsonl", beside)
+    about = folder / re.sub(r"\.(parquet|jsonl\.zst)$", ".jsonl", beside)
     meta = Source(name, about, max_record_bytes=MAX_LINE)
     noted = (_meta(line) for _, line in file_lines(meta)) if about.is_file() else iter(())
     rows = written_lines(folder / name, name)

@@ -106,8 +106,16 @@ def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_pa
     assert code == 1
 
 
-@pytest.mark.parametrize(("formats", "size"), [(["jsonl", "parquet"], 220_000), (["parquet"], 99)])
-def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, formats, size, capsys):
+@pytest.mark.parametrize(
+    ("kinds", "size"),
+    [
+        (["jsonl", "parquet"], 220_000),
+        (["jsonl.zst"], 220_000),
+        (["jsonl.zst", "parquet"], 99),
+        (["parquet"], 99),
+    ],
+)
+def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, kinds, size, capsys):
     """Beyond 10 MB, the first rows without tools, every later definition of another shape."""
     rows = []
     for number in range(60):
@@ -123,18 +131,22 @@ def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, formats, size, cap
     config = {
         "inputs": [{"path": "in.jsonl"}],
         "split": {"validation": 0.2, "test": 0.1, "seed": 3},
-        "output": {"formats": formats, "shard_mb": 4 if size > 99 else 1},
+        "output": {
+            "formats": [kind.removesuffix(".zst") for kind in kinds],
+            "compress": "zstd" if "jsonl.zst" in kinds else "none",
+            "shard_mb": 4 if size > 99 else 1,
+        },
     }
     (tmp_path / "c.yaml").write_text(json.dumps(config))
     out = tmp_path / "out"
     assert cli._run(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "--quiet"]) == 0
-    for kind in formats:
+    for kind in kinds:
         assert len(list((out / "data").glob(f"train-*.{kind}"))) == (3 if size > 99 else 1)
         assert list((out / "data").glob(f"validation-*.{kind}"))
     capsys.readouterr()
     assert cli._run(["verify", str(out), "--as-loaded", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["samples"] == told["proven"] == 60 * len(formats)
+    assert told["samples"] == told["proven"] == 60 * len(kinds)
 
     import datasets
 
