@@ -173,6 +173,8 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
         raise UsageError("output.formats: names no format; there are jsonl, parquet")
     if config.split.validation + config.split.test > 1:
         raise UsageError("split: validation and test together are more than 1")
+    if sum(config.mix.shares.values()) > 1 + 1e-9:
+        raise UsageError("mix: the shares are more than 1 together")
     if not config.inputs:
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
     limit = config.limits.max_record_mb << 20

@@ -36,6 +36,7 @@ def run_audit(
     gates = _gates(fail_on)
     options = AuditOptions(
         contamination=tuple(contamination) or config.audit.sets,
+        mix=config.mix.shares,
         near=config.audit.near_duplicates != "off",
         tokenizer=tokenizer or config.verify.target,
     )

@@ -123,6 +123,24 @@ class AuditConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MixConfig:
+    """`mix`: target shares of the samples by behaviour (`builder.audit.pattern`); see there."""
+
+    direct_answer: float | None = None
+    single_call: float | None = None
+    chain: float | None = None
+    parallel: float | None = None
+    clarification: float | None = None
+    error_recovery: float | None = None
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Those that were given."""
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: share for name, share in given.items() if share is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class LimitsConfig:
     """`limits`: a longer record (a line, a document, in MB of 2^20 bytes) or sample is rejected."""
 
@@ -174,6 +192,7 @@ class Config:
     audit: AuditConfig = field(default_factory=AuditConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     split: SplitConfig = field(default_factory=SplitConfig)
+    mix: MixConfig = field(default_factory=MixConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
 
     def with_tokenizer(self, tokenizer: UserPath) -> Config:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, cast
 
+from builder.audit.mix import Candidate, left_out
 from builder.config import Config
 from builder.jsonio import loads
 from builder.ledger import CallFates, Ledger
@@ -42,15 +43,17 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Which samples are written: a byte for each proven sample, in order; 0: a duplicate.
+    """Which samples are written: a byte for each proven sample, in order; 0: it is left out.
 
-    `near` says of those that are left out as near duplicates which sample is kept in their place.
+    `near` says of near duplicates which sample is kept in their place; `mixed` are left out for the
+    mix; all others that are left out are duplicates.
     `conversations` are (session, beginning) of the conversations that have any, where a split needs
     them; `sizes` how many samples each of those has.
     """
 
     samples: bytearray
     near: dict[int, int]
+    mixed: frozenset[int]
     conversations: list[tuple[bytes, bytes]]
     sizes: list[int]
 
@@ -73,9 +76,9 @@ def settle(
         built.rejects += 1
     ledger.samples = sum(map(bool, choice.samples))
     ledger.check()
-    near = list(_write(parts, choice, built, config))
-    built.rejects += len(near)
-    writer.write("rejects.jsonl", chain(_rejects(parts, unreadable), near))
+    unused = list(_write(parts, choice, built, config))
+    built.rejects += len(unused)
+    writer.write("rejects.jsonl", chain(_rejects(parts, unreadable), unused))
     return built
 
 
@@ -85,7 +88,10 @@ def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
     near = _near(parts, samples) if config.audit.near_duplicates == "drop" else {}
     for position in near:
         samples[position] = 0
-    choice = _Choice(samples, near, [], [])
+    mixed = _mixed(parts, samples, config) if config.mix.shares else frozenset()
+    for position in mixed:
+        samples[position] = 0
+    choice = _Choice(samples, near, mixed, [], [])
     splitting = bool(config.split.validation or config.split.test)
     fates = CallFates()
     ledger = built.ledger
@@ -108,12 +114,15 @@ def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
                     choice.conversations.append((entry.session, entry.prefixes[0]))
                     choice.sizes.append(sum(written))
                 continue
-            is_near = any(at in near for at in own)
-            if is_near:
-                ledger.conversations_rejected["near_duplicate"] += 1
-            else:
+            lost = "duplicate"
+            if any(at in mixed for at in own):
+                lost = "mix"
+            elif any(at in near for at in own):
+                lost = "near_duplicate"
+            if lost == "duplicate":
                 ledger.duplicates += 1
-            lost = "near_duplicate" if is_near else "duplicate"
+            else:
+                ledger.conversations_rejected[lost] += 1
             fates.add((key, code or lost) for key, code in entry.calls)
         fates.end_source()
     fates.count(ledger)
@@ -166,6 +175,24 @@ def _near(parts: Sequence[Part], samples: bytearray) -> dict[int, int]:
     return {chosen[at]: chosen[kept] for at, kept in near_repeats(texts()).items()}
 
 
+def _mixed(parts: Sequence[Part], samples: bytearray, config: Config) -> frozenset[int]:
+    """Positions of the samples that are left out so that the others have the shares of `mix`."""
+    spooled = enumerate(_spooled(parts))
+    candidates: list[Candidate] = []
+    places: list[list[int]] = []
+    for part in parts:
+        for entry in part.entries():
+            own = [next(spooled) for _ in entry.samples]
+            written = [(position, meta) for position, (_, meta) in own if samples[position]]
+            if written:
+                about = cast("dict[str, Any]", loads(written[-1][1]))
+                name = about["pattern"]
+                candidates.append(Candidate(name, len(written), entry.prefixes[-1]))
+                places.append([position for position, _ in written])
+    gone = left_out(candidates, config.mix.shares, config.split.seed)
+    return frozenset(position for at in gone for position in places[at])
+
+
 def _spooled(parts: Sequence[Part]) -> Iterator[tuple[bytes, bytes]]:
     """(line, meta line) of each proven sample, in order."""
     for part in parts:
@@ -187,19 +214,19 @@ def _count(built: Built, entry: Entry, written: Sequence[bool], part: Part) -> N
 
 
 def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config) -> Iterator[bytes]:
-    """Write the chosen samples; yields the lines for rejects.jsonl of those left out as near."""
+    """Write the chosen samples; yields lines for rejects.jsonl of near duplicates and the mix."""
     shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
     splits = _splits(choice, config)
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
-    left_out: list[tuple[int, dict[str, Any]]] = []
+    unused: list[tuple[int, dict[str, Any]]] = []
     for position, (line, meta) in enumerate(_spooled(parts)):
-        if position in ids or position in choice.near:
+        if position in ids or position in choice.near or position in choice.mixed:
             about = cast("dict[str, Any]", loads(meta))
             if position in ids:
                 ids[position] = about["id"]
-            else:
-                left_out.append((position, about))
+            if not choice.samples[position]:
+                unused.append((position, about))
         if not choice.samples[position]:
             continue
         split = next(splits)
@@ -207,9 +234,12 @@ def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config)
             writers[split] = SplitWriter(built.writer, split, config.output.suffixes, shard_bytes)
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
-    for position, about in left_out:
-        detail = f"nearly says what sample {ids[choice.near[position]]} says"
-        problem = Problem("near_duplicate", "sample", detail, records=0)
+    for position, about in unused:
+        code, detail = "mix", f"left out for the shares of mix: {about['pattern']}"
+        if position in choice.near:
+            code = "near_duplicate"
+            detail = f"nearly says what sample {ids[choice.near[position]]} says"
+        problem = Problem(code, "sample", detail, records=0)
         yield reject_line(problem, about["source"], about["format"], about["record"])
 
 
