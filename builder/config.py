@@ -314,6 +314,8 @@ class _Reading:
         """A value for a field of type `kind`."""
         origin, choices = get_origin(kind), get_args(kind)
         if origin is Literal:
+            if value is False and "off" in choices:
+                value = "off"  # YAML 1.1 reads the word so
             if isinstance(value, str) and value in choices:
                 return value
             hint = nearest(value, choices) if isinstance(value, str) else ""
