@@ -72,6 +72,13 @@ class Scrubber:
 
     def dialogue(self, dialogue: Dialogue) -> Scrubbed:
         """The dialogue without secrets and personal data, or the reason to reject it."""
+        try:
+            return self._scrubbed(dialogue)
+        except KeyError:  # two keys of an object hold one secret in two spellings
+            detail = "two keys of an object would become equal"
+            return Scrubbed(dialogue, problem=Problem("secret", "conversation", detail, records=0))
+
+    def _scrubbed(self, dialogue: Dialogue) -> Scrubbed:
         changes: dict[str, int] = {}
         if self.options.secrets in ("redact", "reject"):
             known = _known(dialogue)
@@ -206,7 +213,7 @@ class _Finder:
         self.known = known
         self._begins: dict[str, list[tuple[str, str]]] = {}
         for secret, kind in known.items():
-            if len(secret) >= MIN_KNOWN:
+            if len(secret) >= (16 if secret.isalpha() else MIN_KNOWN):  # never a mere word
                 for spelling in sorted({secret, dumps(secret)[1:-1], quote(secret, safe="")}):
                     self._begins.setdefault(spelling[:MIN_KNOWN], []).append((spelling, kind))
         for listed in self._begins.values():

@@ -38,16 +38,23 @@ def value_strings(value: Json, name: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for key, item in value.items():
             yield "", key
-            yield from value_strings(item, _name_of(key, value))
+            yield from value_strings(item, _name_of(key, value, name))
 
 
-def _name_of(key: str, owner: dict[str, Json]) -> str:
-    """The name of a member; of {"name": "API_KEY", "value": …} the `value` has the other's."""
+_SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
+
+
+def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
+    """The name that tells what a member holds; `outer` is that of the object it stands in.
+
+    Of {"name": "API_KEY", "value": …} the `value` has the other's name, and in a schema the values
+    that a property may have bear the property's.
+    """
     if key == "value":
         given = owner.get("name", owner.get("key"))
         if isinstance(given, str):
             return given
-    return key
+    return outer if key in _SCHEMA_VALUES and outer else key
 
 
 Change = Callable[[str, str], str]
@@ -92,7 +99,7 @@ def map_value(value: Json, change: Change, name: str = "") -> Json:
         return [map_value(item, change, name) for item in value]
     if isinstance(value, dict):
         mapped = {
-            change(key, ""): map_value(item, change, _name_of(key, value))
+            change(key, ""): map_value(item, change, _name_of(key, value, name))
             for key, item in value.items()
         }
         if len(mapped) != len(value):
