@@ -113,6 +113,26 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
     return sorted(found, key=lambda cluster: cluster.rows[0])
 
 
+class Places:
+    """Where the samples stand, twelve bytes each."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._files = array("I")
+        self._lines = array("Q")
+
+    def add(self, where: str) -> None:
+        """Hold the next one: file, colon, line."""
+        name, _, line = where.rpartition(":")
+        self._files.append(self._names.setdefault(name, len(self._names)))
+        self._lines.append(int(line))
+
+    def at(self, number: int) -> str:
+        """As it was added."""
+        name = list(self._names)[self._files[number]]
+        return f"{name}:{self._lines[number]}"
+
+
 class DuplicateAudit:
     """Signatures, digests and places of all samples."""
 
@@ -125,8 +145,7 @@ class DuplicateAudit:
         self._begins_of = array("I")
         self._splits: list[str] = []
         self._split_of = array("B")
-        self._places: list[tuple[str, int]] = []
-        self._files: dict[str, str] = {}
+        self._places = Places()
 
     def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
         """Hold what is needed of a sample; `numbers` are those of its words."""
@@ -142,8 +161,7 @@ class DuplicateAudit:
         if row.split not in self._splits:
             self._splits.append(row.split)
         self._split_of.append(min(self._splits.index(row.split), 255))
-        name, _, line = row.where.rpartition(":")
-        self._places.append((self._files.setdefault(name, name), int(line)))
+        self._places.add(row.where)
 
     def finish(self) -> Duplicates:
         """The duplicates among all samples that were added."""
@@ -182,11 +200,7 @@ class Duplicates:
     near: list[Cluster]
     split_of: array[int]
     splits: list[str]
-    places: list[tuple[str, int]]
-
-    def _place(self, at: int) -> str:
-        name, line = self.places[at]
-        return f"{name}:{line}"
+    places: Places
 
     def findings(self) -> Iterator[Finding]:
         """A finding for each way of being a duplicate."""
@@ -210,7 +224,7 @@ class Duplicates:
 
     def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> Finding:
         examples = tuple(
-            Example(self._place(two), detail=f"of {self._place(one)}")
+            Example(self.places.at(two), detail=f"of {self.places.at(one)}")
             for one, two in pairs[:EXAMPLES]
         )
         samples = len({two for _, two in pairs})
@@ -221,10 +235,10 @@ class Duplicates:
         order = sorted(self.near, key=lambda group: (-len(group.rows), group.rows[0]))[:SHOWN]
         rows = tuple(
             (
-                self._place(group.rows[0]),
+                self.places.at(group.rows[0]),
                 len(group.rows),
                 round(group.similarity, 3),
-                ", ".join(self._place(at) for at in group.rows[1:5]),
+                ", ".join(self.places.at(at) for at in group.rows[1:5]),
             )
             for group in order
         )

@@ -57,7 +57,7 @@ class Leaks:
         for key in _META:
             if row.told(key):
                 self._look(row, f"meta.{key}", "", row.told(key))
-        for secret in scanned_secrets("\n\n".join(texts)):
+        for secret in scanned_secrets(texts):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 

@@ -68,7 +68,7 @@ class LengthAudit:
         """The longest sample, and the first one of the median length."""
         if not self.tokens:
             return []
-        median = percentile(sorted(self.tokens), 50)
+        (median,) = percentiles(self.tokens, (50,))
         longest = max(self.tokens)
         return [
             Pick("typical", self.tokens.index(median)),
@@ -97,23 +97,17 @@ def _add_turns(sizes: dict[str, int], dialogue: Dialogue) -> None:
         sizes["responses"] += sum(map(len, turn.responses))
 
 
-def _line(name: str, values: Sequence[int], total: int) -> tuple[str | int | float, ...]:
-    ordered = sorted(values)
-    spread = [percentile(ordered, n) for n in PERCENTILES]
-    return (
-        name,
-        sum(values),
-        round(sum(values) / max(total, 1), 4),
-        *spread,
-        percentile(ordered, 100),
-    )
+def _line(name: str, values: array[int], total: int) -> tuple[str | int | float, ...]:
+    spread = percentiles(values, (*PERCENTILES, 100))
+    return (name, sum(values), round(sum(values) / max(total, 1), 4), *spread)
 
 
-def percentile(ordered: Sequence[int], share: int) -> int:
-    """The smallest value that `share` of a hundred values do not exceed; 0 if there are none."""
-    if not ordered:
-        return 0
-    return ordered[max(-(-len(ordered) * share // 100) - 1, 0)]
+def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
+    """For each share, the smallest value that so many of a hundred do not exceed; 0 of none."""
+    import numpy as np  # noqa: PLC0415 - 0.1 s; sorted() would hold ten times the memory
+
+    ordered = np.sort(np.frombuffer(values, dtype=np.uint32)) if values else np.zeros(1, np.uint32)
+    return [int(ordered[max(-(-len(ordered) * share // 100) - 1, 0)]) for share in shares]
 
 
 def doubling(

@@ -201,7 +201,7 @@ def _known(dialogue: Dialogue) -> dict[str, str]:
             secret = text[hit.start : hit.end]
             if hit.certain or secret not in known:
                 known[secret] = hit.kind if hit.certain else "secret"
-    for secret in scanned_secrets("\n\n".join(texts)):
+    for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
     return known
 

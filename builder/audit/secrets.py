@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -331,15 +331,15 @@ def _entropy(text: str) -> float:
     return -sum(n / size * math.log2(n / size) for n in Counter(text).values())
 
 
-def scanned_secrets(text: str) -> list[str]:
-    """What the scanner of the extra `secrets` finds in a text; nothing where it is not installed.
+def scanned_secrets(texts: Iterable[str]) -> list[str]:
+    """What the scanner of the extra `secrets` finds in texts; nothing where it is not installed.
 
     It tells the secret and not the place. It looks at the text only: no provider is asked.
     """
     scanner = _scanner()
     if scanner is None:
         return []
-    found = {finding.secret for finding in scanner(text)}
+    found = {finding.secret for finding in scanner("\n\n".join(texts))}
     return sorted(secret for secret in found if len(secret) >= 8 and MARK not in secret)
 
 

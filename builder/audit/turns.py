@@ -86,8 +86,9 @@ class TurnAudit:
         for edge in _edges(row):
             self._edges[edge] += 1
         self._count_parity(row)
-        asked = " ".join(text for role, text in row.sample.messages if role == "user")
-        self._language(" ".join(asked.split("<tool_response>")[:1])[:4000] or asked[:4000])
+        messages = row.sample.messages
+        asked = (text for role, text in messages if role == "user" and not is_response(text))
+        self._language(next(asked, "")[:4000])
         if row.dialogue is None:
             self.notes.add("unread", row)
             self.patterns["unread"] += 1
