@@ -27,6 +27,8 @@ HEX = DIGIT + "abcdef"
 URLSAFE = ALNUM + "-_"
 BASE64 = ALNUM + "+/"
 
+WORDS = ("abandon", "ability", "zebra", "ocean", "cradle", "velvet", "ribbon", "salmon", "tower")
+
 SURROUNDINGS: tuple[Callable[[str], str], ...] = (
     "export SERVICE_TOKEN={}\n".format,
     '{{"env": {{"SERVICE_API_KEY": "{}"}}}}'.format,
@@ -159,6 +161,23 @@ PLACES: dict[str, Callable[[Maker], tuple[str, str]]] = {
     "password in XML": lambda m: _in(m, m.password(), "<password>{}</password>"),
     "curl": lambda m: _in(m, m.password(), "curl -u admin:{} https://ci.example.org/job"),
     "mysql": lambda m: _in(m, m.password(), "mysql -h db -u root -p{} shop"),
+    "docker login": lambda m: _in(m, m.password(), "docker login -u bot -p {} reg.example.org"),
+    "redis-cli": lambda m: _in(m, m.password(), "redis-cli -h cache -a {} ping"),
+    "openssl": lambda m: _in(m, m.password(), "openssl rsa -in k.pem -passin pass:{} -out k2.pem"),
+    "pair of strings": lambda m: _in(
+        m,
+        m.password(),
+        "define('DB_PASSWORD', '{}');",
+        'os.environ.setdefault("DB_PASSWORD", "{}")',
+    ),
+    "prose": lambda m: _in(m, m.password(), "The password is {}.", "password: {}, as agreed"),
+    "wallet": lambda m: _in(
+        m,
+        " ".join(m.random.choice(WORDS) for _ in range(12)),
+        'mnemonic = "{}"',
+        '"mnemonic": "{}"',
+    ),
+    "pgpass": lambda m: _in(m, m.password(), "db.example.org:5432:shop:app:{}\n"),
     "option": lambda m: _in(
         m, m.mixed(ALNUM, 32), "tool deploy --token {} --yes", "tool --api-key={} run"
     ),
@@ -227,6 +246,8 @@ NEGATIVES: tuple[Callable[[Maker], str], ...] = (
         f"task-{m.mixed(LOWER + DIGIT, 24)} risk-{m.mixed(LOWER + DIGIT, 20)} desk_{m.of(HEX, 12)}"
     ),
     lambda m: f"assert response.token == expected.token  # case {m.of(DIGIT, 3)}",
+    lambda m: f"PASS: test_login_{m.of(DIGIT, 2)}; grid.set('token', 'column-{m.of(DIGIT, 2)}')",
+    lambda m: f"postgres://user:password@localhost:{m.of(DIGIT, 4)}/db, the token is required",
     lambda m: f"primary_key: user_id_{m.of(DIGIT, 3)}, foreign_key='orders.customer_id'",
     lambda m: f"password: {'*' * 8} token: [hidden] secret=xxxxxxxxxxxx{m.of(DIGIT, 1)}",
     lambda m: f"postgres://localhost:5432/db{m.of(DIGIT, 2)} and git@github.com:org/repo.git",

@@ -204,6 +204,7 @@ def test_duplicates_across_splits(tmp_path):
     write(tmp_path / "data" / "validation-00000-of-00001.jsonl", CLEAN[:1])
     finding = found(run(tmp_path))["duplicate_across_splits"]
     assert finding.examples[0].where == "data/validation-00000-of-00001.jsonl:1"
+    assert table(run(tmp_path), "duplicates").rows[0] == ("exact_duplicate", 1, 0, 1)
 
 
 def test_unlike_samples_are_no_duplicates(tmp_path):

@@ -145,6 +145,8 @@ class DuplicateAudit:
         self._begins_of = array("I")
         self._splits: list[str] = []
         self._split_of = array("B")
+        self._sources: dict[str, int] = {}
+        self._source_of = array("I")
         self._places = Places()
 
     def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
@@ -161,6 +163,8 @@ class DuplicateAudit:
         if row.split not in self._splits:
             self._splits.append(row.split)
         self._split_of.append(min(self._splits.index(row.split), 255))
+        source = row.told("source")
+        self._source_of.append(self._sources.setdefault(source, len(self._sources)))
         self._places.add(row.where)
 
     def finish(self) -> Duplicates:
@@ -188,7 +192,7 @@ class DuplicateAudit:
             for cluster in clusters(signatures, words)
             if len(rows := tuple(at for at in cluster.rows if at not in repeats)) > 1
         ]
-        return Duplicates(exact, longer, near, self._split_of, self._splits, self._places)
+        return Duplicates(exact, longer, near, self._split_of, self._source_of, self._places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,23 +203,27 @@ class Duplicates:
     prefixes: list[tuple[int, int]]
     near: list[Cluster]
     split_of: array[int]
-    splits: list[str]
+    source_of: array[int]
     places: Places
 
-    def findings(self) -> Iterator[Finding]:
-        """A finding for each way of being a duplicate."""
+    def _pairs(self) -> tuple[tuple[str, str, list[tuple[int, int]]], ...]:
+        """(code, message, pairs of the kept one and the other) for each way to be a duplicate."""
         near = [(group.rows[0], at) for group in self.near for at in group.rows[1:]]
-        told = (
+        return (
             ("exact_duplicate", "samples that another repeats word for word", self.exact),
             ("prefix_of_another", "samples that are the beginning of another", self.prefixes),
             ("near_duplicate", "samples that nearly say what another says", near),
         )
-        for code, message, pairs in told:
+
+    def findings(self) -> Iterator[Finding]:
+        """A finding for each way of being a duplicate."""
+        for code, message, pairs in self._pairs():
             if pairs:
                 yield self._finding(code, message, pairs)
         across = [
             (one, two)
-            for one, two in (*self.exact, *self.prefixes, *near)
+            for _, _, pairs in self._pairs()
+            for one, two in pairs
             if self.split_of[one] != self.split_of[two]
         ]
         if across:
@@ -231,7 +239,17 @@ class Duplicates:
         return Finding("duplicates", code, message, len(pairs), samples, examples=examples)
 
     def tables(self) -> list[Table]:
-        """The largest clusters."""
+        """Pairs within and between sources and splits, and the largest clusters."""
+        ways = tuple(
+            (
+                code,
+                len(pairs),
+                sum(self.source_of[one] != self.source_of[two] for one, two in pairs),
+                sum(self.split_of[one] != self.split_of[two] for one, two in pairs),
+            )
+            for code, _, pairs in self._pairs()
+        )
+        columns = ("duplicates", "samples", "of another source", "of another split")
         order = sorted(self.near, key=lambda group: (-len(group.rows), group.rows[0]))[:SHOWN]
         rows = tuple(
             (
@@ -244,7 +262,10 @@ class Duplicates:
         )
         heads = ("kept", "samples", "least similarity", "others")
         note = f"{len(self.near)} clusters; the largest {SHOWN}" if len(self.near) > SHOWN else ""
-        return [Table("clusters", "Clusters of near duplicates", heads, rows, note, bars="samples")]
+        return [
+            Table("duplicates", "Duplicates", columns, ways, bars="samples"),
+            Table("clusters", "Clusters of near duplicates", heads, rows, note, bars="samples"),
+        ]
 
     def picks(self) -> Iterator[Pick]:
         """The first near-duplicate pairs."""

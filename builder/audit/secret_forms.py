@@ -109,4 +109,5 @@ FORMS = (
         "password_hash",
         r"\$argon2id?\$v=\d{1,3}\$[mtp=,\d]{5,40}\$[A-Za-z0-9+/]{8,64}\$[A-Za-z0-9+/]{16,128}",
     ),
+    ("wallet_key", r"[xyz]prv[1-9A-HJ-NP-Za-km-z]{100,112}"),
 )

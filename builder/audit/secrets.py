@@ -72,6 +72,13 @@ _PLACES = (
         ),
     ),
     ("mysql", r"mysql(?:dump|admin|import)?\b[^\n|;]{0,200}?[ \t]-p(?P<v>[^\s\"'$-]{4,100})"),
+    ("docker login", r"docker login\b[^\n|;]{0,200}?[ \t]-p[ \t=]?[\"']?(?P<v>[^\s\"'$-]{4,200})"),
+    ("redis-cli", r"redis-cli\b[^\n|;]{0,200}?[ \t]-a[ \t][\"']?(?P<v>[^\s\"'$-]{4,200})"),
+    (
+        "mongo",
+        r"mongo(?:sh|dump|restore)?[ \t][^\n|;]{0,200}?[ \t]-p[ \t][\"']?(?P<v>[^\s\"'$-]{4,99})",
+    ),
+    ("pass:", r"(?:(?<=-passin )|(?<=-passout ))pass:(?P<v>[^\s\"'$]{4,200})"),
     ("sshpass", r"sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?(?P<v>[^\s\"'$]{4,100})"),
     ("pgpassword", r"pgpassword=[\"']?(?P<v>[^\s\"'$]{4,200})"),
     ("mysql_pwd", r"mysql_pwd=[\"']?(?P<v>[^\s\"'$]{4,200})"),
@@ -105,15 +112,18 @@ _PLACES = (
 )
 
 _NAMED = re.compile(
-    r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,4}(?P<sep>:=|=>|={1,2}|:|>|[ \t]is\b:?|[ \t](?=\S))[ \t]{0,4}"
+    r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,4}"
+    r"(?P<sep>:=|=>|={1,2}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?|[ \t](?=\S))[ \t]{0,4}"
     r"(?:\w{1,20} = )?"
     r"(?:\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,3}[\"'`]|\\|$)"
-    rf"|(?P<bare>{_BARE}{{6,1000}})(?![\w(\[{{]))"
+    rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
 """What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
 
-_WEAK = ("password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw")
-_STRONG = ("secret", "token", "credential", "credentials", "apikey", "authorization", "auth")
+_WEAK = ("password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk")
+_STRONG = (
+    "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
+)  # fmt: skip
 _KEY_BEFORE = re.compile(
     r"(?:api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
     r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
@@ -235,16 +245,23 @@ def _by_cue(text: str) -> Iterator[Hit]:
     lower = text.lower()
     if len(lower) != len(text):  # a letter that is two in lower case
         lower = text.translate(_ASCII_LOWER)
+    nested, examined = 0, 0
     for cue in _CUES.finditer(lower):
+        nested = nested + 1 if cue.start() < examined else 0
+        if nested > MAX_NESTED:
+            continue
         places = (place.match(text, cue.start()) for place in _AT_PLACE.get(cue[0], ()))
         match = next((found for found in places if found), None)
         if match is not None and _is_placed(cue[0], match["v"]):
             yield Hit(*match.span("v"), "secret", certain=False)
             continue
-        name = cue[0].rstrip("=")
+        name = cue[0].rstrip("=:")
         keyword = next((item for item in _KEYWORDS if name.endswith(item)), None)
-        if keyword is not None:
-            yield from _assigned(text, cue.start() + len(name), keyword)
+        end = cue.start() + len(name)
+        match = _NAMED.match(text, end) if keyword is not None else None
+        if match is not None:
+            examined = match.end()
+            yield from _assigned(match, text, end - len(str(keyword)), str(keyword))
 
 
 def _is_placed(cue: str, value: str) -> bool:
@@ -254,20 +271,16 @@ def _is_placed(cue: str, value: str) -> bool:
     return cue != "bearer" or looks_random(value)
 
 
-def _assigned(text: str, end: int, keyword: str) -> Iterator[Hit]:
-    """The value that stands after a name that ends in a keyword at `end`."""
-    match = _NAMED.match(text, end)
-    if match is None:
-        return
-    start = end - len(keyword)
+def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iterator[Hit]:
+    """The value that `match` found after a name; the keyword at its end begins at `start`."""
     before = _BEFORE.search(text, max(0, start - 40), start)
     prefix = before[0] if before is not None else ""
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     sep = match["sep"].strip()
     if sep == ">" and opened != "<":
         return
-    if (not sep and not prefix.startswith("-")) or (sep.startswith("is") and keyword not in _WEAK):
-        return
+    if not sep and not prefix.startswith("-"):
+        return  # a space is enough after an option only
     quoted = match["quote"] is not None
     if keyword == "pass" and not prefix and not quoted:
         return  # PASS: test_2
@@ -279,6 +292,9 @@ def _assigned(text: str, end: int, keyword: str) -> Iterator[Hit]:
     if _is_named(keyword, prefix) and _is_value(keyword, value, quoted=quoted):
         yield Hit(begin, begin + len(value), "secret", certain=False)
 
+
+MAX_NESTED = 20
+"""Names that are looked at inside of one value: a hostile text may repeat one without end."""
 
 _ASCII_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
