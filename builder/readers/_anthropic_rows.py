@@ -6,12 +6,13 @@ limit; a row that was made to train on need not, and ends with what the assistan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from builder.conversation import Event, Json
 from builder.readers._anthropic_blocks import blocks, has_blocks
 from builder.readers._anthropic_bodies import said
 from builder.readers._dialect import ANTHROPIC, FOREIGN, request_dialect
+from builder.readers._histories import History
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._rows import row_conversation
 
@@ -23,6 +24,8 @@ _NESTED = frozenset(
     }
 )  # fmt: skip
 """Keys of a request or row whose values are lists or objects."""
+_KEYS = frozenset({"role", "content", "id", "timestamp"})
+"""Keys of a message, and what programs add that keep a list of them."""
 _ROLES = frozenset({"user", "assistant", "system"})
 
 
@@ -43,6 +46,19 @@ def _is_message(message: dict[str, Json]) -> bool:
     content = message.get("content")
     typed = all(isinstance(block.get("type"), str) for block in blocks(content))
     return isinstance(content, str | list) and typed
+
+
+def is_list(values: Sequence[Json]) -> bool:
+    """Whether values are all messages, a call or a result among them."""
+    messages = [as_dict(value) for value in values]
+    if not all(_is_message(message) and message.keys() <= _KEYS for message in messages):
+        return False
+    return has_blocks(messages)
+
+
+def listed(messages: list[Json]) -> History:
+    """What a list of messages says."""
+    return said({"messages": messages})
 
 
 def is_row(value: Json) -> bool:

@@ -6,7 +6,7 @@ conversations of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -19,9 +19,10 @@ from builder.readers._converse_bodies import CONVERSE
 from builder.readers._dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, peeked, records
 from builder.readers._gemini_bodies import GENERATE
-from builder.readers._histories import Api, Log
+from builder.readers._histories import Api, History, Log
 from builder.readers._narrow import as_dict
 from builder.readers._responses_bodies import RESPONSES
+from builder.readers._rows import read_list, row_conversation
 from builder.source import Record, Source
 
 APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CONVERSE, GENERATE)}
@@ -29,23 +30,54 @@ APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CON
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Records that are whole conversations in an API's form: `what` tells them to the user."""
+    """Conversations in an API's form without a request: a row each, or a list of messages.
+
+    `what` are its messages, in words; `listed` is what a list of them says.
+    """
 
     name: str
     what: str
     is_row: Callable[[Json], bool]
-    read: Callable[[str, dict[str, Json]], Iterator[Event]]
+    read_row: Callable[[str, dict[str, Json]], Iterator[Event]]
+    is_list: Callable[[Sequence[Json]], bool]
+    listed: Callable[[list[Json]], History]
 
 
 _ROWS = (
-    _Rows(OPENAI_CHAT, "messages of chat roles", _chat_rows.is_row, _chat_rows.read_row),
-    _Rows(ANTHROPIC, "messages of blocks", _anthropic_rows.is_row, _anthropic_rows.read_row),
-    _Rows(OPENAI_RESPONSES, "an input of items", _responses_rows.is_row, _responses_rows.read_row),
-)
+    _Rows(
+        OPENAI_CHAT, "chat messages",
+        _chat_rows.is_row, _chat_rows.read_row, _chat_rows.is_list, _chat_rows.listed,
+    ),
+    _Rows(
+        ANTHROPIC, "messages of blocks",
+        _anthropic_rows.is_row, _anthropic_rows.read_row,
+        _anthropic_rows.is_list, _anthropic_rows.listed,
+    ),
+    _Rows(
+        OPENAI_RESPONSES, "items",
+        _responses_rows.is_row, _responses_rows.read_row,
+        _responses_rows.is_list, _responses_rows.listed,
+    ),
+)  # fmt: skip
 
 
-def _rows_of(value: Json) -> _Rows | None:
+def _row(value: Json) -> _Rows | None:
+    """Whose row a record is; it may be the bare list of its messages."""
+    if isinstance(value, list):
+        return _list(value)
     return next((rows for rows in _ROWS if rows.is_row(value)), None)
+
+
+def _read_row(rows: _Rows, item: Record) -> Iterator[Event]:
+    if isinstance(item.value, list):
+        yield row_conversation(item.where, item.where, rows.listed(item.value), complete=False)
+    else:
+        yield from rows.read_row(item.where, as_dict(item.value))
+
+
+def _list(values: Sequence[Json]) -> _Rows | None:
+    """Whose messages the values are, if they are one conversation's."""
+    return next((rows for rows in _ROWS if rows.is_list(values)), None)
 
 
 class Logs:
@@ -73,13 +105,15 @@ class Logs:
 
 def first_api(source: Source) -> tuple[str | None, str]:
     """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
+    if (whole := _list(source.peek.records)) is not None:
+        return whole.name, f"a list of {whole.what}"
     for value in islice(peeked(source), PEEK_EXCHANGES):
-        if not isinstance(value, dict):
-            continue
         opened = open_exchange(Record("", value))
         logged = isinstance(opened, Exchange) and opened.log is not None
-        if not logged and (rows := _rows_of(value)) is not None:
+        if not logged and (rows := _row(value)) is not None:
             return rows.name, f"rows with {rows.what}"
+        if not isinstance(value, dict):
+            continue
         name = opened.dialect if isinstance(opened, Exchange) else None
         if name in (OPENAI_CHAT, ANTHROPIC) and "messages" in value and not _is_body(value):
             continue  # another format's list of that name
@@ -100,13 +134,16 @@ def _reason(exchange: Exchange) -> str:
 
 def read_captures(source: Source, own: str) -> Iterator[Event]:
     """The conversations of a source of exchanges, and what became of its other records."""
+    if (whole := _list(source.peek.records)) is not None:
+        yield from read_list(source, whole.listed)
+        return
     logs = Logs(own)
     for item in records(source):
         if isinstance(item, Problem | Ignored):
             yield item
             continue
-        if (rows := _rows_of(item.value)) is not None:
-            yield from rows.read(item.where, as_dict(item.value))
+        if (rows := _row(item.value)) is not None:
+            yield from _read_row(rows, item)
             continue
         opened = open_exchange(item)
         if isinstance(opened, Exchange):

@@ -5,7 +5,7 @@ The rows that this project writes are of this form, with calls and results in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import Conversation, Event, Json
@@ -13,6 +13,7 @@ from builder.problem import Problem
 from builder.readers import _anthropic_rows
 from builder.readers._chat_bodies import history
 from builder.readers._dialect import FOREIGN, ROLES
+from builder.readers._histories import History
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._rows import row_conversation
 
@@ -25,6 +26,15 @@ _COLUMNS = frozenset(
     }
 )  # fmt: skip
 """Keys of a row or request whose values are lists or objects."""
+
+_KEYS = frozenset(
+    {
+        "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal",
+        "audio", "annotations", "reasoning_content", "reasoning", "reasoning_details",
+        "thinking_blocks", "weight", "id", "timestamp",
+    }
+)  # fmt: skip
+"""Keys of a message, and what programs add that keep a list of them."""
 
 
 def is_chat(value: dict[str, Json]) -> bool:
@@ -47,6 +57,19 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
         return False  # Bedrock's blocks
     # SWE-agent and OpenHands write calls of their own into the text.
     return not (message["role"] == "assistant" and "<function=" in as_str(body))
+
+
+def is_list(values: Sequence[Json]) -> bool:
+    """Whether values are all messages, a call or a result among them."""
+    messages = [as_dict(value) for value in values]
+    if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
+        return False
+    return any("tool_calls" in message or message["role"] == "tool" for message in messages)
+
+
+def listed(messages: list[Json]) -> History:
+    """What a list of messages says."""
+    return history({"messages": messages})
 
 
 def is_row(value: Json) -> bool:
@@ -85,5 +108,4 @@ def _conversation(
     system = as_str(body.get("system"))
     if system and as_dict(messages[0]).get("role") not in ("system", "developer"):
         messages = [{"role": "system", "content": system}, *messages]
-    said = history({**body, "messages": messages})
-    return row_conversation(name, where, said)
+    return row_conversation(name, where, history({**body, "messages": messages}))

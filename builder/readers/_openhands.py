@@ -37,7 +37,7 @@ from builder.readers._messages import (
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._replays import with_keys
 from builder.readers._session import span
-from builder.source import Record
+from builder.source import Record, Source
 
 FAMILY = "openhands"
 """What the keys of calls begin with: both generations may log one call."""
@@ -300,3 +300,11 @@ def chat_message(item: dict[str, Json], unknown: list[str]) -> Message:
 def calls_finish(message: Message) -> bool:
     """Whether a turn ends the run by its call."""
     return any(isinstance(part, ToolCall) and part.name == FINISH for part in message.parts)
+
+
+def is_dump(source: Source) -> bool:
+    """A list of chat messages behind the system text of OpenHands' agent."""
+    first = source.peek.objects[0] if source.peek.objects else {}
+    texts = content(first.get("content"), []) if first.get("role") == "system" else ()
+    said = "".join(part.text for part in texts if isinstance(part, Text))
+    return source.peek.kind == "json" and said.startswith("You are OpenHands agent")

@@ -7,22 +7,20 @@ said, not the instructions and tools of each request.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json
-from builder.problem import Problem
+from builder.conversation import Event, Json
 from builder.readers._dialect import FOREIGN, ROLES
+from builder.readers._histories import History
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._responses_bodies import history
 from builder.readers._responses_items import ITEMS, item_type
 from builder.readers._rows import row_conversation
-from builder.source import Source
 
 _PAIRED = frozenset({"function_call", "function_call_output"})
 _ANSWERS = frozenset({"output", "response", "outputs"})
 
 
-def is_items(values: Sequence[Json]) -> bool:
+def is_list(values: Sequence[Json]) -> bool:
     """Whether values are all items, a function's call or output among them."""
     kinds = [item_type(as_dict(value)) for value in values if _is_item(as_dict(value))]
     return len(kinds) == len(values) and not _PAIRED.isdisjoint(kinds)
@@ -41,7 +39,7 @@ def is_row(value: Json) -> bool:
     """Whether a record is a row: items under `input`, no model to ask and no answer beside them."""
     if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
         return False
-    return FOREIGN.isdisjoint(value) and is_items(as_list(value.get("input")))
+    return FOREIGN.isdisjoint(value) and is_list(as_list(value.get("input")))
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
@@ -49,22 +47,6 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
     yield row_conversation(where, where, history(row))
 
 
-def read_items(source: Source) -> Iterator[Event]:
-    """The one conversation of a file of items. A record that cannot be read is a hole in it."""
-    items: list[Json] = []
-    unread: list[Problem] = []
-    holes: list[Problem] = []
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-            unread.append(record)
-            continue
-        items.append(record.value)
-        holes += [replace(problem, records=0) for problem in unread]
-        unread = []
-    if not items:
-        return
-    found = row_conversation("file", "file", history({"input": items}), records=len(items))
-    if isinstance(found, Conversation):
-        found = replace(found, problems=(*holes, *found.problems), complete=False)
-    yield found
+def listed(items: list[Json]) -> History:
+    """What a list of items says."""
+    return history({"input": items})

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: captured requests and responses, streams, Batch files, and rows.
+"""Anthropic's Messages API: captured requests and responses, streams, Batch files, rows, lists.
 
 References: anthropic-messages.md, http-captures.md. The envelopes are opened by `_envelope`,
 exchanges of one conversation are found by `_histories`, bodies are read by `_anthropic_bodies` and
@@ -18,7 +18,7 @@ from builder.source import Source
 NAME = ANTHROPIC
 SUMMARY = (
     "Anthropic Messages: request/response captures (pair lines, VCR, HAR, Batch, nock), streams, "
-    "and rows with messages; known by its blocks (tool_use, tool_result) and input_schema"
+    "rows and lists of messages; known by its blocks (tool_use, tool_result) and input_schema"
 )
 
 

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: captured requests and responses, streams, and fine-tuning rows.
+"""OpenAI chat completions: captured requests and responses, streams, fine-tuning rows, lists.
 
 References: openai-chat.md, openai-finetune.md, http-captures.md. The envelopes are opened by
 `_envelope`, exchanges of one conversation are found by `_histories`, bodies are read by
@@ -15,18 +15,21 @@ from builder.readers._captures import first_api, read_captures
 from builder.readers._chat_rows import is_row
 from builder.readers._dataset_rows import is_owned
 from builder.readers._dialect import OPENAI_CHAT
+from builder.readers._openhands import is_dump
 from builder.source import Source
 
 NAME = OPENAI_CHAT
 SUMMARY = (
     "OpenAI chat completions: request/response captures (pair lines, VCR, HAR, Batch, nock), "
-    "chunks, and rows with messages and tools"
+    "chunks, rows with messages and tools, and lists of messages"
 )
 
 
 def recognise(source: Source) -> str | None:
-    """Chat bodies or rows in the first records, and no other API or dataset before them."""
+    """Chat bodies, rows or messages in the first records, and no other API or dataset before."""
     if any(map(is_owned, source.peek.objects)) or any(map(has_sdk_messages, source.peek.records)):
+        return None
+    if is_dump(source):
         return None
     name, reason = first_api(source)
     return reason if name == NAME else None

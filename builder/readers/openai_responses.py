@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from builder.conversation import Event
 from builder.readers._captures import first_api, read_captures
 from builder.readers._dialect import OPENAI_RESPONSES
-from builder.readers._responses_rows import is_items, is_row, read_items
+from builder.readers._responses_rows import is_row
 from builder.source import Source
 
 NAME = OPENAI_RESPONSES
@@ -23,9 +23,7 @@ SUMMARY = (
 
 
 def recognise(source: Source) -> str | None:
-    """Bodies of Responses in the first records, and no other API or row before them; or items."""
-    if is_items(source.peek.records):
-        return "a list of items"
+    """Bodies of Responses in the first records, and no other API or row before them."""
     name, reason = first_api(source)
     return reason if name == NAME else None
 
@@ -37,6 +35,4 @@ def splits(source: Source) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """The source's conversations, and what became of its other records."""
-    if is_items(source.peek.records):
-        return read_items(source)
     return read_captures(source, NAME)

@@ -36,6 +36,7 @@ from builder.readers._openhands import (
     Segments,
     calls_finish,
     chat_message,
+    is_dump,
     is_llm_log,
     llm_log,
     placed,
@@ -82,20 +83,12 @@ def recognise(source: Source) -> str | None:
             return "events with source and a kind of the SDK"
         if is_llm_log(item) and "latency_sec" in item:
             return "the log of a model call: messages, response, kwargs, latency_sec"
-    return "a dump of messages to the agent" if _is_dump(source) else None
-
-
-def _is_dump(source: Source) -> bool:
-    """A list of chat messages behind the system text of OpenHands' agent."""
-    first = source.peek.objects[0] if source.peek.objects else {}
-    texts = content(first.get("content"), []) if first.get("role") == "system" else ()
-    said = "".join(part.text for part in texts if isinstance(part, Text))
-    return source.peek.kind == "json" and said.startswith("You are OpenHands agent")
+    return "a dump of messages to the agent" if is_dump(source) else None
 
 
 def read(source: Source) -> Iterator[Event]:
     """One conversation, more where its history was rewritten; one for each model call."""
-    if _is_dump(source):
+    if is_dump(source):
         yield from _dump(source)
         return
     session = Segments("session", source.name)
