@@ -200,6 +200,8 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
         )
     except JsonFault as fault:
         return fault.at(record.where)
+    if opened is None and value == {"type": "ping"}:  # keeps a stream of Anthropic's open
+        return Ignored("stream_field")
     return opened or Ignored(unknown(value.get("type", "record")))
 
 
