@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
-from builder.conversation import Event, Ignored, Json
+from builder.conversation import Event, Ignored, Json, Used
 from builder.problem import Problem
-from builder.readers import _anthropic_rows, _chat_rows, _responses_rows
+from builder.readers import _anthropic_rows, _batch, _chat_rows, _responses_rows
 from builder.readers._anthropic_bodies import MESSAGES
 from builder.readers._chat_bodies import CHAT
 from builder.readers._converse_bodies import CONVERSE
@@ -87,9 +87,24 @@ class Logs:
         self.own = own
         self._apis = apis
         self._logs: dict[str, Log] = {}
+        self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
         """One more exchange: the events that it settles."""
+        if exchange.key is None:
+            yield from self._take(exchange)
+            return
+        other = self._halves.pop(exchange.key, None)
+        whole = _joined(other, exchange) if other is not None else None
+        if whole is not None:
+            yield Used()
+            yield from self._take(whole)
+            return
+        if other is not None:
+            yield from self._take(other)
+        self._halves[exchange.key] = exchange
+
+    def _take(self, exchange: Exchange) -> Iterator[Event]:
         exchange = replace(exchange, log=None)  # whoever wrote it down, the bodies are of an API
         name = exchange.dialect
         name = name if name is not None and name in self._apis else self.own
@@ -99,15 +114,27 @@ class Logs:
 
     def rest(self) -> Iterator[Event]:
         """The events of what is still open at the end of the source."""
+        for exchange in self._halves.values():
+            yield from self._take(exchange)
+        self._halves.clear()
         for log in self._logs.values():
             yield from log.rest()
+
+
+def _joined(one: Exchange, other: Exchange) -> Exchange | None:
+    """The two lines of a Batch file as one exchange, or None if they are not its two halves."""
+    sent, got = (one, other) if one.request is not None else (other, one)
+    if sent.request is None or got.request is not None:
+        return None
+    return replace(got, where=sent.where, url=sent.url, request=sent.request)
 
 
 def first_api(source: Source) -> tuple[str | None, str]:
     """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
     if (whole := _list(source.peek.records)) is not None:
         return whole.name, f"a list of {whole.what}"
-    for value in islice(peeked(source), PEEK_EXCHANGES):
+    parts = [islice(peeked(part), PEEK_EXCHANGES) for part in _batch.members(source) or [source]]
+    for value in chain.from_iterable(parts):
         opened = open_exchange(Record("", value))
         logged = isinstance(opened, Exchange) and opened.log is not None
         if not logged and (rows := _row(value)) is not None:
@@ -132,13 +159,25 @@ def _reason(exchange: Exchange) -> str:
     return f"{'events' if exchange.events else 'responses'} of {exchange.dialect}"
 
 
+def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
+    """The records of a file, or of a Batch job's files: its results first, which weigh less."""
+    if not source.members:
+        yield from records(source)
+    for member in reversed(_batch.members(source)):
+        for item in records(member):
+            if isinstance(item, Ignored):
+                yield item
+            else:
+                yield replace(item, where=f"{member.name} {item.where}")
+
+
 def read_captures(source: Source, own: str) -> Iterator[Event]:
     """The conversations of a source of exchanges, and what became of its other records."""
     if (whole := _list(source.peek.records)) is not None:
         yield from read_list(source, whole.listed)
         return
     logs = Logs(own)
-    for item in records(source):
+    for item in _records(source):
         if isinstance(item, Problem | Ignored):
             yield item
             continue

@@ -21,7 +21,6 @@ from builder.conversation import (
     Part,
     Reasoning,
     Unparsed,
-    Used,
 )
 from builder.problem import Problem
 from builder.readers._comparison import (
@@ -128,33 +127,14 @@ class Log:
         self._complete = api.complete() if api.complete is not None else None
         self._histories = Histories()
         self._bare: list[Exchange] = []  # pieces of one response without a request
-        self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
-
-    def take(self, exchange: Exchange) -> Iterator[Event]:
-        """One more exchange: the events that it settles."""
-        if exchange.key is not None:
-            other = self._halves.pop(exchange.key, None)
-            if other is None:
-                self._halves[exchange.key] = exchange
-                return
-            whole = _joined(other, exchange)
-            if whole is None:
-                yield from self._take(other)
-                self._halves[exchange.key] = exchange
-                return
-            yield Used()
-            exchange = whole
-        yield from self._take(exchange)
 
     def rest(self) -> Iterator[Event]:
         """The events of what is still open at the end of the log."""
-        for exchange in self._halves.values():
-            yield from self._take(exchange)
-        self._halves.clear()
         yield from self._flush()
         yield from self._histories.rest()
 
-    def _take(self, exchange: Exchange) -> Iterator[Event]:
+    def take(self, exchange: Exchange) -> Iterator[Event]:
+        """One more exchange: the events that it settles."""
         name = exchange.dialect or (self.api.name if exchange.key else None)
         if self._complete is not None and name in (None, self.api.name):
             exchange = self._complete(exchange)
@@ -442,14 +422,6 @@ def _tools(history: History, messages: Sequence[Message]) -> tuple[Json, ...] | 
 def _written(answer: Answer) -> Message:
     """The answer's message; one that is no target ends with what says so."""
     return cut_off(answer.message, answer.fault) if answer.fault else answer.message
-
-
-def _joined(one: Exchange, other: Exchange) -> Exchange | None:
-    """The two lines of a Batch file as one exchange, or None if they are not its two halves."""
-    sent, got = (one, other) if one.request is not None else (other, one)
-    if sent.request is None or got.request is not None:
-        return None
-    return replace(got, where=sent.where, url=sent.url, request=sent.request)
 
 
 def _body(exchange: Exchange) -> Json:

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 
 from builder.conversation import Event
 from builder.readers._anthropic_rows import is_row
+from builder.readers._batch import is_store
 from builder.readers._captures import first_api, read_captures
 from builder.readers._dialect import ANTHROPIC
 from builder.source import Source
+
+__all__ = ["NAME", "SUMMARY", "is_store", "read", "recognise", "splits"]
 
 NAME = ANTHROPIC
 SUMMARY = (

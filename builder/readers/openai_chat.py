@@ -11,12 +11,15 @@ from collections.abc import Iterator
 
 from builder.conversation import Event
 from builder.readers._ai_sdk_ui import has_sdk_messages
+from builder.readers._batch import is_store
 from builder.readers._captures import first_api, read_captures
 from builder.readers._chat_rows import is_row
 from builder.readers._dataset_rows import is_owned
 from builder.readers._dialect import OPENAI_CHAT
 from builder.readers._openhands import is_dump
 from builder.source import Source
+
+__all__ = ["NAME", "SUMMARY", "is_store", "read", "recognise", "splits"]
 
 NAME = OPENAI_CHAT
 SUMMARY = (

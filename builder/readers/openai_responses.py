@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from builder.conversation import Event
+from builder.readers._batch import is_store
 from builder.readers._captures import first_api, read_captures
 from builder.readers._dialect import OPENAI_RESPONSES
 from builder.readers._responses_rows import is_row
 from builder.source import Source
+
+__all__ = ["NAME", "SUMMARY", "is_store", "read", "recognise", "splits"]
 
 NAME = OPENAI_RESPONSES
 SUMMARY = (
