@@ -11,7 +11,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from builder.as_loaded import as_loaded
-from builder.audit.options import AuditOptions
 from builder.audit.redact import Scrubber, derive_key
 from builder.audit.result import Audit, Finding
 from builder.audit.run import audit
@@ -64,7 +63,7 @@ def build(
             key=key,
         )
         parts = list(run(tasks, job, workers=workers, done=progress(tasks)))
-        built = settle(parts, unreadable, config, Writer(work))
+        built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
         built.writer.write("README.md", [_card(config, built, target)])
         if built.data_files:
             built.changed_by_loader = list(as_loaded(built.writer.folder, target, work))
@@ -111,12 +110,7 @@ def _audit(config: Config, built: Built) -> Audit | None:
     """The audit of what was written; None: nothing was."""
     if not built.data_files:
         return None
-    options = AuditOptions(
-        contamination=config.audit.sets,
-        near=config.audit.near_duplicates != "off",
-        tokenizer=config.verify.target,
-    )
-    return audit(str(built.writer.folder), options)
+    return audit(str(built.writer.folder), config.audit_options)
 
 
 def _shown(finding: Finding) -> dict[str, Json]:
@@ -182,6 +176,8 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
         if item.format != "auto" and item.format not in readers():
             known = ", ".join(readers())
             raise UsageError(f"format {item.format!r}: no such reader; there are: {known}")
+        if not 0 <= item.weight <= 1:
+            raise UsageError(f"inputs[{number}].weight: {item.weight} is not between 0 and 1")
         options = _options(config, item, added_tokens)
         for source in find_sources(item.path.written, base=item.path.base, max_record_bytes=limit):
             if isinstance(source, Problem):
@@ -189,7 +185,9 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
                 continue
             origin = f"{number}/{source.name}"
             limit_tokens = config.limits.max_tokens
-            task = Task(source, options, origin, item.format, item.license, limit_tokens)
+            task = Task(
+                source, options, origin, item.format, item.license, limit_tokens, item.weight
+            )
             tasks.extend(cut(task))
     return tasks, unreadable
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
-from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, Finding, Gate, Table
 from builder.audit.run import CODES, audit
 from builder.config import Config, nearest
@@ -34,11 +34,11 @@ def run_audit(
     Raises UsageError: no such dataset, evaluation set, tokenizer or code.
     """
     gates = _gates(fail_on)
-    options = AuditOptions(
-        contamination=tuple(contamination) or config.audit.sets,
-        mix=config.mix.shares,
-        near=config.audit.near_duplicates != "off",
-        tokenizer=tokenizer or config.verify.target,
+    options = config.audit_options
+    options = replace(
+        options,
+        contamination=tuple(contamination) or options.contamination,
+        tokenizer=tokenizer or options.tokenizer,
     )
     step, end = _progress(quiet=quiet or as_json)
     found = audit(dataset, options, step)

@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 import yaml
 
-from builder.audit.options import ScrubOptions
+from builder.audit.options import AuditOptions, ScrubOptions
 from builder.conversation import Json
 from builder.problem import UsageError
 from builder.splits import SplitOptions
@@ -60,6 +60,7 @@ class InputConfig:
     tools: UserPath | None = None
     system: UserPath | None = None
     license: str | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,16 @@ class Config:
     split: SplitConfig = field(default_factory=SplitConfig)
     mix: MixConfig = field(default_factory=MixConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
+
+    @property
+    def audit_options(self) -> AuditOptions:
+        """What an audit of the dataset is told."""
+        return AuditOptions(
+            contamination=self.audit.sets,
+            mix=self.mix.shares,
+            near=self.audit.near_duplicates != "off",
+            tokenizer=self.verify.target,
+        )
 
     def with_tokenizer(self, tokenizer: UserPath) -> Config:
         """The same with another tokenizer to verify against."""

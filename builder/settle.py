@@ -7,7 +7,7 @@ to learn which conversations there are and once to write.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, cast
@@ -19,7 +19,7 @@ from builder.ledger import CallFates, Ledger
 from builder.output import SplitWriter, Writer
 from builder.parts import Entry, Part, reject_line
 from builder.problem import Problem
-from builder.splits import SPLITS, assign
+from builder.splits import SPLITS, assign, is_taken
 from builder.verify_files import LineReport
 
 
@@ -45,25 +45,32 @@ class Built:
 class _Choice:
     """Which samples are written: a byte for each proven sample, in order; 0: it is left out.
 
-    `near` says of near duplicates which sample is kept in their place; `mixed` are left out for the
-    mix; all others that are left out are duplicates.
+    `near` says of near duplicates which sample is kept in their place; `drawn` of those that are
+    left out for a share why: `weight` or `mix`. All others that are left out are duplicates.
     `conversations` are (session, beginning) of the conversations that have any, where a split needs
     them; `sizes` how many samples each of those has.
     """
 
     samples: bytearray
     near: dict[int, int]
-    mixed: frozenset[int]
+    drawn: dict[int, str]
     conversations: list[tuple[bytes, bytes]]
     sizes: list[int]
 
 
 def settle(
-    parts: Sequence[Part], unreadable: Sequence[Problem], config: Config, writer: Writer
+    parts: Sequence[Part],
+    weights: Sequence[float],
+    unreadable: Sequence[Problem],
+    config: Config,
+    writer: Writer,
 ) -> Built:
-    """Write data/, meta/ and rejects.jsonl and account for everything. Raises LedgerFault."""
+    """Write data/, meta/ and rejects.jsonl and account for everything. Raises LedgerFault.
+
+    `weights`: the share of each part's conversations that is taken.
+    """
     built = Built(writer)
-    choice = _choose(parts, built, config)
+    choice = _choose(parts, weights, built, config)
     ledger = built.ledger
     for part in parts:
         ledger.add_records(part.summary.ledger)
@@ -76,22 +83,26 @@ def settle(
         built.rejects += 1
     ledger.samples = sum(map(bool, choice.samples))
     ledger.check()
-    unused = list(_write(parts, choice, built, config))
-    built.rejects += len(unused)
+    ids = _write(parts, choice, built, config)
+    built.rejects += len(choice.near) + len(choice.drawn)
+    unused = _unused(parts, choice, ids)
     writer.write("rejects.jsonl", chain(_rejects(parts, unreadable), unused))
     return built
 
 
-def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
+def _choose(
+    parts: Sequence[Part], weights: Sequence[float], built: Built, config: Config
+) -> _Choice:
     """Decide on every conversation and sample, and count."""
-    samples = _distinct(parts, in_pieces=config.normalize.unit != "conversation")
+    drawn = dict.fromkeys(_unweighed(parts, weights, config.split.seed), "weight")
+    samples = _distinct(parts, drawn, in_pieces=config.normalize.unit != "conversation")
     near = _near(parts, samples) if config.audit.near_duplicates == "drop" else {}
     for position in near:
         samples[position] = 0
-    mixed = _mixed(parts, samples, config) if config.mix.shares else frozenset()
-    for position in mixed:
+    for position in _mixed(parts, samples, config) if config.mix.shares else ():
         samples[position] = 0
-    choice = _Choice(samples, near, mixed, [], [])
+        drawn[position] = "mix"
+    choice = _Choice(samples, near, drawn, [], [])
     splitting = bool(config.split.validation or config.split.test)
     fates = CallFates()
     ledger = built.ledger
@@ -114,10 +125,8 @@ def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
                     choice.conversations.append((entry.session, entry.prefixes[0]))
                     choice.sizes.append(sum(written))
                 continue
-            lost = "duplicate"
-            if any(at in mixed for at in own):
-                lost = "mix"
-            elif any(at in near for at in own):
+            lost = next((drawn[at] for at in own if at in drawn), "duplicate")
+            if lost != "weight" and any(at in near for at in own):
                 lost = "near_duplicate"
             if lost == "duplicate":
                 ledger.duplicates += 1
@@ -129,33 +138,54 @@ def _choose(parts: Sequence[Part], built: Built, config: Config) -> _Choice:
     return choice
 
 
-def _distinct(parts: Sequence[Part], *, in_pieces: bool) -> bytearray:
-    """A byte for each proven sample, in order: 1, or 0 if another says it.
+def _unweighed(parts: Sequence[Part], weights: Sequence[float], seed: int) -> Iterator[int]:
+    """Positions of the samples of the sessions that are not within the share of their input."""
+    position = 0
+    for part, weight in zip(parts, weights, strict=True):
+        for entry in part.entries():
+            own = range(position, position + len(entry.samples))
+            position = own.stop
+            if not is_taken(entry.session, weight, seed):
+                yield from own
+
+
+def _distinct(parts: Sequence[Part], drawn: Container[int], *, in_pieces: bool) -> bytearray:
+    """A byte for each proven sample, in order: 1, or 0 if another says it or it is `drawn`.
 
     A conversation whose messages are those of another, or the beginning of another's, is a
     duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
     beginning each turn is taught once, where a sample is less than a conversation (`in_pieces`).
     """
-    whole = {entry.prefixes[-1] for part in parts for entry in part.entries() if entry.samples}
+    whole = {entry.prefixes[-1] for entry, is_drawn in _proven(parts, drawn) if not is_drawn}
     beginnings = {
         prefix
-        for part in parts
-        for entry in part.entries()
+        for entry, is_drawn in _proven(parts, drawn)
+        if not is_drawn
         for prefix in entry.prefixes[:-1]
         if prefix in whole
     }
     samples = bytearray()
     taught: set[bytes] = set()
+    for entry, is_drawn in _proven(parts, drawn):
+        known = entry.prefixes[-1] not in whole or entry.prefixes[-1] in beginnings
+        known = known or is_drawn
+        samples.extend(not known and item.prefix not in taught for item in entry.samples)
+        if known:
+            continue
+        whole.discard(entry.prefixes[-1])  # the next one like it is a duplicate
+        if in_pieces:
+            taught.update(item.prefix for item in entry.samples)
+    return samples
+
+
+def _proven(parts: Sequence[Part], drawn: Container[int]) -> Iterator[tuple[Entry, bool]]:
+    """(entry, is it drawn) of each conversation that has samples."""
+    position = 0
     for part in parts:
         for entry in part.entries():
-            if not entry.samples:
-                continue
-            known = entry.prefixes[-1] not in whole or entry.prefixes[-1] in beginnings
-            whole.discard(entry.prefixes[-1])  # the next one like it is a duplicate
-            samples.extend(not known and item.prefix not in taught for item in entry.samples)
-            if in_pieces:
-                taught.update(item.prefix for item in entry.samples if not known)
-    return samples
+            if entry.samples:
+                yield entry, position in drawn
+            position += len(entry.samples)
 
 
 def _near(parts: Sequence[Part], samples: bytearray) -> dict[int, int]:
@@ -213,33 +243,39 @@ def _count(built: Built, entry: Entry, written: Sequence[bool], part: Part) -> N
     built.tools_sources[entry.tools_source] += samples
 
 
-def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config) -> Iterator[bytes]:
-    """Write the chosen samples; yields lines for rejects.jsonl of near duplicates and the mix."""
+def _write(parts: Sequence[Part], choice: _Choice, built: Built, config: Config) -> dict[int, str]:
+    """Write the chosen samples; {position: id} of those that stand for their near duplicates."""
     shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
     splits = _splits(choice, config)
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
-    unused: list[tuple[int, dict[str, Any]]] = []
     for position, (line, meta) in enumerate(_spooled(parts)):
-        if position in ids or position in choice.near or position in choice.mixed:
-            about = cast("dict[str, Any]", loads(meta))
-            if position in ids:
-                ids[position] = about["id"]
-            if not choice.samples[position]:
-                unused.append((position, about))
         if not choice.samples[position]:
             continue
+        if position in ids:
+            ids[position] = cast("dict[str, Any]", loads(meta))["id"]
         split = next(splits)
         if split not in writers:
             writers[split] = SplitWriter(built.writer, split, config.output.suffixes, shard_bytes)
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
-    for position, about in unused:
-        code, detail = "mix", f"left out for the shares of mix: {about['pattern']}"
+    return ids
+
+
+def _unused(parts: Sequence[Part], choice: _Choice, ids: dict[int, str]) -> Iterator[bytes]:
+    """Lines for rejects.jsonl of what was left out for a share, or as a near duplicate."""
+    if not choice.near and not choice.drawn:
+        return
+    for position, (_, meta) in enumerate(_spooled(parts)):
         if position in choice.near:
-            code = "near_duplicate"
             detail = f"nearly says what sample {ids[choice.near[position]]} says"
-        problem = Problem(code, "sample", detail, records=0)
+            problem = Problem("near_duplicate", "sample", detail, records=0)
+        elif position in choice.drawn:
+            code = choice.drawn[position]
+            problem = Problem(code, "sample", f"left out for the share of {code}", records=0)
+        else:
+            continue
+        about = cast("dict[str, Any]", loads(meta))
         yield reject_line(problem, about["source"], about["format"], about["record"])
 
 

@@ -33,7 +33,7 @@ class Task:
     """A part of the input: a source (perhaps a window of one), and what its input says of it.
 
     `origin` is unique among the sources of the run. A sample of more than `max_tokens` tokens is
-    rejected.
+    rejected. Of its conversations the share `weight` is taken, which `builder.settle` sees to.
     """
 
     source: Source
@@ -42,6 +42,7 @@ class Task:
     format: str = "auto"
     license: str | None = None
     max_tokens: int | None = None
+    weight: float = 1.0
 
 
 def process_source(task: Task, verifier: Verifier, part: PartWriter, scrubber: Scrubber) -> None:

@@ -39,6 +39,11 @@ def session_key(conversation: Conversation, format: str, origin: str) -> bytes: 
     return hashlib.blake2b(text, digest_size=8).digest()
 
 
+def is_taken(session: bytes, weight: float, seed: int) -> bool:
+    """Is the session within the share `weight` of its input? The same in every run."""
+    return weight >= 1 or _number(b"weight", session, seed) < weight
+
+
 def assign(groups: Sequence[tuple[bytes, bytes]], options: SplitOptions) -> list[str]:
     """The split of each conversation, given as (session key, digest of its beginning).
 
@@ -62,8 +67,13 @@ def assign(groups: Sequence[tuple[bytes, bytes]], options: SplitOptions) -> list
 
 
 def _split(key: bytes, options: SplitOptions) -> str:
-    seeded = f"{options.seed}\n".encode() + key
-    number = int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest()) / 2**64
+    number = _number(b"", key, options.seed)
     if number < options.test:
         return "test"
     return "validation" if number < options.test + options.validation else "train"
+
+
+def _number(purpose: bytes, key: bytes, seed: int) -> float:
+    """A number in [0, 1) that follows from the seed and the key."""
+    seeded = purpose + f"{seed}\n".encode() + key
+    return int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest()) / 2**64

@@ -75,6 +75,8 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
         return "audit.secrets: redact"
     if code == "personal_data":
         return "audit.personal_data: pseudonymise"
+    if code == "weight":
+        return "inputs[].weight: a larger share"
     if code == "mix":
         return "mix: other shares"
     if code == "near_duplicate":

@@ -1,0 +1,73 @@
+"""`inputs[].weight`: a share of the sessions of an input, the same ones in every run."""
+
+import json
+import random
+
+import pytest
+
+from builder import cli
+from builder.splits import is_taken
+
+
+def logs(folder, names):
+    folder.mkdir()
+    for name in names:
+        messages = [{"role": "user", "content": name}, {"role": "assistant", "content": "Yes."}]
+        (folder / f"{name}.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+
+
+def build(tmp_path, weights, *more):
+    config = {
+        "inputs": [
+            {"path": name, "format": "openai-chat", "weight": weight}
+            for name, weight in weights.items()
+        ],
+    }
+    (tmp_path / "c.yaml").write_text(json.dumps(config))
+    out = tmp_path / "out"
+    code = cli._run(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "-q", *more])
+    return code, out
+
+
+def said(out):
+    lines = (out / "data" / "train-00000-of-00001.jsonl").read_text().splitlines()
+    return [json.loads(line)["messages"][0]["content"] for line in lines]
+
+
+def test_a_share_is_taken_and_the_rest_is_accounted_for(tmp_path):
+    logs(tmp_path / "many", [f"m{number}" for number in range(40)])
+    logs(tmp_path / "few", ["f1", "f2", "m3"])
+    code, out = build(tmp_path, {"many": 0.5, "few": 1.0})
+    assert code == 0
+    taken = said(out)
+    assert {"f1", "f2", "m3"} <= set(taken), "an input of weight 1 loses nothing to another"
+    assert 12 <= len(taken) <= 31
+    ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
+    lost = ledger["conversations"]["rejected"]["weight"]
+    assert lost + ledger["conversations"]["built"] + ledger["conversations"]["duplicates"] == 43
+    rejects = (out / "rejects.jsonl").read_text().splitlines()
+    assert [json.loads(line)["code"] for line in rejects] == ["weight"] * lost
+    _, again = build(tmp_path, {"many": 0.5, "few": 1.0}, "--workers", "1", "--fresh")
+    assert said(again) == taken
+
+
+def test_a_larger_share_holds_the_smaller_one(tmp_path):
+    logs(tmp_path / "many", [f"m{number}" for number in range(40)])
+    shares = [set(said(build(tmp_path, {"many": weight})[1])) for weight in (0.3, 0.6, 1.0)]
+    assert shares[0] < shares[1] < shares[2]
+    assert len(shares[2]) == 40
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5])
+def test_a_share_is_between_nothing_and_all(tmp_path, weight, capsys):
+    logs(tmp_path / "many", ["a"])
+    assert build(tmp_path, {"many": weight})[0] == 2
+    assert "inputs[0].weight" in capsys.readouterr().err
+
+
+def test_the_draw_is_even():
+    pick = random.Random(0)
+    keys = [pick.randbytes(8) for _ in range(20_000)]
+    for weight in (0.1, 0.5, 0.9):
+        share = sum(is_taken(key, weight, seed=1) for key in keys) / len(keys)
+        assert abs(share - weight) < 0.02
