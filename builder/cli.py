@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from builder.memory import collect_seldom
 from builder.problem import UsageError
 
 INTERRUPTED = 130
@@ -368,6 +369,7 @@ def formats(
 
 def main() -> None:
     """The console command: exit codes as in contract.md."""
+    collect_seldom()
     sys.exit(_run(sys.argv[1:]))
 
 

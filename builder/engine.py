@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
+from builder.memory import collect_seldom
 from builder.parts import Part, PartSummary, PartWriter
 from builder.problem import Problem
 from builder.shard import Task
@@ -90,12 +91,13 @@ def _alone(task: Task, index: int, job: Job) -> Part:
 def _pool(workers: int) -> ProcessPoolExecutor:
     method = "spawn" if sys.platform == "win32" else "forkserver"
     context = multiprocessing.get_context(method)
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
 
 
-def _ignore_interrupts() -> None:
+def _start_worker() -> None:
     """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_seldom()
 
 
 def interrupt_on_sigterm() -> None:

@@ -54,6 +54,7 @@ def _int(text: str) -> int:
         raise JsonFault("number", f"integer of {len(text)} digits is beyond the limit") from error
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _DECODER = json.JSONDecoder(
     parse_constant=_no_constant, parse_float=_float, parse_int=_int, strict=True
 )
@@ -111,4 +112,4 @@ def dumps(value: Json) -> str:
 
     Source: verification.md "Facts"; never orjson's compact form.
     """
-    return json.dumps(value, ensure_ascii=False)
+    return _ENCODER.encode(value)

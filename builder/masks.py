@@ -99,15 +99,15 @@ def _openrlhf_multiturn(sample: Sample, text: str, target: Target) -> Mask:
     messages = _messages(sample)
     prompt = target.render(messages[:-1], None, add_generation_prompt=True)
     whole = prompt + target.render(messages, None)[len(prompt) :].rstrip("\n")
-    offsets = _offsets(target, whole)
+    offsets = target.offsets(whole)
     spans = []
     for at, message in enumerate(messages):
         if message["role"] != "assistant" or not at:
             continue
         before = target.render(messages[:at], None, add_generation_prompt=True)
         answer = target.render(messages[: at + 1], None)[len(before) :]
-        first = len(_offsets(target, before))
-        end = first + len(_offsets(target, answer))
+        first = len(target.offsets(before))
+        end = first + len(target.offsets(answer))
         if first < len(offsets):
             spans.append((offsets[first][0], offsets[min(end, len(offsets)) - 1][1]))
     return Mask(whole, _merged(spans))
@@ -242,10 +242,6 @@ def _merged(spans: Sequence[tuple[int, int]]) -> Spans:
     return tuple(merged)
 
 
-def _offsets(target: Target, text: str) -> list[tuple[int, int]]:
-    return target.encode(text).offsets
-
-
 # -- counting ------------------------------------------------------------------------------------
 
 _TURN = re.compile(r"<\|im_start\|>(system|user|assistant)\n(.*?)(<\|im_end\|>|\Z)(\n?)", re.DOTALL)
@@ -372,7 +368,7 @@ class _Tokens:
     def _marked(self, text: str) -> tuple[list[tuple[int, int]], list[int], list[str]]:
         """Offsets, their beginnings, and the region of each token."""
         if text not in self._known:
-            offsets = self.target.encode(text).offsets
+            offsets = self.target.offsets(text)
             marks = list(regions(text))
             names = []
             mark = 0

@@ -18,7 +18,7 @@ from builder.loader import loader_fault
 from builder.normalize import Normalised, NormalizeOptions, normalise
 from builder.parity import counts
 from builder.parts import Entry, PartSummary, PartWriter, Spooled
-from builder.problem import Problem
+from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.readers import Reader, readers, recognise
 from builder.sample import Dialogue, Sample
@@ -158,8 +158,8 @@ def _conversation(
                 size = (len(line), len(about))
                 held = sum(len(turn.calls) for turn in proof.example.dialogue.turns)
                 samples.append(Spooled(size, prefixes[turns - 1], held, proof.verdict.tokens))
-    except OSError:
-        raise  # the disk: nothing that the log did
+    except (OSError, UsageError):
+        raise  # the disk, or the installation: nothing that the log did
     except Exception as error:  # a bug of ours on one conversation; the others go on
         part.summary.bugs += 1
         code = "internal"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +28,8 @@ from builder.qwen3.parse import (
     split_responses,
 )
 from builder.qwen3.render import Rendering, find_calls, render
-from builder.qwen3.tokenizer import Encoded, Target
+from builder.qwen3.tokenizer import Target
+from builder.qwen3.tokens import Tokens
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.schemas import BrokenSchemaFault, violations
 from builder.verify_options import VerifyOptions
@@ -117,10 +117,9 @@ class Verifier:
             hard, soft = _tools(meant, self.options.schema)
             findings += hard
             warnings += soft
-        try:
-            text = self.target.render_sample(sample)
-        except Exception as error:  # whatever a template raises is a verdict on the sample
-            message = f"{type(error).__name__}: {error}"[:200]
+        text, served = self._rendered(sample, meant)
+        if isinstance(text, Exception):
+            message = f"{type(text).__name__}: {text}"[:200]
             return Verdict((*findings, Finding("render", message)), tuple(warnings))
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} are not verified"
@@ -130,10 +129,12 @@ class Verifier:
             findings.append(
                 differ("spec", "the specification says otherwise", text, rendering.text)
             )
-        if meant is not None:
-            findings += self._structured(meant, text)
+        if isinstance(served, Exception):
+            findings.append(Finding("structured", f"{type(served).__name__}: {served}"[:200]))
+        elif served is not None and served != text:
+            findings.append(differ("structured", "a server renders other bytes", served, text))
         findings += self._inverse(sample, text, own=dialogue is not None)
-        hard, encoded = self._tokens(rendering, text)
+        hard, tokens = self._tokens(rendering, text)
         findings += hard
         first = 0 if trained is None else max(len(rendering.answers) - trained, 0)
         modes: tuple[frozenset[str], ...] = ()
@@ -142,15 +143,15 @@ class Verifier:
             modes = in_parity(sample.messages, rendering, prompts, self.target.style)
             findings += self._parity(sample, text, modes, first)
         taught = spans(rendering, self.target.generation_prompts[self.options.mode])[first:]
-        if encoded is not None and rendering.text == text:
-            warnings += _borders(taught, encoded)
+        if tokens is not None and rendering.text == text:
+            warnings += _borders(taught, tokens)
         return Verdict(
             tuple(findings),
             tuple(warnings),
             text,
             taught,
             modes[first:],
-            len(encoded.ids) if encoded else 0,
+            len(tokens.ids) if tokens else 0,
             sum(len(turn.calls) for turn in meant.turns) if meant else 0,
         )
 
@@ -180,22 +181,33 @@ class Verifier:
                 message = f"the template's own generation prompt ({name}) says otherwise"
                 yield Finding("parity", message, turns[chosen])
 
-    def _structured(self, meant: Dialogue, text: str) -> Iterator[Finding]:
-        messages, tools = structured(_canonical(meant))
-        try:
-            served = self.target.render(messages, tools)
-        except Exception as error:  # as above
-            yield Finding("structured", f"{type(error).__name__}: {error}"[:200])
-            return
-        if served != text:
-            yield differ("structured", "a server renders other bytes", served, text)
+    def _rendered(
+        self, sample: Sample, meant: Dialogue | None
+    ) -> tuple[str | Exception, str | Exception | None]:
+        """The template's renderings of the sample and, where it means a dialogue, of that.
 
-    def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], Encoded | None]:
+        Both go through `apply_chat_template` at once, which looks at the definitions once then.
+        """
+        forms: list[list[dict[str, Any]]] = [list(sample.record["messages"])]  # type: ignore[arg-type]  # of our own making
+        if meant is not None:
+            forms.append(structured(_canonical(meant)))
+        try:
+            texts: list[str | Exception] = list(self.target.render_all(forms, sample.tools))
+        except Exception:  # one of them: which is asked for apart
+            texts = []
+            for form in forms:
+                try:
+                    texts.append(self.target.render(form, sample.tools))
+                except Exception as error:  # whatever a template raises is a verdict
+                    texts.append(error)
+        return texts[0], texts[1] if meant is not None else None
+
+    def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], Tokens | None]:
         if not unicodedata.is_normalized("NFC", text):
             message = "the rendering is not NFC: the tokenizer changes it"
             return [differ("nfc", message, unicodedata.normalize("NFC", text), text)], None
-        encoded = self.target.encode(text)
-        control = encoded.control
+        tokens = self.target.encode(text)
+        control = tokens.control
         findings = []
         if rendering.text == text and tuple(control) != rendering.control:
             expected, found = set(rendering.control), set(control)
@@ -205,10 +217,10 @@ class Verifier:
             if what == "is missing":
                 message = f"control token {token} is no token here"
             findings.append(Finding("tokens", message, offset=offset, found=_context(text, offset)))
-        decoded = self.target.decode(encoded.ids)
+        decoded = tokens.decode()
         if decoded != text:
             findings.append(differ("tokens", "the ids decode to other text", text, decoded))
-        return findings, encoded
+        return findings, tokens
 
     def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
         try:
@@ -237,13 +249,10 @@ class Verifier:
             yield replace(differ(code, message, was[1], now[1]), turn=index)
 
 
-def _borders(taught: Spans, encoded: Encoded) -> Iterator[Finding]:
+def _borders(taught: Spans, tokens: Tokens) -> Iterator[Finding]:
     """Where a token lies across a border of a taught turn: no mask of tokens is exact there."""
-    starts = [start for start, _ in encoded.offsets]
-    for border in (border for span in taught for border in span):
-        at = bisect_left(starts, border) - 1
-        if at >= 0 and encoded.offsets[at][1] > border:
-            yield Finding("border", "a token lies across the border of a turn", offset=border)
+    for border in tokens.across([border for span in taught for border in span]):
+        yield Finding("border", "a token lies across the border of a turn", offset=border)
 
 
 def _well_formed(sample: Sample) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from builder.audit.options import ScrubOptions
 from builder.audit.redact import Scrubber
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.memory import keep_loaded
 from builder.parts import Part, PartSummary, PartWriter, find_part
 from builder.problem import Problem
 from builder.qwen3.tokenizer import load
@@ -72,6 +73,7 @@ def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifi
     key = (tokenizer, options)
     if key not in _verifiers:
         _verifiers[key] = Verifier(load(tokenizer), options)
+        keep_loaded()
     return _verifiers[key]
 
 

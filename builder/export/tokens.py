@@ -44,12 +44,11 @@ def labels(
 
 def token_rows(item: Item, target: Target) -> Iterator[tuple[dict[str, Any], str]]:
     """The row of a sample. Raises BorderFault."""
-    encoding = target.encode(item.text)
-    ids = encoding.ids
+    ids = target.encode(item.text).ids
     row = {
         "input_ids": ids,
         "attention_mask": [1] * len(ids),
-        "labels": labels(ids, encoding.offsets, item.spans),
+        "labels": labels(ids, target.offsets(item.text), item.spans),
         "length": len(ids),
     }
     yield row, item.text

@@ -31,8 +31,8 @@ def call_text(call: Call) -> str:
     return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.text}}}\n</tool_call>'
 
 
-def structured(dialogue: Dialogue) -> tuple[list[dict[str, Any]], list[Json] | None]:
-    """Messages and tools in the structured form that an inference server renders.
+def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
+    """Messages in the structured form that an inference server renders.
 
     A call whose JSON text is not what `tojson` would write is passed with that text: the template
     inserts a string verbatim (verification.md, `structured`).
@@ -55,7 +55,7 @@ def structured(dialogue: Dialogue) -> tuple[list[dict[str, Any]], list[Json] | N
                     for call in turn.calls
                 ]
         messages.append(message)
-    return messages, list(dialogue.tools) or None
+    return messages
 
 
 def _arguments(call: Call) -> Json:

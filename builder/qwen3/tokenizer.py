@@ -15,6 +15,7 @@ from builder.conversation import Json
 from builder.problem import UsageError
 from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS, TOOLS_BEGIN
 from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.tokens import Encode, Table, Tokens, encoder
 from builder.sample import Sample
 
 if TYPE_CHECKING:
@@ -23,15 +24,6 @@ if TYPE_CHECKING:
 EMBEDDED = "qwen3"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A text's tokens: ids, [start, end) of each in code points, (offset, token) of added ones."""
-
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-    control: list[tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -89,8 +81,17 @@ class Target:
         return tuple(added[number].content for number in sorted(added))
 
     @cached_property
-    def _added_ids(self) -> frozenset[int]:
-        return frozenset(self.tokenizer.added_tokens_decoder)
+    def _table(self) -> Table:
+        return Table(self.tokenizer.backend_tokenizer)
+
+    @cached_property
+    def _encoder(self) -> tuple[Encode, str]:
+        return encoder(self.tokenizer.backend_tokenizer)
+
+    @property
+    def encoder_name(self) -> str:
+        """What gives the ids: tokenizers, or fastokens."""
+        return self._encoder[1]
 
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
@@ -103,26 +104,37 @@ class Target:
         assert isinstance(text, str)
         return text
 
+    def render_all(
+        self, conversations: Sequence[Sequence[dict[str, Any]]], tools: Sequence[Json]
+    ) -> list[str]:
+        """The renderings of conversations with the same tools. Raises whatever that raises."""
+        definitions: Any = list(tools) if tools else None
+        texts: Any = self.tokenizer.apply_chat_template(
+            [list(messages) for messages in conversations], tools=definitions, tokenize=False
+        )
+        assert isinstance(texts, list)
+        return list(texts)
+
     def render_sample(self, sample: Sample) -> str:
         """The rendering of a training record. Raises whatever the template raises."""
         messages = [{"role": role, "content": content} for role, content in sample.messages]
         return self.render(messages, sample.tools)
 
-    def encode(self, text: str) -> Encoded:
+    def encode(self, text: str) -> Tokens:
         """The tokens of a rendering, no special tokens added."""
-        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
-        ids: list[int] = encoding.ids
-        offsets: list[tuple[int, int]] = encoding.offsets
-        added = self._added_ids
-        positions = [at for at, number in enumerate(ids) if number in added]
-        control = [(offsets[at][0], text[slice(*offsets[at])]) for at in positions]
-        return Encoded(ids, offsets, control)
+        return Tokens(text, self._encoder[0](text), self._table)
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids, control tokens included, nothing cleaned up."""
         text = self.tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=False)
         assert isinstance(text, str)
         return text
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """[start, end) of each token in code points; those of one character's bytes share it."""
+        encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+        offsets: list[tuple[int, int]] = encoding.offsets
+        return offsets
 
 
 def load(name: str = EMBEDDED) -> Target:
@@ -189,7 +201,7 @@ def _load(name: str, folder: Path) -> Target:
     tokenizer.backend_tokenizer.no_padding()
     target = Target(name, _hashes(folder), tokenizer, template)
     try:
-        _ = target.style, target.generation_prompts
+        _ = target.style, target.generation_prompts, target._table
     except Exception as error:  # a template of any origin may raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason}") from None
