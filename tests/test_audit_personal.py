@@ -16,6 +16,8 @@ from builder.sample import Call, Dialogue, Turn
 
 FOUND = {
     "mail": ("mail ada.l@mail.example.org, please", "ada.l@mail.example.org"),
+    "mail after an escape": (r'{"out": "by\\nada.l@mail.example.org"}', "ada.l@mail.example.org"),
+    "ip after an escape": (r'{"out": "by\\n198.51.100.23\\n"}', "198.51.100.23"),
     "mail in a link": ("mailto:ada.l@mail.example.org", "ada.l@mail.example.org"),
     "phone, international": ("call +49 30 901820-0.", "+49 30 901820-0"),
     "phone, in one run": ("tel:+442079460958", "+442079460958"),

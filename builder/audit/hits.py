@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+ESCAPED = r"(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm)"
+"""Where a word begins after an escape: a newline in JSON text, a URL's, a terminal's colour."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

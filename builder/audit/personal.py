@@ -12,12 +12,18 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from builder.audit.hits import Hit, apart, remembering
+from builder.audit.hits import ESCAPED, Hit, apart, remembering
 
 KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name")
 
+
+def _after(none_of: str) -> str:
+    """A pattern of the beginning: none of these characters before it, or an escape."""
+    return f"(?:(?<![{none_of}])|{ESCAPED})"
+
+
 _MAIL = re.compile(
-    r"(?<![\w.+%-])[A-Za-z0-9_][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61})\.){1,8}"
+    _after(r"\w.+%\\-") + r"[A-Za-z0-9_][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61})\.){1,8}"
     r"(?P<top>[A-Za-z]{2,24})(?![\w@-]|\.\w)"
 )
 _NO_MAIL = re.compile(
@@ -31,19 +37,19 @@ _NO_TOP = frozenset((
 """What stands after an @ in names of files and units."""
 
 _PHONE = re.compile(
-    r"(?<![\w+./=-])(?:"
+    _after(r"\w+./=-") + r"(?:"
     r"\+[1-9](?:[ .()-]{0,2}\d){7,14}"
     r"|(?<!\d )00[1-9]\d(?:[ .-]\d{2,5}){2,5}"
     r"|(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[.-]\d{4}"
     r")(?![\w/]|[.-]\d)"
 )
 
-_IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+_IPV4 = re.compile(_after(r"\w.") + r"(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
+_IPV6 = re.compile(_after(r"\w:.") + r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
 _RESOLVERS = frozenset(("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "1.2.3.4"))
 
 _IBAN = re.compile(
-    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+    _after("A-Za-z0-9") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
 _IBAN_LENGTHS = {
     code: length
@@ -59,7 +65,7 @@ _IBAN_LENGTHS = {
 """Length by country (the register of ISO 13616)."""
 
 _CARD = re.compile(
-    r"(?<![\w.+-])(?:[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5})"
+    _after(r"\w.+-") + r"(?:[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5})"
     r"(?![\w-]|\.\d)"
 )
 _CARD_BEGINS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65|64[4-9]|62|35|30[0-5]|36|38")
@@ -72,7 +78,7 @@ _ENCODED = re.compile(
     r"(?<![A-Za-z0-9])-(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
 )
 _PROMPT = re.compile(
-    r"(?<![\w.@/-])(?P<name>[a-z_][\w.-]{0,31})@(?P<host>[A-Za-z0-9][\w.-]{1,62})"
+    _after(r"\w.@/\\-") + r"(?P<name>[a-z_][\w.-]{0,31})@(?P<host>[A-Za-z0-9][\w.-]{1,62})"
     r"(?=:[~/]| ?[~%$#] )"
 )
 _EVERYBODY = frozenset((
@@ -90,7 +96,7 @@ _EVERYBODY = frozenset((
 """Names of home folders that stand in images and in documentation."""
 
 _HOST = re.compile(
-    r"(?<![\w.-])(?:"
+    _after(r"\w.\\-") + r"(?:"
     r"(?:DESKTOP|LAPTOP|WIN|EC2AMAZ)-[A-Z0-9]{6,11}"
     r"|[\w]{2,30}s?-(?:[Mm]ac[Bb]ook|i?[Mm]ac-?(?:[Mm]ini|[Ss]tudio)|[Ii][Mm]ac|thinkpad|laptop)"
     r"(?:-(?:[Pp]ro|[Aa]ir|\d{1,4})){0,3}(?:\.(?:local|lan|home))?"

@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from builder.audit.hits import Hit, apart, remembering
+from builder.audit.hits import ESCAPED, Hit, apart, remembering
 from builder.audit.secret_forms import FORMS
 
 MARK = "REDACTED_"
 """Every placeholder begins with this."""
 
-_EDGES = r"(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])"
-_ANY_FORM = re.compile(_EDGES.format("|".join(pattern for _, pattern in FORMS)))
-_KINDS = tuple((kind, re.compile(_EDGES.format(pattern))) for kind, pattern in FORMS)
+_BEGIN, _END = rf"(?:(?<![A-Za-z0-9])|{ESCAPED})", r"(?![A-Za-z0-9])"
+_ANY_FORM = re.compile(f"{_BEGIN}(?:{'|'.join(pattern for _, pattern in FORMS)}){_END}")
+_KINDS = tuple((kind, re.compile(f"{_BEGIN}(?:{pattern}){_END}")) for kind, pattern in FORMS)
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -121,6 +121,7 @@ _NAMED = re.compile(
 """What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
 
 _WEAK = ("password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk")
+_SHORT = ("pass", "pw", "psk", "auth")
 _STRONG = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
 )  # fmt: skip
@@ -153,11 +154,12 @@ for _cue, _pattern in _PLACES:
     _AT_PLACE.setdefault(_cue, []).append(re.compile(_pattern, re.IGNORECASE))
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$\w+$|%\w+%$|%[sd(]|<|\{|@\w+$|&\w|\*|#\{|your|my[_-]|the[_-]|some|test[_-]?(?:key|token|secret|pass)|fake|dummy|sample"
-    r"|null\b|none\b|true\b|false\b|undefined|string|todo|insert|replace|enter|process\.|os\.|env\b"
-    r"|config|settings|self\.|this\.|options|args\.|params|request|res\.|response|await|new\b"
-    r"|function|get|fetch|load|vault:|arn:|file:|https?:|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
-    r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change_?me|change-me|redacted|not[_-]?a[_-]?real",
+    r"^(?:\$[{(]|\$\w+$|%\w+%$|%[sd(]|<|\{|@\w+$|&\w|\*|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
+    r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
+    r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
+    r"|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
+    r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
 """A value that stands for another: a variable, a path, a word of documentation."""
@@ -171,21 +173,9 @@ _DOCUMENTED = frozenset((
     "postgres", "mysql", "guest", "test", "port", "key",
 ))  # fmt: skip
 """What documentation writes in the place of a password."""
-_NO_PASSWORD = frozenset(
-    [
-        "sha1",
-        "sha256",
-        "sha512",
-        "md5",
-        "utf8",
-        "utf-8",
-        "base64",
-        "argon2",
-        "aes256",
-        "bcrypt",
-        "pbkdf2",
-    ]
-)
+_NO_PASSWORD = frozenset((
+    "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
+))  # fmt: skip
 
 
 @remembering
@@ -197,6 +187,8 @@ def find_secrets(text: str) -> tuple[Hit, ...]:
 
 def named_secret(name: str, value: str) -> bool:
     """Does the name of a member (`api_key`, `X-Api-Key`, `password`) make its value a secret?"""
+    if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
+        name = name[:-1]  # a list of them
     lower = name.lower()
     keyword = next((word for word in _KEYWORDS if lower.endswith(word)), None)
     if keyword is None or MARK in value or len(lower) != len(name):
@@ -303,6 +295,8 @@ _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 def _is_named(keyword: str, before: str) -> bool:
     if keyword == "key" and _KEY_BEFORE.search(before.lower()) is None:
         return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
+    if keyword in _SHORT and before and before[-1] not in "_-":
+        return False  # bypass, compass
     return keyword in (*_WEAK, "key") or _NOT_SECRET_BEFORE.search(before.lower()) is None
 
 
