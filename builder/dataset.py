@@ -93,12 +93,16 @@ def _split(name: str) -> str:
 
 def _file(item: DataFile) -> Iterator[DatasetRow]:
     noted = raw_rows(item.meta) if item.meta is not None else iter(())
-    for row, about in zip_longest(raw_rows(item.path), noted):
-        if row is None:
-            return
-        told = about[1] if about is not None else None
-        known = told if isinstance(told, dict) else {}
-        yield DatasetRow(item.split, item.name, row[0], row[1], known)
+    try:
+        for row, about in zip_longest(raw_rows(item.path), noted):
+            if row is None:
+                return
+            told = about[1] if about is not None else None
+            known = told if isinstance(told, dict) else {}
+            yield DatasetRow(item.split, item.name, row[0], row[1], known)
+    except Exception as error:  # of the disk, or pyarrow's of a damaged file
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"dataset {item.name!r}: cannot be read: {reason}") from None
 
 
 def _hub(dataset: str) -> Iterator[DatasetRow]:

@@ -162,6 +162,13 @@ def test_no_samples_exit_1(tmp_path):
     assert cli._run(["audit", str(write(tmp_path / "d.jsonl", [])), "--quiet"]) == 1
 
 
+def test_a_damaged_file_is_one_clear_line(tmp_path, capsys):
+    path = tmp_path / "d.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    assert cli._run(["audit", str(path)]) == 2
+    assert "'d.parquet': cannot be read" in capsys.readouterr().err
+
+
 def test_a_name_in_arguments_tells_a_secret(tmp_path):
     rows = [
         sample(
