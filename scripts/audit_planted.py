@@ -180,7 +180,11 @@ def main() -> None:
             own += [conversation(text, "ok"), conversation(" ".join(twin), "ok")]
         (logs / "planted.jsonl").write_text("".join(own))
         build(logs, work / "kept", "{secrets: report}")
-        seconds = build(logs, work / "scrubbed", "{secrets: redact, personal_data: pseudonymise}")
+        seconds = build(
+            logs,
+            work / "scrubbed",
+            "{secrets: redact, personal_data: pseudonymise, near_duplicates: drop}",
+        )
         _print(work, planted, named, seconds)
 
 
@@ -211,8 +215,11 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
         print(f"  recall {recall:.3f}: {len(left)} are left in any file of the scrubbed dataset")
         print(f"  {found} more places found than in the logs without them")
         print(f"  places that an audit of the scrubbed dataset finds: {places(after, name)}")
-    more = samples(before, "near_duplicate") - samples(clean, "near_duplicate")
-    print(f"near duplicates: {PAIRS} pairs planted, {more} more found than without them")
+    rejects = (work / "scrubbed" / "rejects.jsonl").read_text(encoding="utf-8").splitlines()
+    dropped = [row for row in map(json.loads, rejects) if row["code"] == "near_duplicate"]
+    own = sum(row["source"] == "planted.jsonl" for row in dropped)
+    print(f"near duplicates: {PAIRS} pairs planted, one of {own} of them is dropped")
+    print(f"  {len(dropped) - own} dropped that were in the logs")
     print(f"contamination: {ITEMS} samples planted, {samples(before, 'contaminated')} found")
     print(f"build {seconds:.1f} s, audit {audited:.1f} s, {after.samples} samples")
     code = cli._run(["verify", str(work / "scrubbed"), "--quiet"])

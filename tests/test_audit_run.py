@@ -7,6 +7,7 @@ import string
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import json_values
 from test_audit_secrets import GITHUB, PASSWORD, row
 from test_build import build
 
@@ -292,13 +293,6 @@ def test_unused_tools_and_parameters(tmp_path):
     assert "look.depth" in codes["parameter_never_used"].message
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
 messages = st.lists(
     st.fixed_dictionaries(
         {

@@ -112,6 +112,11 @@ def rows(dataset: str, tokenizer: str) -> Iterator[Row | Example]:
         dialogue = _dialogue(sample)
         meta = item.meta
         if not _is_measured(item):
+            try:
+                sample.line  # noqa: B018 - cached: can it be written at all?
+            except UnicodeEncodeError:
+                yield Example(where, detail="a lone surrogate cannot be written as UTF-8")
+                continue
             meta = {**meta, **_measured(sample, dialogue, _target(tokenizer))}
         tokens, chars = meta["tokens"], meta["chars"]
         assert isinstance(tokens, int), "measured"
