@@ -186,21 +186,27 @@ class Verifier:
     ) -> tuple[str | Exception, str | Exception | None]:
         """The template's renderings of the sample and, where it means a dialogue, of that.
 
-        Both go through `apply_chat_template` at once, which looks at the definitions once then.
+        With the same definitions both go through `apply_chat_template` at once, which looks at
+        those once then.
         """
-        forms: list[list[dict[str, Any]]] = [list(sample.record["messages"])]  # type: ignore[arg-type]  # of our own making
-        if meant is not None:
-            forms.append(structured(_canonical(meant)))
+        flat = [{"role": role, "content": content} for role, content in sample.messages]
+        if meant is None:
+            return self._attempt(flat, sample.tools), None
+        served = structured(_canonical(meant))
+        if meant.tools is sample.tools:
+            try:
+                text, other = self.target.render_all([flat, served], sample.tools)
+            except Exception:  # noqa: S110 - one of them: which is asked for apart
+                pass
+            else:
+                return text, other
+        return self._attempt(flat, sample.tools), self._attempt(served, meant.tools)
+
+    def _attempt(self, messages: list[dict[str, Any]], tools: Sequence[Json]) -> str | Exception:
         try:
-            texts: list[str | Exception] = list(self.target.render_all(forms, sample.tools))
-        except Exception:  # one of them: which is asked for apart
-            texts = []
-            for form in forms:
-                try:
-                    texts.append(self.target.render(form, sample.tools))
-                except Exception as error:  # whatever a template raises is a verdict
-                    texts.append(error)
-        return texts[0], texts[1] if meant is not None else None
+            return self.target.render(messages, tools)
+        except Exception as error:  # whatever a template raises is a verdict on the sample
+            return error
 
     def _tokens(self, rendering: Rendering, text: str) -> tuple[list[Finding], Tokens | None]:
         if not unicodedata.is_normalized("NFC", text):

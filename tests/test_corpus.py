@@ -8,6 +8,7 @@ import json
 import capture_counts
 import corpus_counts as counts
 import pytest
+import trace_counts
 from corpus_counts import rows
 
 from builder import cli
@@ -15,15 +16,21 @@ from builder import cli
 FOLDERS = {
     "anthropic-messages": capture_counts.anthropic_calls,
     "atif": counts.atif_calls,
+    "bedrock-converse": trace_counts.converse_calls,
+    "bfcl": trace_counts.bfcl_calls,
     "claude-code/misc": None,
     "claude-code/real_projects": counts.claude_calls,
     "claude-code/simonw": None,
     "claude-code/tail-claude": None,
     "cline": counts.cline_calls,
     "codex": counts.codex_calls,
+    "gemini": trace_counts.gemini_calls,
     "gemini-cli": counts.gemini_cli_calls,
     "inspect-ai": counts.inspect_calls,
     "kimi-cli": counts.kimi_calls,
+    "langchain": trace_counts.langchain_calls,
+    "langfuse": trace_counts.langfuse_calls,
+    "langgraph": trace_counts.langchain_calls,
     "mini-swe-agent": counts.mini_swe_calls,
     "http-captures": None,
     "openai-chat": None,
@@ -46,7 +53,16 @@ FOLDERS = {
     "xlam": counts.xlam_calls,
 }
 
+ONE_CALL = {
+    "gemini": 2,  # two pairs of captures begin with the same request, answer and result
+    # a stream and its JSON, an answer asked for again under a new id; less one in binary frames
+    "bedrock-converse": 1,
+}
+"""How many calls the raw count of a folder has too many: one call under two ids or in two files."""
+
 NOTHING = {
+    "bfcl": "evaluation data",
+    "langchain": "the example's calls have arguments that are no JSON",
     "smolagents": "two calls of one step share one text of results",
     "tau2-bench": "speech to speech: no text of turns",
 }
@@ -73,7 +89,7 @@ def test_a_folder_of_real_logs(shared, tmp_path, name):
         assert cli._run(["verify", str(tmp_path / "two"), "--quiet"]) == 0
     count = FOLDERS[name]
     if count is not None:
-        assert ledger["calls"]["logged"] == len(count(folder))
+        assert ledger["calls"]["logged"] == len(count(folder)) - ONE_CALL.get(name, 0)
 
 
 def test_claude_code_keeps_the_answered_calls_of_the_real_projects(shared, tmp_path):
