@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from builder.config import nearest
 from builder.conversation import Json
 from builder.dataset import dataset_rows
-from builder.masks import REGIONS, TRAINERS, Comparison, compare
+from builder.mask_counts import REGIONS, Comparison, compare
+from builder.masks import TRAINERS
 from builder.problem import UsageError
 from builder.rows import read_sample
 from builder.sample import Sample
@@ -74,7 +75,7 @@ def print_masks(found: dict[str, Comparison]) -> None:
         notes = [f"exactly our tokens in {item.same} of {item.samples} samples"]
         if item.other_text:
             notes.append(f"another text than the proven one in {item.other_text}")
-        if item.beyond and not trainer.refuses:
+        if item.beyond and trainer.cut is not None:
             notes.append(f"cut at {trainer.limit} tokens: {item.beyond} samples")
         if item.answers_lost:
             notes.append(f"{item.answers_lost:,} of our tokens not trained")
