@@ -75,7 +75,7 @@ class Comparison:
     refused: Counter[str] = field(default_factory=Counter)
     borders: int = 0
 
-    def add(self, sample: Sample, text: str, own: _Trained, tokens: _Tokens) -> None:
+    def add(self, sample: Sample, text: str, own: Trained, tokens: Tokens) -> None:
         """Count a proven sample: its rendering, and our tokens of it."""
         trainer = TRAINERS[self.trainer]
         self.samples += 1
@@ -93,6 +93,9 @@ class Comparison:
             if trainer.cut is None:
                 self.refused[f"longer than {trainer.limit} tokens"] += 1
                 return
+            if not found.numbers:
+                self.refused["nothing of it stays that is trained"] += 1
+                return
         self.theirs.update(found.regions)
         self.same += same_text and own.numbers == found.numbers
         if same_text:
@@ -107,14 +110,14 @@ def compare(
     comparisons: Iterable[Comparison],
 ) -> None:
     """Count a proven sample: its rendering, and the spans that it teaches."""
-    tokens = _Tokens(target)
+    tokens = Tokens(target)
     own = tokens.trained(Mask(text, spans))
     for comparison in comparisons:
         comparison.add(sample, text, own, tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class _Trained:
+class Trained:
     """Tokens inside spans: how many the text has, their numbers, and how many of each region.
 
     `crossed`: a border of the spans lies inside a token.
@@ -126,14 +129,14 @@ class _Trained:
     crossed: bool
 
 
-class _Tokens:
+class Tokens:
     """The tokens of the texts that trainers make of one sample, each text tokenised once."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self._known: dict[str, tuple[list[tuple[int, int]], list[int], list[str]]] = {}
 
-    def trained(self, mask: Mask, trainer: Trainer | None = None) -> _Trained:
+    def trained(self, mask: Mask, trainer: Trainer | None = None) -> Trained:
         """Those inside the mask's spans; of a trainer, what it keeps of them."""
         offsets, starts, names = self._marked(mask.text)
         ranges: Ranges = []
@@ -149,7 +152,7 @@ class _Tokens:
             kept = trainer.cut(len(offsets), ranges, trainer.limit) if trainer.cut else []
         stays = {at for first, last in kept for at in range(first, last)}
         numbers = stays.intersection(at for first, last in ranges for at in range(first, last))
-        return _Trained(
+        return Trained(
             len(offsets), frozenset(numbers), Counter(names[at] for at in numbers), crossed
         )
 

@@ -251,6 +251,8 @@ def test_what_a_trainer_refuses(verifier, instruct):
     found = compared("verl", long, instruct)
     assert found.refused == {"longer than 1024 tokens": 1}
     assert not found.theirs
+    found = compared("trl-assistant-only", long, verifier.target)
+    assert found.refused == {"nothing of it stays that is trained": 1}
 
 
 def test_cuts():

@@ -165,12 +165,13 @@ def _completions_text(row: Row, target: Target) -> str:
 
 
 def _text_completions(item: Item, target: Target) -> Iterator[tuple[Row, str]]:
+    """A completion ends with `<|im_end|>`: TRL adds one to a text that ends with anything else."""
     for _, text, start in _turns(item, target):
-        yield {"prompt": text[:start], "completion": text[start:]}, text
+        yield {"prompt": text[:start], "completion": text[start:].removesuffix("\n")}, text
 
 
 def _text_completions_text(row: Row, _: Target) -> str:
-    return str(row["prompt"]) + str(row["completion"])
+    return f"{row['prompt']}{row['completion']}\n"
 
 
 def _sharegpt(item: Item, _: Target) -> Iterator[tuple[Row, str]]:

@@ -67,8 +67,10 @@ def render(
             last = index == len(messages) - 1
             if style.thoughts is Thoughts.hybrid:
                 thought, body = shown_thought(content, after_query=index > query, last=last)
-            elif style.thoughts is Thoughts.last and not last and "</think>" in content:
-                body = split_thought(content)[1]
+            elif style.thoughts is Thoughts.dropped or (
+                style.thoughts is Thoughts.last and not last
+            ):
+                body = content.rpartition("</think>")[2].lstrip("\n")
             writer.assistant(thought, body)
     return writer.rendering()
 

@@ -21,6 +21,8 @@ class Thoughts(StrEnum):
     """Knows none: every assistant text as it is (Instruct-2507, VL-Instruct, Qwen2.5)."""
     last = "last"
     """Drops those of all turns but the last, whose text stays as it is (QwQ)."""
+    dropped = "dropped"
+    """Drops those of all turns (QwQ's early text)."""
 
 
 @dataclass(frozen=True, slots=True)

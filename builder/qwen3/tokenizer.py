@@ -56,6 +56,8 @@ class Target:
             thoughts = Thoughts.hybrid
         elif "<think>" not in self.render([query, thought, query], None):
             thoughts = Thoughts.last
+            if "<think>" not in self.render([query, thought], None):
+                thoughts = Thoughts.dropped
         begin, end = "<|im_start|>system\n", "<|im_end|>\n"
         bare = self.render([query], None).partition("<|im_start|>user")[0]
         tool: Json = {"type": "function", "function": {"name": "a", "parameters": {}}}

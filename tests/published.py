@@ -1,0 +1,87 @@
+"""Chat templates of published packages, taken from the registry when a test needs them.
+
+Nothing of them is kept in the project. `pip download` puts a package into .cache/packages once.
+"""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from targets import TEMPLATE
+
+CACHE = Path(__file__).parents[1] / ".cache" / "packages"
+LARGE = "BUILDER_CONFORMANCE"
+"""Set by scripts/conformance.sh: packages of tens of megabytes are fetched too."""
+
+TRL = "trl-1.16.0-py3-none-any.whl"
+LLAMA = "llama_cpp_python-0.3.36.tar.gz"
+XINFERENCE = "xinference-4.1.0-py3-none-any.whl"
+_TRL, _LLAMA = "trl/chat_templates", "llama_cpp_python-0.3.36/vendor/llama.cpp/models/templates"
+_XINFERENCE = "xinference/model/llm/models"
+
+FAMILY = {
+    "Qwen3 original (2025-04)": None,  # the embedded one
+    "Qwen3 revised": (TRL, f"{_TRL}/qwen3.jinja"),
+    "Qwen3 Instruct-2507": (TRL, f"{_TRL}/qwen3_instruct_2507.jinja"),
+    "Qwen3 Thinking-2507": (XINFERENCE, f"{_XINFERENCE}/Qwen3-Thinking.json"),
+    "Qwen3-VL Instruct": (TRL, f"{_TRL}/qwen3_vl.jinja"),
+    "Qwen3-VL Thinking": (XINFERENCE, f"{_XINFERENCE}/Qwen3-VL-Thinking.json"),
+    "Qwen2.5": (TRL, f"{_TRL}/qwen2_5.jinja"),
+    "QwQ-32B": (LLAMA, f"{_LLAMA}/Qwen-QwQ-32B.jinja"),
+    "QwQ-32B (early text)": (XINFERENCE, f"{_XINFERENCE}/QwQ-32B.json"),
+}
+"""Where the text of each known template is found: (archive, file in it)."""
+
+XML = {
+    "Qwen3.5 without thoughts": (TRL, f"{_TRL}/qwen3_5_nothink.jinja"),
+    "Qwen3.5": (TRL, f"{_TRL}/qwen3_5_think.jinja"),
+    "Qwen3.6": (TRL, f"{_TRL}/qwen3_6.jinja"),
+    "Qwen3.8": (TRL, f"{_TRL}/qwen3_8.jinja"),
+    "Qwen3-Coder": (LLAMA, f"{_LLAMA}/Qwen3-Coder.jinja"),
+}
+"""Texts of the XML call format, which is not this one."""
+
+
+def text_of(name):
+    """The text of a published template; skips the test if the registry cannot be reached."""
+    place = {**FAMILY, **XML}[name]
+    if place is None:
+        return TEMPLATE
+    archive, member = place
+    data = _member(_archive(archive), member)
+    if member.endswith(".json"):
+        return json.loads(data)[0]["chat_template"]
+    return data.decode("utf-8")
+
+
+@functools.cache
+def _archive(name):
+    path = CACHE / name
+    if path.is_file():
+        return path
+    if name != TRL and not os.environ.get(LARGE):
+        pytest.skip(f"{name} is large: scripts/conformance.sh fetches it")
+    package, version = name.removesuffix(".tar.gz").removesuffix("-py3-none-any.whl").split("-")
+    kind = "--no-binary" if name.endswith(".tar.gz") else "--only-binary"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--retries", "1"]
+    command += [kind, package, "-d", str(CACHE), f"{package}=={version}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not path.is_file():
+        reason = (done.stderr.strip().splitlines() or ["no word"])[-1]
+        pytest.skip(f"the package registry gives no {name}: {reason}")
+    return path
+
+
+def _member(path, member):
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(member)
+    with tarfile.open(path) as archive:
+        return archive.extractfile(member).read()
