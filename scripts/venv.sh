@@ -1,5 +1,6 @@
-# Sourced by the other scripts: makes .venv and installs this project into it.
-if [ ! -x .venv/bin/python ]; then
+# Sourced by the other scripts: makes $VENV (.venv) and installs this project into it.
+VENV="${VENV:-.venv}"
+if [ ! -x "$VENV/bin/python" ]; then
   python=""
   for candidate in python3.14 python3.13 python3.12 python3.11 python3 python; do
     if command -v "$candidate" >/dev/null 2>&1 &&
@@ -12,7 +13,7 @@ if [ ! -x .venv/bin/python ]; then
     echo "Python 3.11 or newer is needed" >&2
     exit 1
   fi
-  "$python" -m venv .venv
+  "$python" -m venv "$VENV"
 fi
 
 # install_extra NAMES: the project, editable, with the named extras; quiet unless it fails.
@@ -21,7 +22,7 @@ install_extra() {
   [ -n "$1" ] && spec=".[$1]"
   local log
   log="$(mktemp)"
-  if ! .venv/bin/python -m pip install --disable-pip-version-check -q -e "$spec" >"$log" 2>&1; then
+  if ! "$VENV/bin/python" -m pip install --disable-pip-version-check -q -e "$spec" >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     return 1

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# What outside implementations say, on any machine with Python 3.11 or newer: TRL's own trainer with
+# a tiny random model on the CPU, PrimeIntellect's renderers, and every published template of the
+# family. Makes .venv-conformance (some gigabytes: torch) and .cache/packages (140 MB).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+VENV="${VENV:-.venv-conformance}"
+. scripts/venv.sh
+install_extra test,trl,conformance
+export BUILDER_CONFORMANCE=1
+exec "$VENV/bin/python" -m pytest -p no:xdist \
+  tests/test_masks.py tests/test_trl.py tests/test_renderers.py tests/test_family.py "$@"
