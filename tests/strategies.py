@@ -1,5 +1,6 @@
 """Random conversations full of what breaks templates."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from builder.conversation import (
@@ -14,6 +15,9 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.qwen3.constants import ADDED_TOKENS
+
+MANY = settings(max_examples=4 * settings.default.max_examples)
+"""For the laws that all rests on: 2,000 examples under the profile `ci`."""
 
 HOSTILE = [
     *ADDED_TOKENS,
@@ -110,27 +114,38 @@ def _exchange(text, call_list, order):
     return [Message("assistant", (Text(text), *calls)), *answers]
 
 
-exchanges = st.builds(
-    _exchange, texts, st.lists(calls, min_size=1, max_size=3), st.randoms(use_true_random=False)
-)
-well_formed = st.lists(
-    st.one_of(
-        exchanges,
-        texts.map(lambda text: [Message("user", (Text("u" + text),))]),
-        st.builds(
-            lambda text, thought: [Message("assistant", (Reasoning(thought), Text("a" + text)))],
-            texts,
-            texts,
-        ),
+def _talks(calls):
+    """A query, then groups of messages that belong together, then an answer."""
+    exchanges = st.builds(
+        _exchange, texts, st.lists(calls, min_size=1, max_size=3), st.randoms(use_true_random=False)
+    )
+    asked = texts.map(lambda text: [Message("user", (Text("u" + text),))])
+    answered = st.builds(
+        lambda text, thought: [Message("assistant", (Reasoning(thought), Text("a" + text)))],
+        texts,
+        texts,
+    )
+    return st.lists(st.one_of(exchanges, asked, answered), max_size=6).map(
+        lambda groups: [
+            Message("user", (Text("begin"),)),
+            *(message for group in groups for message in group),
+            Message("assistant", (Text("end"),)),
+        ]
+    )
+
+
+well_formed = _talks(calls)
+fit = st.builds(
+    lambda system, messages: Conversation(
+        id="c",
+        record="r",
+        messages=(*(Message("system", (Text(text),)) for text in system), *messages),
+        complete=True,
     ),
-    max_size=6,
-).map(
-    lambda groups: [
-        Message("user", (Text("begin"),)),
-        *(message for group in groups for message in group),
-        Message("assistant", (Text("end"),)),
-    ]
+    st.lists(texts, max_size=1),
+    _talks(st.builds(ToolCall, good_names, objects, ids)),
 )
+"""Hostile in its texts, values and thoughts alone: almost all of them become samples."""
 definitions = st.one_of(
     st.none(),
     st.lists(

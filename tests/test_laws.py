@@ -4,13 +4,13 @@ import contextlib
 
 from hypothesis import event, given
 from hypothesis import strategies as st
-from strategies import conversations, json_values, texts
+from strategies import MANY, conversations, fit, json_values, texts
 
 from builder.conversation import ToolCall
 from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize import NormalizeOptions, normalise
-from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import ParseFault, parse
+from builder.qwen3.flatten import flatten, structured
+from builder.qwen3.parse import ParseFault, parse, to_dialogue
 from builder.qwen3.render import render
 from builder.rows import read_sample
 from builder.sample import Sample
@@ -29,6 +29,7 @@ options = st.builds(
 )
 
 
+@MANY
 @given(conversations, options)
 def test_what_is_normalised_is_proven(verifier, conversation, options):
     """Every sample of our own passes every check; every call is kept or dropped with a code."""
@@ -55,6 +56,26 @@ def test_what_is_normalised_is_proven(verifier, conversation, options):
         assert parse(verdict.text) == sample
         assert read_sample(loads(sample.line)) == sample
     assert verdict.calls == len(normalised.kept), "the last one holds all"
+
+
+@MANY
+@given(fit, st.sampled_from(["drop", "keep"]))
+def test_hostile_text_goes_there_and_back(verifier, conversation, reasoning):
+    """Flatten, render, parse; the specification's bytes are the template's; flat is structured."""
+    chosen = NormalizeOptions(control_tokens="neutralise", reasoning=reasoning)
+    normalised = normalise(conversation, chosen)
+    if normalised.dialogue is None:
+        event(f"rejected {normalised.problem.code}")
+        return
+    event("built")
+    dialogue = normalised.dialogue
+    sample = flatten(dialogue)
+    text = verifier.target.render_sample(sample)
+    assert render(sample.messages, sample.tools).text == text
+    assert verifier.target.render(*structured(dialogue)) == text
+    assert parse(text) == sample
+    assert to_dialogue(sample).turns == dialogue.turns
+    assert verifier.check(sample, dialogue).findings == ()
 
 
 @given(conversations)
@@ -92,6 +113,7 @@ wrapped = st.lists(
 )
 
 
+@MANY
 @given(foreign, wrapped)
 def test_our_renderer_gives_the_bytes_of_the_template(verifier, messages, tools):
     """On any messages, also on those that no sample may hold."""
@@ -99,6 +121,7 @@ def test_our_renderer_gives_the_bytes_of_the_template(verifier, messages, tools)
     assert render(messages, tools).text == verifier.target.render(rows, tools)
 
 
+@MANY
 @given(foreign, wrapped)
 def test_any_foreign_sample_gets_a_verdict(verifier, messages, tools):
     """No crash; and what is proven reads back from its rendering."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from strategies import texts
+from strategies import MANY, texts
 from test_laws import foreign, wrapped
 
 from builder import cli
@@ -86,6 +86,7 @@ def test_an_example_keeps_the_thoughts_after_its_last_query():
     }
 
 
+@MANY
 @given(foreign, wrapped)
 def test_parity_is_what_the_template_says(verifier, messages, tools):
     """On any messages, for every assistant turn and mode, against the template's own context."""
@@ -104,6 +105,7 @@ def test_parity_is_what_the_template_says(verifier, messages, tools):
             assert (mode in found) == rendering.text.startswith(shown)
 
 
+@MANY
 @given(texts, texts.filter(lambda text: "</think>" not in text))
 def test_a_span_begins_where_the_generation_prompt_ends(verifier, question, text):
     prompts = verifier.target.generation_prompts
