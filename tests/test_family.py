@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from page import blocks, is_shown
 from published import FAMILY, XML, text_of
 from targets import tokenizer_folder
 from test_laws import foreign, wrapped
@@ -126,6 +127,28 @@ def test_our_renderer_gives_its_bytes(target, messages, tools):
     if target.template_name == "Qwen3-VL Instruct" and ("system" in dict(messages[1:])):
         return
     assert render(messages, tools, target.style).text == target.render(rows, tools)
+
+
+USER = {"role": "user", "content": "a"}
+ANSWER = {"role": "assistant", "content": "b"}
+BLANK = {"role": "assistant", "content": "\n\nb"}
+CALLS = [{"type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}]
+CASES = {
+    "tools": ([USER, ANSWER], {"tools": [TOOL]}),
+    "newlines": ([USER, BLANK, USER, BLANK], {}),
+    "late system": ([USER, {"role": "system", "content": "s"}, ANSWER], {}),
+    "list": ([{"role": "user", "content": [{"type": "text", "text": "a"}]}, ANSWER], {}),
+    "arguments": ([USER, {"role": "assistant", "content": "", "tool_calls": CALLS}], {}),
+    "prompt": ([USER], {"add_generation_prompt": True, "enable_thinking": False}),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), blocks("template"))
+def test_the_page_of_differences(tmp_path, name, case):
+    target = load(tokenizer_folder(tmp_path, text_of(name)))
+    messages, options = CASES[case]
+    text = target.render(messages, **{"tools": None, **options})
+    assert is_shown(text, blocks("template")[name, case])
 
 
 @pytest.mark.parametrize("target", ["Qwen2.5"], indirect=True)

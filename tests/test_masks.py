@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from page import blocks, is_shown
 from targets import NO_THOUGHTS, TEMPLATE, tokenizer_folder
 
 from builder import cli, masks
@@ -174,6 +175,15 @@ def test_what_is_trained_of_a_target_without_thoughts(instruct, name, case):
 
 def test_every_trainer_has_a_case():
     assert set(HYBRID) == set(VERBATIM) == set(TRAINERS)
+
+
+@pytest.mark.parametrize(("name", "case"), blocks("trainer"))
+def test_the_page_of_differences(verifier, name, case):
+    shown = marked(rule(name, SAMPLES[case.removesuffix(" after the tools")], verifier.target))
+    if case.endswith(" after the tools"):
+        assert blocks("trainer")[name, case] in shown
+    else:
+        assert is_shown(shown, blocks("trainer")[name, case])
 
 
 def test_a_target_that_trl_does_not_know_is_refused(tmp_path):
