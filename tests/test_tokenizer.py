@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import builder.qwen3
 from builder.problem import UsageError
@@ -52,9 +55,9 @@ def test_the_provenance_note_names_the_files_as_they_are():
 
 
 def test_the_encoding_is_that_of_the_tokenizer_itself():
-    """The offsets come from its backend, so the backend must agree with it."""
+    """The ids come from its backend, and the offsets from the ids, of a text in NFC."""
     target = load()
-    text = target.render([{"role": "user", "content": "\x00e\u0301 <think> 12 \U0001f600\r\n"}], [])
+    text = target.render([{"role": "user", "content": "\x00\u00e9 <think> 12 \U0001f600\r\n"}], [])
     encoded = target.encode(text)
     ids, control = encoded.ids, encoded.control
     assert ids == target.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -123,3 +126,21 @@ def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
         load(name)
     assert "\n" not in str(error.value)
     assert repr(name) in str(error.value)
+
+
+@given(st.text(max_size=60), st.booleans())
+def test_what_follows_from_ids_is_what_the_tokenizer_says(text, with_markup):
+    """Offsets of control tokens, the decoded text, and borders inside tokens."""
+    text = unicodedata.normalize("NFC", text.encode("utf-8", "ignore").decode())
+    text = f"<|im_start|>{text}<think>\n{text}<|im_end|>\n" if with_markup else text
+    target = load()
+    tokens = target.encode(text)
+    encoding = target.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+    assert tokens.ids == encoding.ids
+    assert tokens.decode() == target.decode(tokens.ids) == text
+    added = set(target.tokenizer.added_tokens_decoder)
+    pairs = zip(encoding.ids, encoding.offsets, strict=True)
+    begins = [offset[0] for number, offset in pairs if number in added]
+    assert [offset for offset, _ in tokens.control] == begins
+    inside = {at for start, end in encoding.offsets for at in range(start + 1, end)}
+    assert tokens.across(range(len(text) + 1)) == sorted(inside)

@@ -25,7 +25,8 @@ _SHIFTED = 0x100
 class Tokens:
     """The tokens of one text: `ids`, and what follows from their lengths in bytes.
 
-    `control` are (offset, token) of the added ones; offsets are code points.
+    `control` are (offset, token) of the added ones; offsets are code points. The text is in NFC, to
+    which the tokenizer would bring it.
     """
 
     def __init__(self, text: str, ids: list[int], table: Table) -> None:
