@@ -128,12 +128,12 @@ def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
     assert repr(name) in str(error.value)
 
 
-@given(st.text(max_size=60), st.booleans())
-def test_what_follows_from_ids_is_what_the_tokenizer_says(text, with_markup):
+@given(text=st.text(max_size=60), with_markup=st.booleans())
+def test_what_follows_from_ids_is_what_the_tokenizer_says(verifier, text, with_markup):
     """Offsets of control tokens, the decoded text, and borders inside tokens."""
     text = unicodedata.normalize("NFC", text.encode("utf-8", "ignore").decode())
     text = f"<|im_start|>{text}<think>\n{text}<|im_end|>\n" if with_markup else text
-    target = load()
+    target = verifier.target
     tokens = target.encode(text)
     encoding = target.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
     assert tokens.ids == encoding.ids
