@@ -14,7 +14,7 @@ from builder.as_loaded import as_loaded
 from builder.audit.redact import Scrubber, derive_key
 from builder.audit.result import Audit, Finding
 from builder.audit.run import audit
-from builder.card import card
+from builder.card.card import card, pictures
 from builder.config import Config, InputConfig
 from builder.conversation import Json
 from builder.engine import Done, run
@@ -24,13 +24,12 @@ from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.problem import Problem, UsageError
-from builder.qwen3.tokenizer import Target
 from builder.readers import readers
 from builder.report.report import report_html
 from builder.settle import Built, settle
 from builder.shard import Task
 from builder.source import Source
-from builder.text import map_strings
+from builder.text import map_strings, without_folders
 from builder.work import Job, cut, job_identity, verifier_for, versions
 
 
@@ -64,15 +63,22 @@ def build(
         )
         parts = list(run(tasks, job, workers=workers, done=progress(tasks)))
         built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
-        built.writer.write("README.md", [_card(config, built, target)])
+        found = _audit(config, built)
+        told = map_strings(config.resolved(), scrubber.text)
+        used = versions()
+        for path, picture in pictures(found).items():
+            built.writer.write(path, [picture])
+        made: dict[str, Json] = {"config": without_folders(told), "versions": used}
+        text = card(config, built, normalize_options(config), target, made=made, found=found)
+        built.writer.write("README.md", [text.encode("utf-8", "replace")])
         if built.data_files:
             built.changed_by_loader = list(as_loaded(built.writer.folder, target, work))
             if built.changed_by_loader:
                 return built  # nothing of it goes to a final name
         about: dict[str, Json] = {
             "inputs": _inputs(tasks, parts, scrubber),
-            "config": map_strings(config.resolved(), scrubber.text),
-            "versions": versions(),
+            "config": told,
+            "versions": used,
             "tokenizer": {
                 "name": config.verify.tokenizer.shown,
                 "files": dict(target.files),
@@ -81,7 +87,6 @@ def build(
             },
             "ledger": built.ledger.to_json(),
         }
-        found = _audit(config, built)
         if found is not None:
             about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
         page = report_html(str(built.writer.folder), about, found, target)
@@ -153,10 +158,6 @@ def _prune(folder: Path, parts: Sequence[Part]) -> None:
     for path in folder.glob("??/*"):
         if path not in used:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _card(config: Config, built: Built, target: Target) -> bytes:
-    return card(config, built, normalize_options(config), target).encode("utf-8", "replace")
 
 
 def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[Problem]]:

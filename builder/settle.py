@@ -23,6 +23,15 @@ from builder.splits import SPLITS, assign, is_taken
 from builder.verify_files import LineReport
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Where samples come from, each "unknown" if nothing says it."""
+
+    format: str
+    model: str
+    license: str
+
+
 @dataclass(slots=True)
 class Built:
     """What a run has made: the ledger, its bugs, and the numbers that the card shows."""
@@ -33,9 +42,7 @@ class Built:
     rejects: int = 0
     tokens: int = 0
     duplicate_samples: int = 0
-    formats: Counter[str] = field(default_factory=Counter)
-    models: Counter[str] = field(default_factory=Counter)
-    licenses: Counter[str] = field(default_factory=Counter)
+    origins: Counter[Origin] = field(default_factory=Counter)
     tools_sources: Counter[str] = field(default_factory=Counter)
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
@@ -237,9 +244,8 @@ def _count(built: Built, entry: Entry, written: Sequence[bool], part: Part) -> N
     built.tokens += sum(
         item.tokens for item, is_written in zip(entry.samples, written, strict=True) if is_written
     )
-    built.formats[part.summary.format or "unknown"] += samples
-    built.models[entry.model or "unknown"] += samples
-    built.licenses[entry.license or "unknown"] += samples
+    names = (part.summary.format, entry.model, entry.license)
+    built.origins[Origin(*(name or "unknown" for name in names))] += samples
     built.tools_sources[entry.tools_source] += samples
 
 

@@ -18,6 +18,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from pathlib import PurePosixPath, PureWindowsPath
 
 from builder.conversation import Json
 
@@ -74,3 +75,16 @@ def map_strings(value: Json, change: Callable[[str], str]) -> Json:
             raise KeyError("two keys become equal")
         return mapped
     return value
+
+
+def without_folders(value: Json) -> Json:
+    """The value with only the last part of absolute paths, which name this machine and its user."""
+    if isinstance(value, dict):
+        return {key: without_folders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_folders(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    windows, posix = PureWindowsPath(value), PurePosixPath(value)
+    is_here = value.startswith("~") or posix.is_absolute() or windows.is_absolute()
+    return windows.name if is_here else value

@@ -33,7 +33,7 @@ def write(folder, samples, card):
 def card():
     import yaml
 
-    from builder.card import loading
+    from builder.card.front import loading
 
     about = yaml.safe_dump(loading({"train": ["data/train-00000-of-00001.jsonl"]}))
     return f"---\n{about}---\n"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from builder.audit.notes import Row
 from builder.audit.result import Histogram, Pick, Table
-from builder.export.trainers import DEFAULT_LENGTHS, Lengths
+from builder.export.trainers import DEFAULT_LENGTHS, Facts
 from builder.jsonio import dumps
 from builder.sample import Dialogue
 
@@ -51,13 +51,13 @@ class LengthAudit:
             ),
         ]
 
-    def lengths(self) -> Lengths:
+    def lengths(self) -> Facts:
         """What the trainers' configurations are made of."""
         beyond = {
             name: sum(tokens > default for tokens in self.tokens)
             for name, default in DEFAULT_LENGTHS.items()
         }
-        return Lengths(len(self.tokens), max(self.tokens, default=0), beyond)
+        return Facts(len(self.tokens), max(self.tokens, default=0), beyond)
 
     def histogram(self) -> Histogram:
         """Samples by tokens, in bins that double."""

@@ -12,7 +12,7 @@ from builder.audit.notes import Notes, Row
 from builder.audit.pattern import PATTERNS, pattern
 from builder.audit.result import Finding, Histogram, Table
 from builder.parity import MODES
-from builder.qwen3.render import is_response
+from builder.qwen3.render import is_bare, is_following, is_response
 
 MESSAGES = {
     "empty_turn": "assistant turns without text, thought or call",
@@ -36,6 +36,8 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _CUT_CUES = ("runcated", "lipped", "mitted", "lided", "RUNCATED")
+BARE = "tools without a system turn: the template writes one"
+FOLLOWING = "a query right after tool responses"
 REPEATED = 20
 """Code points from which on an equal turn counts as repeated: "Done." may come twice."""
 
@@ -195,18 +197,17 @@ def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 def _edges(row: Row) -> Iterator[str]:
     """Where the template does something that a reader of the messages would not expect."""
-    roles = [role for role, _ in row.sample.messages]
     queries = [
         at
         for at, (role, text) in enumerate(row.sample.messages)
         if role == "user" and not is_response(text)
     ]
-    if row.sample.tools and roles[:1] != ["system"]:
-        yield "tools without a system turn: the template writes one"
+    if is_bare(row.sample):
+        yield BARE
     if len(queries) > 1:
         yield "more than one query: thoughts before the last are not shown"
-    if any(at and is_response(row.sample.messages[at - 1][1]) for at in queries):
-        yield "a query right after tool responses"
+    if is_following(row.sample):
+        yield FOLLOWING
     if row.dialogue is not None:
         turns = row.dialogue.turns
         if turns and turns[-1].calls:

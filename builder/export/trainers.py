@@ -1,39 +1,66 @@
 """Ready configurations for trainers, with lengths from the dataset, and the warnings that apply.
 
-Source: trainers.md (versions read in November 2026). What was run and what was read only is said in
-docs/export.md.
+Source: trainers.md, and the trainers' own sources for the names of options (versions and what was
+run: docs/export.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-DEFAULT_LENGTHS = {"trl": 1024, "llama-factory": 2048, "verl": 1024}
+DEFAULT_LENGTHS = {"trl": 1024, "llama-factory": 2048, "openrlhf": 2048, "verl": 1024}
 """Tokens after which a trainer cuts (or refuses) a sample unless it is told otherwise."""
+
+MODEL = "Qwen/Qwen3-8B"
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
-    """Tokens of the samples: the longest, and how many are longer than a trainer's default."""
+class Facts:
+    """What the configurations are made of.
+
+    longest    tokens of the longest sample
+    beyond     samples that are longer than a trainer's default length
+    bare       samples with tools and no system turn
+    following  samples with a query right after tool results
+    """
 
     samples: int
     longest: int
-    beyond: dict[str, int]
+    beyond: Mapping[str, int]
+    bare: int = 0
+    following: int = 0
 
     @property
     def setting(self) -> int:
         """The longest, rounded up to a multiple of 64."""
         return max(-(-self.longest // 64) * 64, 64)
 
+    def cut(self, trainer: str) -> str:
+        """How many samples the trainer's default length would cut or refuse."""
+        default = DEFAULT_LENGTHS[trainer]
+        return (
+            f"the default is {default}: {self.beyond.get(trainer, 0)} of {self.samples} are longer"
+        )
 
-def _trl(variant: str, lengths: Lengths) -> dict[str, str]:
-    masked = "" if variant in ("tokenized", "openai") else _TRL_LOSS.get(variant, _TRL_MASK)
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The variant, and its file for training and (None: there is none) for evaluation."""
+
+    variant: str
+    train: str
+    evaluation: str | None
+
+
+def _trl(export: Export, facts: Facts) -> dict[str, str]:
+    masked = "" if export.variant == "tokenized" else _TRL_LOSS.get(export.variant, _TRL_MASK)
     return {
-        "trl.yaml": f"""# trl sft --config configs/trl.yaml --model_name_or_path Qwen/Qwen3-8B
+        "trl.yaml": f"""# trl sft --config configs/trl.yaml
+model_name_or_path: {MODEL}
 dataset_name: .            # this folder (or its Hub id)
-dataset_train_split: train
-max_length: {lengths.setting}        # TRL's default of 1024 would cut {lengths.beyond["trl"]} of {lengths.samples} samples
+dataset_train_split: {_split(export.train)}
+max_length: {facts.setting}        # longer samples are cut; {facts.cut("trl")}
 {masked}"""
     }
 
@@ -48,69 +75,79 @@ _TRL_LOSS = dict.fromkeys(
 )
 
 
-def _axolotl(variant: str, lengths: Lengths) -> dict[str, str]:
-    rows = "  - path: data/train-*.jsonl\n    ds_type: json\n    type: chat_template\n"
-    if variant == "tokenized":
-        rows = "  - path: data/train-*.parquet\n    ds_type: parquet\n    type:\n"
+def _axolotl(export: Export, facts: Facts) -> dict[str, str]:
+    rows = f"  - path: {export.train}\n    ds_type: json\n    type: chat_template\n"
+    if export.variant == "tokenized":
+        rows = f"  - path: {export.train}\n    ds_type: parquet\n    type:\n"
     return {
         "axolotl.yaml": f"""# axolotl train configs/axolotl.yaml
-base_model: Qwen/Qwen3-8B
+base_model: {MODEL}
 chat_template: tokenizer_default
 datasets:
-{rows}sequence_len: {lengths.setting}
-excess_length_strategy: raise  # a sample that is cut loses its last turns
+{rows}sequence_len: {facts.setting}
+excess_length_strategy: raise  # by default a longer sample is dropped
 """
     }
 
 
-def _llama_factory(variant: str, lengths: Lengths) -> dict[str, str]:
+def _llama_factory(export: Export, facts: Facts) -> dict[str, str]:
     columns = '"messages": "messages", "tools": "tools"'
     tags = (
         '"role_tag": "role", "content_tag": "content", "user_tag": "user",'
         ' "assistant_tag": "assistant", "system_tag": "system"'
     )
-    if variant == "sharegpt":
+    if export.variant == "sharegpt":
         columns = '"messages": "conversations", "system": "system", "tools": "tools"'
         tags = (
             '"role_tag": "from", "content_tag": "value", "user_tag": "human",'
             ' "assistant_tag": "gpt", "function_tag": "function_call",'
             ' "observation_tag": "observation"'
         )
-    return {
-        "../dataset_info.json": f"""{{
- "tool_calls": {{
-  "file_name": "data",
+    files = {"tool_calls": export.train}
+    evaluated = ""
+    if export.evaluation is not None:
+        files["tool_calls_eval"] = export.evaluation
+        evaluated = "eval_dataset: tool_calls_eval\n"
+    entries = ",\n".join(
+        f""" "{name}": {{
+  "file_name": "{path}",
   "formatting": "sharegpt",
   "columns": {{{columns}}},
   "tags": {{{tags}}}
- }}
-}}
-""",
+ }}"""
+        for name, path in files.items()
+    )
+    return {
+        "../dataset_info.json": f"{{\n{entries}\n}}\n",
         "llama_factory.yaml": f"""# llamafactory-cli train configs/llama_factory.yaml
-# Samples whose turns do not alternate (a query right after tool results) are dropped by
-# LLaMA-Factory with a warning. A sample with tools and no system turn gets two more newlines there.
-model_name_or_path: Qwen/Qwen3-8B
+# Samples whose turns do not alternate are dropped with a warning: {facts.following} of {facts.samples}, which have a
+# query right after tool results. A sample with tools and no system turn gets two more newlines
+# before the definitions: {facts.bare} of {facts.samples}.
+model_name_or_path: {MODEL}
 stage: sft
 do_train: true
 dataset_dir: .
 dataset: tool_calls
-template: qwen3
+{evaluated}template: qwen3
 enable_thinking: false     # true would train the empty think block before every turn
-cutoff_len: {lengths.setting}          # the default of 2048 would cut {lengths.beyond["llama-factory"]} of {lengths.samples} samples
+cutoff_len: {facts.setting}          # longer samples are cut; {facts.cut("llama-factory")}
 """,
     }
 
 
-def _ms_swift(_: str, lengths: Lengths) -> dict[str, str]:
+def _ms_swift(export: Export, facts: Facts) -> dict[str, str]:
+    evaluated = f" --val_dataset {export.evaluation}" if export.evaluation is not None else ""
     return {
         "ms_swift.sh": f"""# ms-swift writes an empty think block before every turn; ignore_empty_think keeps it untrained.
-swift sft --model Qwen/Qwen3-8B --dataset data/train-*.jsonl \\
-  --max_length {lengths.setting} --truncation_strategy raise --loss_scale ignore_empty_think
+# A longer sample is deleted without --strict true. Samples with tools and no system turn get two
+# more newlines before the definitions: {facts.bare} of {facts.samples}.
+swift sft --model {MODEL} --dataset {export.train}{evaluated} \\
+  --max_length {facts.setting} --strict true --loss_scale ignore_empty_think
 """
     }
 
 
-def _unsloth(_: str, lengths: Lengths) -> dict[str, str]:
+def _unsloth(export: Export, facts: Facts) -> dict[str, str]:
     return {
         "unsloth.py": f'''"""Unsloth: the rows are read by their `messages` column; run from this folder."""
 from datasets import load_dataset
@@ -118,10 +155,11 @@ from unsloth import FastLanguageModel
 from unsloth.chat_templates import train_on_responses_only
 from trl import SFTConfig, SFTTrainer
 
-model, tokenizer = FastLanguageModel.from_pretrained("Qwen/Qwen3-8B", max_seq_length={lengths.setting})
+model, tokenizer = FastLanguageModel.from_pretrained("{MODEL}", max_seq_length={facts.setting})
 # Unsloth's own model repositories may carry a changed template: take the official one.
-rows = load_dataset(".", split="train")
-trainer = SFTTrainer(model, train_dataset=rows, args=SFTConfig(max_length={lengths.setting}))
+rows = load_dataset(".", split="{_split(export.train)}")
+# Longer samples are cut; {facts.cut("trl")}.
+trainer = SFTTrainer(model, train_dataset=rows, args=SFTConfig(max_length={facts.setting}))
 # A literal marker inside a tool result would be trained: this dataset holds none (check `tokens`).
 trainer = train_on_responses_only(
     trainer, instruction_part="<|im_start|>user\\n", response_part="<|im_start|>assistant\\n"
@@ -131,44 +169,57 @@ trainer.train()
     }
 
 
-def _openrlhf(_: str, lengths: Lengths) -> dict[str, str]:
+def _openrlhf(export: Export, facts: Facts) -> dict[str, str]:
     return {
         "openrlhf.sh": f"""# OpenRLHF ignores a tools column, so the definitions stand in the system turn. With the hybrid
-# Qwen3 template its --multiturn mask runs past the turns (issue 1080): use one sample for each
-# turn (normalize.unit: turn) and no --multiturn.
-openrlhf.cli.train_sft --pretrain Qwen/Qwen3-8B --dataset . --input_key messages \\
-  --apply_chat_template --max_len {lengths.setting}
+# Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
+# turn (normalize.unit: turn) and train the last turn, as here.
+python -m openrlhf.cli.train_sft --model.model_name_or_path {MODEL} \\
+  --data.dataset . --data.dataset_split {_split(export.train)} \\
+  --data.input_key messages --data.apply_chat_template --data.max_len {facts.setting}
+# Longer samples are cut; {facts.cut("openrlhf")}.
 """
     }
 
 
-def _verl(_: str, lengths: Lengths) -> dict[str, str]:
+def _verl(export: Export, facts: Facts) -> dict[str, str]:
+    evaluated = export.evaluation if export.evaluation is not None else "null"
     return {
         "verl.sh": f"""# verl renders message by message. With the hybrid Qwen3 template the pieces differ from the
 # whole (assertion): train an Instruct-2507 model, or set data.ignore_input_ids_mismatch=True.
-torchrun -m verl.trainer.fsdp_sft_trainer data.train_files=data/train-00000-of-00001.parquet \\
-  data.multiturn.enable=true data.multiturn.messages_key=messages \\
-  data.max_length={lengths.setting} data.truncation=error  # the default of 1024: {lengths.beyond["verl"]} of {lengths.samples} longer
+torchrun -m verl.trainer.sft_trainer model.path={MODEL} \\
+  data.train_files={export.train} data.val_files={evaluated} \\
+  data.messages_key=messages data.max_length={facts.setting} data.truncation=error
+# A longer sample is an error; {facts.cut("verl")}.
 """
     }
 
 
-def _nemo(variant: str, lengths: Lengths) -> dict[str, str]:
-    tools = "" if variant == "tools-in-system" else "  tools_key: tools\n"
+def _nemo(export: Export, facts: Facts) -> dict[str, str]:
+    tools = "" if export.variant == "tools-in-system" else "    tool_key: tools\n"
+    evaluated = ""
+    if export.evaluation is not None:
+        evaluated = f"""  validation:
+    dataset_name: openai_format
+    data_path: {export.evaluation}
+    chat_key: messages
+{tools}    use_preserving_dataset: true
+"""
     return {
         "nemo_rl.yaml": f"""# NeMo-RL: without use_preserving_dataset nulls are added to heterogeneous definitions. Its
 # incremental masks need a template that renders prefixes alike: Instruct-2507, not hybrid Qwen3.
 data:
-  dataset_name: openai_format
-  train_data_path: data/train-00000-of-00001.jsonl
-  chat_key: messages
-{tools}  use_preserving_dataset: true
-  max_input_seq_length: {lengths.setting}
-"""
+  max_input_seq_length: {facts.setting}
+  train:
+    dataset_name: openai_format
+    data_path: {export.train}
+    chat_key: messages
+{tools}    use_preserving_dataset: true
+{evaluated}"""
     }
 
 
-_TRAINERS: dict[str, Callable[[str, Lengths], dict[str, str]]] = {
+_TRAINERS: dict[str, Callable[[Export, Facts], dict[str, str]]] = {
     "trl": _trl,
     "axolotl": _axolotl,
     "llama-factory": _llama_factory,
@@ -180,9 +231,28 @@ _TRAINERS: dict[str, Callable[[str, Lengths], dict[str, str]]] = {
 }
 
 
-def configurations(variant: str, trainers: tuple[str, ...], lengths: Lengths) -> dict[str, str]:
-    """{path relative to configs/: text} for the trainers that read the variant."""
+def _split(path: str) -> str:
+    """The split that a file is of."""
+    return path.rpartition("/")[2].partition("-")[0]
+
+
+def data_file(split: str, kind: str) -> str:
+    """The path of an export's file."""
+    return f"data/{split}-00000-of-00001.{kind}"
+
+
+def configurations(
+    variant: str, kind: str, trainers: Sequence[str], facts: Facts, splits: Sequence[str]
+) -> dict[str, str]:
+    """{path relative to configs/: text} for trainers that read the variant, of files of `kind`."""
+    train = "train" if "train" in splits else splits[0]
+    evaluated = [split for split in ("validation", "test") if split in splits and split != train]
+    export = Export(
+        variant,
+        data_file(train, kind),
+        data_file(evaluated[0], kind) if evaluated else None,
+    )
     made: dict[str, str] = {}
     for name in trainers:
-        made.update(_TRAINERS[name](variant, lengths))
+        made.update(_TRAINERS[name](export, facts))
     return made

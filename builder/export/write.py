@@ -16,11 +16,12 @@ import yaml
 from builder.conversation import Json
 from builder.dataset import dataset_rows
 from builder.export.tokens import BorderFault
-from builder.export.trainers import DEFAULT_LENGTHS, Lengths, configurations
+from builder.export.trainers import DEFAULT_LENGTHS, Facts, configurations, data_file
 from builder.export.variants import Item, Row, Variant
 from builder.jsonio import dumps, loads
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.tokenizer import Target
 from builder.rows import read_sample
 from builder.sample import Sample
@@ -31,15 +32,20 @@ BATCH = 500
 
 @dataclass(slots=True)
 class Exported:
-    """Counts: samples read, rows written, rows loaded again with equal text, what failed."""
+    """Counts: samples read and written, rows of them, rows loaded again with equal text, faults.
+
+    edges: samples that some trainer changes (`Facts`).
+    """
 
     samples: int = 0
+    written: int = 0
     rows: int = 0
     equal: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     longest: int = 0
     beyond: Counter[str] = field(default_factory=Counter)
+    edges: Counter[str] = field(default_factory=Counter)
     splits: list[str] = field(default_factory=list)
 
 
@@ -83,9 +89,11 @@ def _write(
             exported.left_out["span_border"] += 1
             continue
         if split not in writers:
-            path = made / "data" / f"{split}-00000-of-00001.{variant.kind}"
+            path = made / data_file(split, variant.kind)
             writers[split] = _RowWriter(path, variant)
             exported.splits.append(split)
+        exported.written += 1
+        exported.edges.update(bare=is_bare(item.sample), following=is_following(item.sample))
         exported.longest = max(exported.longest, tokens)
         for name, limit in DEFAULT_LENGTHS.items():
             exported.beyond[name] += tokens > limit
@@ -171,13 +179,20 @@ def _companions(variant: Variant, made: Path, exported: Exported) -> None:
     }
     # Decoded anew: YAML would write what is shared as references, which loaders do not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
-    lengths = Lengths(exported.samples, exported.longest, dict(exported.beyond))
-    files = configurations(variant.name, variant.trainers, lengths)
+    facts = Facts(
+        exported.written,
+        exported.longest,
+        dict(exported.beyond),
+        exported.edges["bare"],
+        exported.edges["following"],
+    )
+    splits = exported.splits
+    files = configurations(variant.name, variant.kind, variant.trainers, facts, splits)
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
     body = (
         f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n{exported.rows} rows from"
-        f" {exported.samples} samples, the longest {exported.longest} tokens. Written by `builder"
+        f" {exported.written} samples, the longest {exported.longest} tokens. Written by `builder"
         f" export --to {variant.name}`; every row was loaded again and gives the proven text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )

@@ -7,13 +7,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
-from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.output import MANIFEST, STATE
 from builder.problem import UsageError
+from builder.text import without_folders
 
 CARD = "README.md"
 _PLACES = ("config", "tokenizer")
@@ -138,7 +138,7 @@ def as_published(
     """
     published = [_card(file, overruled) if file.path == CARD else file for file in files]
     told = {
-        key: _named(value) if key in _PLACES else value
+        key: without_folders(value) if key in _PLACES else value
         for key, value in manifest.items()
         if key != "run"
     }
@@ -147,19 +147,6 @@ def as_published(
     ]
     text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
     return [*published, _made(MANIFEST, text.encode("utf-8", "replace"))]
-
-
-def _named(value: Json) -> Json:
-    """The value with only the last part of absolute paths."""
-    if isinstance(value, dict):
-        return {key: _named(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_named(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    windows, posix = PureWindowsPath(value), PurePosixPath(value)
-    is_here = value.startswith("~") or posix.is_absolute() or windows.is_absolute()
-    return windows.name if is_here else value
 
 
 def _card(file: PushFile, overruled: Sequence[Overruled]) -> PushFile:

@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.qwen3.constants import STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.style import SPECIFIED, Style, Thoughts
+from builder.sample import Sample
 
 RESPONSE_OPEN = "<tool_response>"
 RESPONSE_CLOSE = "</tool_response>"
@@ -87,6 +89,17 @@ def last_query(messages: Sequence[tuple[str, str]]) -> int:
 def is_response(content: str) -> bool:
     """Does the template take this user turn for tool responses?"""
     return content.startswith(RESPONSE_OPEN) and content.endswith(RESPONSE_CLOSE)
+
+
+def is_bare(sample: Sample) -> bool:
+    """Are there tools and no system turn? The template then writes one, trainers may differ."""
+    return bool(sample.tools) and sample.messages[0][0] != "system"
+
+
+def is_following(sample: Sample) -> bool:
+    """Does a query stand right after tool responses, two user turns in a row?"""
+    pairs = pairwise(sample.messages)
+    return any(one == two == "user" and is_response(text) for (one, text), (two, _) in pairs)
 
 
 def split_thought(content: str) -> tuple[str, str]:

@@ -174,12 +174,7 @@ def histogram_figure(histogram: Histogram) -> Html:
     key = anchor("chart", histogram.key)
     if not counts or len(edges) != len(counts) + 1:
         return figure(key, histogram.title, "nothing to count")
-    rows = tuple(zip(_bins(edges), counts, strict=True))
-    numbers = Table("", "", (histogram.unit, "samples"), rows)
-    most = max(counts)
-    peak = rows[counts.index(most)][0]
-    desc = f"{number(sum(counts))} samples from {number(edges[0])} to {number(edges[-1])}"
-    desc += f" {histogram.unit}; most of them, {number(most)}, at {peak}."
+    numbers = Table("", "", (histogram.unit, "samples"), numbers_of(histogram))
     beyond = [f"{name} at {number(value)}" for name, value in histogram.marks if value > edges[-1]]
     notes = [histogram.note] if histogram.note else []
     notes += [f"Beyond the right edge: {', '.join(beyond)}."] if beyond else []
@@ -187,10 +182,33 @@ def histogram_figure(histogram: Histogram) -> Html:
         key,
         histogram.title,
         " ".join(notes),
-        _histogram(histogram, edges, counts, f"{key}-wide", desc, 600, "wide"),
-        _histogram(histogram, edges, counts, f"{key}-narrow", desc, 340, "narrow"),
+        _drawing(histogram, f"{key}-wide", 600, "wide"),
+        _drawing(histogram, f"{key}-narrow", 340, "narrow"),
         tag("details", tag("summary", text("The numbers")), _every_row(numbers)),
     )
+
+
+def numbers_of(histogram: Histogram) -> tuple[Row, ...]:
+    """(what falls into the bin, samples) for each bin that is drawn."""
+    edges, counts = _merged(histogram)
+    return tuple(zip(_bins(edges), counts, strict=True))
+
+
+def described(histogram: Histogram) -> str:
+    """What the drawing shows, for who cannot see it."""
+    edges, counts = _merged(histogram)
+    most = max(counts)
+    peak = _bins(edges)[counts.index(most)]
+    drawn = f"{number(sum(counts))} samples from {number(edges[0])} to {number(edges[-1])}"
+    return f"{drawn} {histogram.unit}; most of them, {number(most)}, at {peak}."
+
+
+def _drawing(histogram: Histogram, key: str, width: int, kind: str) -> Html:
+    drawn, height = histogram_drawing(histogram, key, width)
+    return tag(
+        "svg", *drawn, role="img", class_=f"chart {kind}", viewBox=f"0 0 {width} {height:g}",
+        aria_labelledby=f"{key}-t {key}-d",
+    )  # fmt: skip
 
 
 def _bins(edges: list[int]) -> list[str]:
@@ -219,15 +237,10 @@ def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
     return edges, counts
 
 
-def _histogram(
-    histogram: Histogram,
-    edges: list[int],
-    counts: list[int],
-    key: str,
-    desc: str,
-    width: int,
-    kind: str,
-) -> Html:
+def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[Html], float]:
+    """(what stands inside of the `svg` element, its height); `key` begins the ids in it."""
+    edges, counts = _merged(histogram)
+    desc = described(histogram)
     left, right, height = 8.0, width - 8.0, 150.0
     marks = [(name, value) for name, value in histogram.marks if edges[0] <= value <= edges[-1]]
     placed = _labels(marks, edges, left, right)
@@ -255,10 +268,7 @@ def _histogram(
         y = 12 + 15 * row
         drawn.append(tag("line", class_="goal", x1=x, x2=x, y1=y - 9, y2=base))
         drawn.append(_label(place, y, name, "mark", "end" if at_end else None))
-    return tag(
-        "svg", *drawn, role="img", class_=f"chart {kind}", viewBox=f"0 0 {width} {base + 40:g}",
-        aria_labelledby=f"{key}-t {key}-d",
-    )  # fmt: skip
+    return drawn, base + 40
 
 
 def _labels(

@@ -1,0 +1,358 @@
+"""The text of README.md: what the dataset is, how it was made, what was proven and what was lost.
+
+Its bytes depend on the configuration, the versions and the samples alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import yaml
+
+from builder.audit.result import Audit, Finding, Gate, Histogram, Table
+from builder.card.front import front_matter, license_id
+from builder.card.markdown import Cell, Code, code, indented, plain, table
+from builder.card.training import training
+from builder.config import Config
+from builder.conversation import Json
+from builder.jsonio import dumps, loads
+from builder.ledger import Ledger
+from builder.normalize import NormalizeOptions, remedy
+from builder.qwen3.tokenizer import Target
+from builder.report.charts import described, numbers_of
+from builder.report.html import number
+from builder.report.pictures import bars_picture, histogram_picture
+from builder.text import without_folders
+
+if TYPE_CHECKING:
+    from builder.settle import Built, Origin
+
+SHOWN = 50
+"""Rows of a table of names; the rest is counted in a line."""
+
+_INPUTS = (
+    "The input files are listed with their sha256 in `manifest.json`: the same files, options and"
+    " versions give the same bytes."
+)
+_PROOF = (
+    "Every sample was rendered through the tokenizer's chat template and passed the checks render,"
+    " spec, structured, inverse, calls, pairing, order, tools and tokens: its text is byte for byte"
+    " what a server renders for the same conversation, and reads back to exactly the sample. Then"
+    " the folder was loaded with `datasets.load_dataset`, and every row gives the same bytes again."
+    " A sample that failed is in `rejects.jsonl`, not here."
+)
+_AGAIN = """## Verify again
+
+In a copy of this repository, every sample against the template and every file against the manifest:
+
+    pip install toolcall-dataset-builder
+    builder verify .
+
+Of what the Hub serves: `builder verify hf://OWNER/NAME`."""
+
+_GATES = {
+    Gate.report: "left as it is",
+    Gate.change: "changed",
+    Gate.reject: "left out",
+    Gate.drop: "left out",
+}
+
+
+def card(
+    config: Config,
+    built: Built,
+    options: NormalizeOptions,
+    target: Target,
+    *,
+    made: Mapping[str, Json],
+    found: Audit | None,
+) -> str:
+    """The whole file. `made`: the configuration as it may be published, under `config`, `versions`.
+
+    `found` None: nothing was audited, which the card says.
+    """
+    ledger = built.ledger
+    front = front_matter(
+        config.name,
+        ledger.samples,
+        sorted({origin.license for origin in built.origins}),
+        built.data_files,
+        found,
+    )
+    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    sections = [
+        f"---\n{head}---\n\n# {plain(config.name)}",
+        _summary(built, config),
+        _making(config, made),
+        _proof(target, config, ledger),
+        _ledger(ledger, options),
+        _sources(built),
+        _audited(found),
+        _limits(config, built, found),
+        training(found, sorted(built.data_files)),
+        _AGAIN,
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def pictures(found: Audit | None) -> dict[str, bytes]:
+    """{path in the dataset: SVG} for the charts that the card shows."""
+    made = {}
+    for path, item in _charts(found):
+        data = histogram_picture(item) if isinstance(item, Histogram) else bars_picture(item)
+        if data is not None:
+            made[path] = data
+    return made
+
+
+def _charts(found: Audit | None) -> Iterator[tuple[str, Histogram | Table]]:
+    if found is None or not found.samples:
+        return
+    names = {"tokens": "lengths", "turns": "turns", "calls": "calls"}
+    for histogram in found.histograms:
+        if histogram.key in names and any(histogram.counts):
+            yield f"assets/{names[histogram.key]}.svg", histogram
+    for item in found.tables:
+        if item.key == "patterns" and any(row[1] for row in item.rows):
+            yield "assets/behaviour.svg", item
+
+
+def _summary(built: Built, config: Config) -> str:
+    ledger = built.ledger
+    unit = {
+        "conversation": "A sample is a whole conversation; every assistant turn is taught.",
+        "query": "A sample is a conversation up to one query's answer; the turns since the query"
+        " are taught.",
+        "turn": "A sample is a conversation up to one assistant turn, which alone is taught.",
+    }[config.normalize.unit]
+    return (
+        f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens) of agents that"
+        " call tools, in the Qwen3 format: `messages` (system, user, assistant; calls as"
+        " `<tool_call>` text, results as user turns of `<tool_response>` blocks) and `tools`."
+        f" {unit} `meta/` holds a line for each sample, in the same order: source, model, licence,"
+        " every change to logged text, token count, the sha256 of the rendering, and where the"
+        " trained text stands in it. `rejects.jsonl` says what was left out and why."
+    )
+
+
+def _making(config: Config, made: Mapping[str, Json]) -> str:
+    versions = made.get("versions")
+    told = versions if isinstance(versions, dict) else {}
+    rows = [(Code(name), Code(str(version or "not installed"))) for name, version in told.items()]
+    changed = _changed(made.get("config"), Config().resolved())
+    chosen = "All options have their defaults."
+    if changed:
+        # Decoded anew: YAML would write what is shared as references.
+        text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
+        chosen = "`config.yaml`, as far as it differs from the defaults (`manifest.json` has all):"
+        chosen += f"\n\n{indented(text.rstrip())}"
+    lines = [
+        "## How it was made",
+        "",
+        "    builder build -c config.yaml -o OUT",
+        "",
+        chosen,
+        "",
+        _INPUTS,
+        "",
+        *table(("package", "version"), rows),
+    ]
+    return "\n".join(lines)
+
+
+def _changed(value: Json, default: Json) -> Json:
+    """What of the configuration is not the default; of inputs the first SHOWN."""
+    if not isinstance(value, dict) or not isinstance(default, dict):
+        return value
+    left: dict[str, Json] = {}
+    for key, item in value.items():
+        if key == "inputs" and isinstance(item, list):
+            left[key] = [_said(one) for one in item[:SHOWN]]
+        elif item != default.get(key):
+            left[key] = _changed(item, default.get(key))
+    return left
+
+
+def _said(item: Json) -> Json:
+    """An input without what it leaves to the defaults."""
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in item.items() if value is not None and value != "auto"}
+
+
+def _proof(target: Target, config: Config, ledger: Ledger) -> str:
+    rows = [
+        ("samples proven", f"{number(ledger.samples)} of {number(ledger.samples)}"),
+        ("tokenizer", Code(str(without_folders(config.verify.tokenizer.shown)))),
+        ("chat template", Code(target.template_name)),
+        ("its sha256", Code(target.template_sha256)),
+    ]
+    lines = [
+        "## Verification",
+        "",
+        _PROOF,
+        "",
+        *table(("", ""), rows),
+    ]
+    return "\n".join(lines)
+
+
+def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
+    rows = [
+        ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
+        (
+            "conversations",
+            ledger.found,
+            ledger.built,
+            Counter({"duplicate": ledger.duplicates}),
+            ledger.conversations_rejected,
+        ),
+        ("calls", ledger.calls_logged, ledger.calls_kept, Counter[str](), ledger.calls_dropped),
+    ]
+    lines = ["## What was read and what became of it", ""]
+    lines += table(
+        ("", "found", "used", "left out by design", "rejected"),
+        [
+            (name, found, used, _codes(ignored), _codes(rejected))
+            for name, found, used, ignored, rejected in rows
+        ],
+    )
+    codes = sorted({*ledger.rejected, *ledger.conversations_rejected})
+    remedies = [f"- {code(name)}: {code(way)}" for name in codes if (way := remedy(name, options))]
+    if remedies:
+        lines += ["", "What would keep some of it:", "", *remedies]
+    return "\n".join(lines)
+
+
+def _codes(counts: Counter[str]) -> str:
+    return ", ".join(f"{code(name)} {number(n)}" for name, n in sorted(counts.items()) if n) or "0"
+
+
+def _sources(built: Built) -> str:
+    def order(item: tuple[Origin, int]) -> tuple[int, Origin]:
+        return -item[1], item[0]
+
+    rows = [
+        (Code(origin.format), Code(origin.model), Code(origin.license), count)
+        for origin, count in sorted(built.origins.items(), key=order)
+    ]
+    lines = ["## Sources", ""]
+    lines += table(("format", "model", "licence", "samples"), rows[:SHOWN])
+    if len(rows) > SHOWN:
+        lines += ["", f"and {number(len(rows) - SHOWN)} more; `meta/` has all."]
+    lines += ["", *table(("tool definitions", "samples"), sorted(built.tools_sources.items()))]
+    return "\n".join(lines)
+
+
+def _audited(found: Audit | None) -> str:
+    lines = ["## Audit", ""]
+    if found is None:
+        return "\n".join([*lines, "Nothing was audited."])
+    findings = [
+        (_finding(item), item.count, item.samples, _GATES[item.gate]) for item in found.findings
+    ]
+    lines += (
+        table(("found", "places", "samples", "what was done"), findings)
+        if findings
+        else ["No findings."]
+    )
+    for path, item in _charts(found):
+        lines += ["", f"### {item.title}", ""]
+        if isinstance(item, Histogram):
+            lines += [f"![{described(item)}]({path})", ""]
+            lines += table((item.unit, "samples"), numbers_of(item))
+        else:
+            lines += [f"![{item.title}: the shares in the table below]({path})", ""]
+            lines += table(item.columns, [_shares(item, row) for row in item.rows])
+    for item in found.tables:
+        if item.key in ("lengths", "languages", "tools") and item.rows:
+            lines += ["", f"### {item.title}", ""]
+            lines += table(item.columns, [_named(item, row) for row in item.rows[:SHOWN]])
+            lines += ["", item.note] if item.note else []
+    lines += ["", "`report.html` has the rest, with samples; `builder audit .` finds it again."]
+    return "\n".join(lines)
+
+
+def _finding(item: Finding) -> str:
+    return f"{code(item.code)}: {plain(item.message, 160)}"
+
+
+def _shares(item: Table, row: Sequence[Cell]) -> list[Cell]:
+    at = item.columns.index("share") if "share" in item.columns else -1
+    return [
+        f"{100 * value:.1f} %" if place == at and isinstance(value, int | float) else value
+        for place, value in enumerate(row)
+    ]
+
+
+def _named(item: Table, row: Sequence[Cell]) -> list[Cell]:
+    """A row whose name may come from a log."""
+    return [Code(str(row[0])), *_shares(item, row)[1:]]
+
+
+def _limits(config: Config, built: Built, found: Audit | None) -> str:
+    limits = [config.audit.scrub.told, *_left(found), *_parity(config, found)]
+    inferred = built.tools_sources["inferred"] + built.tools_sources["mixed"]
+    if inferred:
+        limits.append(
+            f"In {number(inferred)} samples tool definitions were inferred from the calls (names"
+            " and types only). Such a list names just the tools that will be called, which the list"
+            " at inference does not: supply the real definitions with `inputs[].tools` where you"
+            " have them."
+        )
+    else:
+        limits.append("All tool definitions are the logged or supplied ones.")
+    unknown = sum(
+        count for origin, count in built.origins.items() if license_id(origin.license) == "unknown"
+    )
+    if unknown:
+        limits.append(
+            f"The licence of {number(unknown)} samples is not known: neither the logs nor"
+            " `inputs[].license` name one."
+        )
+    limits.append(
+        "Nothing was checked for being true or useful: what the model said and did is as logged."
+    )
+    return "\n".join(["## Limits", "", *(f"- {item}" for item in limits)])
+
+
+def _left(found: Audit | None) -> Iterator[str]:
+    """What the audit found and nothing was done about."""
+    left: Counter[str] = Counter()
+    for item in found.findings if found is not None else ():
+        if item.gate is Gate.report:
+            left[item.audit] += item.count
+            if item.code == "near_duplicate":
+                yield (
+                    f"Near duplicates were left: {number(item.count)}, in {number(item.samples)}"
+                    " samples (`audit.near_duplicates: drop` keeps one of each)."
+                )
+            elif item.code == "contaminated":
+                yield f"{number(item.samples)} samples hold items of evaluation sets."
+    if left["personal_data"]:
+        yield (
+            f"Personal data were found in {number(left['personal_data'])} places and not changed"
+            " (`audit.personal_data: pseudonymise` would). Names of people in running text are not"
+            " looked for."
+        )
+    if left["secrets"]:
+        yield f"What looks like secrets was found in {number(left['secrets'])} places and left."
+
+
+def _parity(config: Config, found: Audit | None) -> Iterator[str]:
+    tables = found.tables if found is not None else ()
+    rows = [row for item in tables if item.key == "parity" for row in item.rows]
+    told = [
+        f"{number(row[1])} of {number(row[2])} taught turns in {row[0]} mode"
+        for row in rows
+        if isinstance(row[1], int) and isinstance(row[2], int)
+    ]
+    if told:
+        why = " The template writes an empty think block before the last turn only, a server's"
+        why += " prompt before every turn; `normalize.unit: turn` makes them equal."
+        yield (
+            "What stands before a turn here is, byte for byte, what a server shows:"
+            f" {', '.join(told)}." + (why if config.normalize.unit != "turn" else "")
+        )

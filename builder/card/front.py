@@ -1,0 +1,182 @@
+"""The front matter of the card: what the Hub and `datasets` read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from builder.audit.result import Audit
+from builder.conversation import Json
+from builder.report.html import seen, shorten
+
+_SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+    (100_000_000, "10M<n<100M"),
+    (1_000_000_000, "100M<n<1B"),
+)
+
+_IDS = (
+    "apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0"
+    " bigcode-openrail-m afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause"
+    " bsd-3-clause-clear c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0"
+    " cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0"
+    " cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0"
+    " cdla-permissive-1.0 cdla-permissive-2.0 wtfpl ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1"
+    " eupl-1.2 agpl-3.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl lgpl-2.1 lgpl-3.0 isc h-research"
+    " intel-research lppl-1.3c ms-pl apple-ascl apple-amlr mpl-2.0 odc-by odbl openrail++ osl-3.0"
+    " postgresql ofl-1.1 ncsa unlicense zlib pddl lgpl-lr deepfloyd-if-license"
+    " fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 gemma"
+    " unknown other"
+)
+LICENSES = frozenset(_IDS.split())
+"""The identifiers that the Hub knows (its documentation, "Licenses")."""
+
+_ALSO = {
+    "apache-2": "apache-2.0",
+    "apache2": "apache-2.0",
+    "apache2.0": "apache-2.0",
+    "apache-license-2.0": "apache-2.0",
+    "apache-license-version-2.0": "apache-2.0",
+    "the-mit": "mit",
+    "expat": "mit",
+    "cc0": "cc0-1.0",
+    "cc-zero": "cc0-1.0",
+    "odc-by-1.0": "odc-by",
+    "odbl-1.0": "odbl",
+    "pddl-1.0": "pddl",
+    "the-unlicense": "unlicense",
+    "gplv2": "gpl-2.0",
+    "gplv3": "gpl-3.0",
+    "agplv3": "agpl-3.0",
+    "lgplv3": "lgpl-3.0",
+    "bsd-2": "bsd-2-clause",
+    "bsd-3": "bsd-3-clause",
+    "mpl-2": "mpl-2.0",
+}
+"""Usual and SPDX spellings, as `license_id` has prepared them."""
+
+_CODES = {
+    "English": "en",
+    "German": "de",
+    "French": "fr",
+    "Spanish": "es",
+    "Portuguese": "pt",
+    "Italian": "it",
+    "Dutch": "nl",
+    "Greek": "el",
+    "Han": "zh",
+    "Kana": "ja",
+    "Hangul": "ko",
+    "Hebrew": "he",
+    "Thai": "th",
+}
+"""Names in the audit's table of languages that stand for one language: its ISO 639-1 code."""
+
+LEAST_SAMPLES = 10
+LEAST_SHARE = 0.05
+
+
+def front_matter(
+    name: str,
+    samples: int,
+    licenses: Sequence[str],
+    data_files: Mapping[str, Sequence[str]],
+    found: Audit | None,
+) -> dict[str, object]:
+    """Everything between the two lines of dashes. `licenses`: as the inputs name them."""
+    front: dict[str, object] = {"pretty_name": shorten(seen(name), 80) or "dataset"}
+    front.update(licensing(licenses))
+    known = languages(found)
+    if known:
+        front["language"] = known
+    front["task_categories"] = ["text-generation"]
+    front["tags"] = ["tool-calling", "function-calling", "qwen3", "sft", "agent-traces"]
+    front["size_categories"] = [next((name for n, name in _SIZES if samples < n), "1B<n<10B")]
+    if data_files:
+        front.update(loading(data_files))
+    return front
+
+
+def loading(data_files: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """What loaders read: the files of the first kind (a dataset has one loader) and the features.
+
+    Declared, they are not inferred: Arrow would re-order keys and invent nulls in definitions.
+    """
+    kind = next(iter(data_files.values()))[0].partition(".")[2]
+    return {
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [
+                    {"split": split, "path": f"data/{split}-*.{kind}"} for split in data_files
+                ],
+            }
+        ],
+        "dataset_info": {
+            "features": [
+                {
+                    "name": "messages",
+                    "list": [
+                        {"name": "role", "dtype": "string"},
+                        {"name": "content", "dtype": "string"},
+                    ],
+                },
+                {"name": "tools", "list": "json"},
+            ]
+        },
+    }
+
+
+def license_id(name: str) -> str:
+    """The Hub's identifier of a licence in a usual spelling; `other` if it has none.
+
+    "GPL-3.0-or-later" is `gpl-3.0`, the nearest that the Hub has; the text says what was said.
+    """
+    key = re.sub(r"[\s_]+", "-", name.strip().lower()).replace("licence", "license")
+    if not key:
+        return "unknown"
+    shorter = re.sub(r"-(?:license|only|or-later)$|\+$", "", key)
+    for known in (key, shorter, re.sub(r"-v(?:ersion-)?(?=\d)", "-", shorter)):
+        if known in LICENSES:
+            return known
+        if known in _ALSO:
+            return _ALSO[known]
+    return "other"
+
+
+def licensing(licenses: Sequence[str]) -> dict[str, object]:
+    """`license` (a list if there are several), `license_name` if it is one that the Hub lacks."""
+    ids = sorted({license_id(name) for name in licenses}) or ["unknown"]
+    front: dict[str, object] = {"license": ids[0] if len(ids) == 1 else ids}
+    names = {_slug(name) for name in licenses if license_id(name) == "other"} - {"", "other"}
+    if len(names) == 1:
+        front["license_name"] = names.pop()
+    return front
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:80]
+
+
+def languages(found: Audit | None) -> list[str]:
+    """ISO codes of the languages that the audit is sure of, the most frequent first; else none.
+
+    Sure: it could tell the language of half of the samples. Named are those of at least
+    LEAST_SAMPLES samples and LEAST_SHARE of them.
+    """
+    counts = dict(rows(found, "languages"))
+    told = {_CODES[name]: n for name, n in counts.items() if name in _CODES and isinstance(n, int)}
+    if found is None or not told or sum(told.values()) * 2 < found.samples:
+        return []
+    least = max(LEAST_SAMPLES, LEAST_SHARE * found.samples)
+    return [key for key in sorted(told, key=lambda key: (-told[key], key)) if told[key] >= least]
+
+
+def rows(found: Audit | None, key: str) -> list[tuple[Json, Json]]:
+    """The first two columns of a table of the audit; [] if it has none."""
+    tables = found.tables if found is not None else ()
+    return [(row[0], row[1]) for table in tables if table.key == key for row in table.rows]

@@ -1,0 +1,63 @@
+"""Markdown in which text of logs stays text: names of models and tools may be hostile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from builder.report.html import number, seen, shorten
+
+Cell = str | int | float | None
+
+
+class Code(str):
+    """Text of any origin in a cell or a sentence: shown as a code span."""
+
+    __slots__ = ()
+
+
+def code(text: str, limit: int = 80) -> str:
+    """A code span, on one line: nothing in it is markup, a link or a mention.
+
+    A pipe would end a table's cell in some renderers whatever stands before it, so it is shown as a
+    broken bar. What cannot be seen is shown as an escape.
+    """
+    shown = shorten(seen(text), limit).replace("|", "\u00a6")
+    ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    edge = " " if not shown.strip() or shown[0] == "`" or shown[-1] == "`" else ""
+    return f"{ticks}{edge}{shown}{edge}{ticks}" if shown else "` `"
+
+
+def plain(text: str, limit: int = 80) -> str:
+    """Text without markup outside of a code span (a heading)."""
+    shown = shorten(seen(text), limit)
+    return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in shown)
+
+
+_SPECIAL = frozenset("<>&|`[]()*_~#!\\$@:")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str]:
+    """The lines of a table. Text in cells is Markdown unless it is `Code`; numbers stand right."""
+    written = list(rows)
+    is_number = [
+        any(len(row) > at and isinstance(row[at], int | float) for row in written)
+        for at in range(len(columns))
+    ]
+    lines = [f"| {' | '.join(columns)} |"]
+    lines.append("|" + "|".join("---:" if right else "---" for right in is_number) + "|")
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in written]
+    return lines
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Code):
+        return code(value)
+    return value if isinstance(value, str) else number(value)
+
+
+def indented(text: str) -> str:
+    """A block of code by indentation: no line of it can end the block."""
+    return "\n".join(f"    {seen(line)}".rstrip() for line in text.split("\n"))
