@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from builder.audit.notes import Row
 from builder.audit.result import Histogram, Pick, Table
-from builder.export.trainers import DEFAULT_LENGTHS, Facts
+from builder.export.trainers import DEFAULT_LENGTHS, Facts, wider
 from builder.jsonio import dumps
 from builder.sample import Dialogue
 
@@ -20,11 +20,14 @@ class LengthAudit:
 
     def __init__(self) -> None:
         self.tokens = array("I")
+        self._widest = 0
         self._parts = {part: array("I") for part in PARTS}
 
     def add(self, row: Row) -> None:
         """Count a sample; its tokens are shared out among its parts by their code points."""
         self.tokens.append(row.tokens)
+        turns = sum(role == "assistant" for role, _ in row.sample.messages)
+        self._widest = max(self._widest, wider(row.tokens, turns))
         sizes = _sizes(row)
         for part in PARTS:
             self._parts[part].append(round(row.tokens * sizes[part] / max(row.chars, 1)))
@@ -39,9 +42,14 @@ class LengthAudit:
         lengths = self.lengths()
         samples = max(lengths.samples, 1)
         cut = tuple(
-            (name, default, lengths.beyond[name], round(lengths.beyond[name] / samples, 4), setting)
+            (
+                name,
+                default,
+                lengths.beyond[name],
+                round(lengths.beyond[name] / samples, 4),
+                lengths.setting if name == "openrlhf" else lengths.wide,
+            )
             for name, default in sorted(DEFAULT_LENGTHS.items())
-            for setting in (lengths.setting,)
         )
         columns = ("trainer", "default", "longer", "share", "setting to use")
         return [
@@ -57,7 +65,7 @@ class LengthAudit:
             name: sum(tokens > default for tokens in self.tokens)
             for name, default in DEFAULT_LENGTHS.items()
         }
-        return Facts(len(self.tokens), max(self.tokens, default=0), beyond)
+        return Facts(len(self.tokens), max(self.tokens, default=0), self._widest, beyond)
 
     def histogram(self) -> Histogram:
         """Samples by tokens, in bins that double."""

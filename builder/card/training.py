@@ -41,10 +41,12 @@ def facts(found: Audit | None) -> Facts:
     tables = {item.key: item.rows for item in found.tables} if found is not None else {}
     longest = next((row[-1] for row in tables.get("lengths", ()) if row[0] == "sample"), 0)
     beyond = {str(row[0]): row[2] for row in tables.get("trainers", ())}
+    wide = next((row[-1] for row in tables.get("trainers", ()) if row[0] == "llama-factory"), 0)
     edges = dict(rows(found, "edges"))
     return Facts(
         found.samples if found is not None else 0,
         _whole(longest),
+        _whole(wide),
         {name: count for name, count in beyond.items() if isinstance(count, int)},
         _whole(edges.get(BARE)),
         _whole(edges.get(FOLLOWING)),
@@ -66,7 +68,8 @@ def training(found: Audit | None, splits: Sequence[str]) -> str:
     ]
     lengths = (
         f"The longest sample has {number(known.longest)} tokens: set the length to"
-        f" {known.setting}, or what is longer is cut. Each trainer reads one of the exports, which"
+        f" {known.setting}, or {known.wide} where the trainer writes an empty think block before"
+        " every turn, or what is longer is cut. Each trainer reads one of the exports, which"
         " also writes the configurations below:"
     )
     parts = [LOADS, lengths, "\n".join(table(("trainer", "export"), names))]

@@ -20,6 +20,7 @@ class Facts:
     """What the configurations are made of.
 
     longest    tokens of the longest sample
+    widest     of the longest as `wider` counts them
     beyond     samples that are longer than a trainer's default length
     bare       samples with tools and no system turn
     following  samples with a query right after tool results
@@ -27,14 +28,20 @@ class Facts:
 
     samples: int
     longest: int
+    widest: int
     beyond: Mapping[str, int]
     bare: int = 0
     following: int = 0
 
     @property
     def setting(self) -> int:
-        """The longest, rounded up to a multiple of 64."""
-        return max(-(-self.longest // 64) * 64, 64)
+        """A length for trainers that render as the template does: a multiple of 64."""
+        return _rounded(self.longest)
+
+    @property
+    def wide(self) -> int:
+        """A length for trainers that write an empty think block before every turn."""
+        return _rounded(self.widest)
 
     def cut(self, trainer: str) -> str:
         """How many samples the trainer's default length would cut or refuse."""
@@ -42,6 +49,19 @@ class Facts:
         return (
             f"the default is {default}: {self.beyond.get(trainer, 0)} of {self.samples} are longer"
         )
+
+
+def wider(tokens: int, turns: int) -> int:
+    """At most so many tokens has a sample for trainers that write more than the template.
+
+    They are four for an empty think block before each assistant turn, and newlines before the
+    definitions where there is no system turn.
+    """
+    return tokens + 4 * turns + 2
+
+
+def _rounded(tokens: int) -> int:
+    return max(-(-tokens // 64) * 64, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +75,13 @@ class Export:
 
 def _trl(export: Export, facts: Facts) -> dict[str, str]:
     masked = "" if export.variant == "tokenized" else _TRL_LOSS.get(export.variant, _TRL_MASK)
+    length = facts.wide if masked == _TRL_MASK else facts.setting
     return {
         "trl.yaml": f"""# trl sft --config configs/trl.yaml
 model_name_or_path: {MODEL}
 dataset_name: .            # this folder (or its Hub id)
 dataset_train_split: {_split(export.train)}
-max_length: {facts.setting}        # longer samples are cut; {facts.cut("trl")}
+max_length: {length}        # longer samples are cut; {facts.cut("trl")}
 {masked}"""
     }
 
@@ -130,7 +151,7 @@ dataset_dir: .
 dataset: tool_calls
 {evaluated}template: qwen3
 enable_thinking: false     # true would train the empty think block before every turn
-cutoff_len: {facts.setting}          # longer samples are cut; {facts.cut("llama-factory")}
+cutoff_len: {facts.wide}          # longer samples are cut; {facts.cut("llama-factory")}
 """,
     }
 
@@ -142,7 +163,7 @@ def _ms_swift(export: Export, facts: Facts) -> dict[str, str]:
 # A longer sample is deleted without --strict true. Samples with tools and no system turn get two
 # more newlines before the definitions: {facts.bare} of {facts.samples}.
 swift sft --model {MODEL} --dataset {export.train}{evaluated} \\
-  --max_length {facts.setting} --strict true --loss_scale ignore_empty_think
+  --max_length {facts.wide} --strict true --loss_scale ignore_empty_think
 """
     }
 
@@ -189,7 +210,7 @@ def _verl(export: Export, facts: Facts) -> dict[str, str]:
 # whole (assertion): train an Instruct-2507 model, or set data.ignore_input_ids_mismatch=True.
 torchrun -m verl.trainer.sft_trainer model.path={MODEL} \\
   data.train_files={export.train} data.val_files={evaluated} \\
-  data.messages_key=messages data.max_length={facts.setting} data.truncation=error
+  data.messages_key=messages data.max_length={facts.wide} data.truncation=error
 # A longer sample is an error; {facts.cut("verl")}.
 """
     }

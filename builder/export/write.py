@@ -16,7 +16,7 @@ import yaml
 from builder.conversation import Json
 from builder.dataset import dataset_rows
 from builder.export.tokens import BorderFault
-from builder.export.trainers import DEFAULT_LENGTHS, Facts, configurations, data_file
+from builder.export.trainers import DEFAULT_LENGTHS, Facts, configurations, data_file, wider
 from builder.export.variants import Item, Row, Variant
 from builder.jsonio import dumps, loads
 from builder.problem import UsageError
@@ -44,6 +44,7 @@ class Exported:
     left_out: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     longest: int = 0
+    widest: int = 0
     beyond: Counter[str] = field(default_factory=Counter)
     edges: Counter[str] = field(default_factory=Counter)
     splits: list[str] = field(default_factory=list)
@@ -95,6 +96,8 @@ def _write(
         exported.written += 1
         exported.edges.update(bare=is_bare(item.sample), following=is_following(item.sample))
         exported.longest = max(exported.longest, tokens)
+        turns = sum(role == "assistant" for role, _ in item.sample.messages)
+        exported.widest = max(exported.widest, wider(tokens, turns))
         for name, limit in DEFAULT_LENGTHS.items():
             exported.beyond[name] += tokens > limit
         for row, text in rows:
@@ -182,6 +185,7 @@ def _companions(variant: Variant, made: Path, exported: Exported) -> None:
     facts = Facts(
         exported.written,
         exported.longest,
+        exported.widest,
         dict(exported.beyond),
         exported.edges["bare"],
         exported.edges["following"],

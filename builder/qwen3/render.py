@@ -93,7 +93,7 @@ def is_response(content: str) -> bool:
 
 def is_bare(sample: Sample) -> bool:
     """Are there tools and no system turn? The template then writes one, trainers may differ."""
-    return bool(sample.tools) and sample.messages[0][0] != "system"
+    return bool(sample.tools) and [role for role, _ in sample.messages[:1]] != ["system"]
 
 
 def is_following(sample: Sample) -> bool:

@@ -1,0 +1,218 @@
+"""What trainers' own loading code makes of the exports: rows, texts and trained tokens, counted.
+
+    python scripts/loaders.py DATASET [--venv FOLDER] [--site SITE-PACKAGES] [--trainer NAME]
+
+DATASET was made by `build`. The trainers are installed into a private environment without most of
+what they depend on: no GPU is needed, and no model is loaded. `--site` names the site-packages of
+an environment with torch, transformers, datasets and trl, which are not installed again. What
+cannot be installed or run is said, and the exit code is 1 if nothing ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from builder.cli_export import run_export
+from builder.dataset import dataset_rows
+from builder.qwen3.tokenizer import Target, load
+from builder.rows import read_sample
+from builder.sample import Sample
+from builder.verify import Verifier
+
+PAIRS = (
+    ("axolotl", "messages-str"),
+    ("axolotl", "tokenized"),
+    ("llama-factory", "messages-str"),
+    ("llama-factory", "sharegpt"),
+    ("ms-swift", "messages"),
+    ("ms-swift", "messages-str"),
+    ("openrlhf", "tools-in-system"),
+    ("verl", "verl"),
+)
+BASE = ("torch", "transformers", "datasets", "trl", "accelerate")
+PACKAGES = (
+    "llamafactory==0.9.5 ms_swift==4.6.0 axolotl==0.19.0 openrlhf==0.11.2 verl==0.9.1"
+    " peft pillow colorama omegaconf antlr4-python3-runtime==4.9.3 fire termcolor sentencepiece"
+    " tiktoken einops addict modelscope modelscope_hub cryptography cffi pycparser aiohttp"
+    " aiosignal frozenlist multidict propcache yarl attrs aiohappyeyeballs posthog backoff av"
+    " distro numba llvmlite pylatexenc ray msgpack hydra-core tensordict pyvers orjson protobuf"
+    " grpcio torchdata codetiming cloudpickle"
+)
+STUBS = ("torchaudio",)
+"""Imported by what is asked, never used there; wheels for the newest torch lag behind."""
+
+EMPTY_THINK = "<think>\n\n</think>\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A sample's text and the texts that are to be trained."""
+
+    text: str
+    trained: list[str]
+
+    @property
+    def key(self) -> str:
+        """What stays the same when a trainer changes think blocks or blank lines."""
+        return "".join(self.text.replace(EMPTY_THINK, "").split())
+
+
+def environment(folder: Path, site: str | None) -> Path:
+    """The interpreter of the private environment, made if there is none."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        place = next((folder / "lib").glob("python*/site-packages"))
+        if site is not None:
+            (place / "shared.pth").write_text(f"{site}\n")
+        else:
+            subprocess.run([python, "-m", "pip", "install", "-q", *BASE], check=True)
+        install = [python, "-m", "pip", "install", "-q", "--no-deps", *PACKAGES.split()]
+        subprocess.run(install, check=True)
+        for name in STUBS:
+            (place / name).mkdir(exist_ok=True)
+            (place / name / "__init__.py").write_text('__version__ = "0"\n')
+    return python
+
+
+def tokenizer_folder(folder: Path) -> Path:
+    """The embedded tokenizer as a model's folder: the template inside, and a tiny configuration."""
+    target = load("qwen3")
+    target.tokenizer.save_pretrained(folder)
+    config = {
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 8,
+        "vocab_size": 151936,
+        "max_position_embeddings": 40960,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def proven(dataset: str, split: str) -> list[Proven]:
+    """What each sample of the split is to be."""
+    verifier = Verifier(load("qwen3"))
+    found = []
+    for row in dataset_rows(dataset):
+        sample = read_sample(row.value)
+        if row.split != split or not isinstance(sample, Sample):
+            continue
+        verdict = verifier.check(sample, unit=row.unit, trained=row.trained)
+        if not verdict.findings:
+            trained = [verdict.text[start:end] for start, end in verdict.spans]
+            found.append(Proven(verdict.text, trained))
+    return found
+
+
+def compare(wanted: Sequence[Proven], out: Path, target: Target) -> Counter[str]:
+    """Counts over the rows that a trainer gave."""
+    counts: Counter[str] = Counter({"in": len(wanted)})
+    left: dict[str, list[Proven]] = {}
+    for item in wanted:
+        left.setdefault(item.key, []).append(item)
+    with out.open() as stream:
+        for line in stream:
+            row = json.loads(line)
+            counts["out"] += 1
+            text = target.decode(row["ids"])
+            pieces = _pieces(row["ids"], row["trained"], target)
+            known = left.get(Proven(text, []).key)
+            if not known:
+                counts["text: of no sample"] += 1
+                continue
+            item = next((one for one in known if one.text.strip() == text.strip()), known[0])
+            known.remove(item)
+            _count(item, text, pieces, counts)
+    return counts
+
+
+def _pieces(ids: list[int], trained: list[bool], target: Target) -> list[str]:
+    pairs = groupby(zip(ids, trained, strict=True), key=lambda pair: pair[1])
+    return [target.decode([number for number, _ in run]) for is_trained, run in pairs if is_trained]
+
+
+def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> None:
+    if text == item.text:
+        counts["text: equal"] += 1
+    elif text.rstrip("\n") == item.text.rstrip("\n"):
+        counts["text: equal but for the newline at the end"] += 1
+    else:
+        has_more = text.count(EMPTY_THINK) > item.text.count(EMPTY_THINK)
+        counts["text: empty think block before more turns"] += has_more
+        same = text.replace(EMPTY_THINK, "").rstrip() == item.text.replace(EMPTY_THINK, "").rstrip()
+        counts["text: other blank lines"] += not same
+    bare = [piece.removesuffix("\n") for piece in pieces]
+    plain = [piece.removeprefix(EMPTY_THINK) for piece in bare]
+    taught = [piece.removeprefix(EMPTY_THINK) for piece in item.trained]
+    if bare == item.trained:
+        counts["trained: equal"] += 1
+    elif plain == taught:
+        counts["trained: equal but for empty think blocks"] += 1
+    elif plain == taught[-1:]:
+        counts["trained: the last turn alone"] += 1
+        counts["trained: its empty think block too"] += bare != plain
+    else:
+        counts["trained: other"] += 1
+    counts["trained: the newline after a turn too"] += pieces != bare
+
+
+def main() -> int:
+    """Print a line for each pair."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dataset")
+    parser.add_argument("--venv", type=Path)
+    parser.add_argument("--site")
+    parser.add_argument("--trainer", action="append")
+    told = parser.parse_args()
+    target = load("qwen3")
+    ran = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        here = Path(scratch)
+        python = environment(told.venv or here / "venv", told.site)
+        wanted = proven(told.dataset, "train")
+        tokenizer = tokenizer_folder(here / "tokenizer")
+        for trainer, variant in PAIRS:
+            if told.trainer and trainer not in told.trainer:
+                continue
+            export = here / variant
+            if not export.exists():
+                run_export(
+                    told.dataset, to=variant, out=export, tokenizer="qwen3", as_json=False,
+                    quiet=True,
+                )  # fmt: skip
+            out = here / f"{trainer}-{variant}.jsonl"
+            probe = Path(__file__).with_name("loaders_probe.py")
+            command = [python, probe, trainer, export, tokenizer, out]
+            settings = {"DISABLE_VERSION_CHECK": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(here)}
+            done = subprocess.run(
+                command, env={**os.environ, **settings}, capture_output=True, check=False
+            )
+            if done.returncode:
+                reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+                print(f"{trainer} {variant}: not run: {reason[:200]}")
+                continue
+            counts = compare(wanted, out, target)
+            ran += 1
+            said = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+            print(f"{trainer} {variant}: {said}", flush=True)
+    return 0 if ran else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
