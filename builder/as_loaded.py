@@ -74,9 +74,10 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
     if not dataset.is_dir():
         kind = "parquet" if dataset.name.endswith(".parquet") else "json"
         return [datasets.load_dataset_builder(kind, data_files=str(dataset), cache_dir=cache)]
+    folder = str(dataset.resolve())  # a dataset is named after its folder, and "." is no name
     builders = [
-        datasets.load_dataset_builder(str(dataset), name, cache_dir=cache)
-        for name in datasets.get_dataset_config_names(str(dataset))
+        datasets.load_dataset_builder(folder, name, cache_dir=cache)
+        for name in datasets.get_dataset_config_names(folder)
     ]
     read = {
         str(path) for one in builders for paths in one.config.data_files.values() for path in paths

@@ -30,12 +30,14 @@ from builder.sample import Sample
 from builder.verify import Verifier
 
 PAIRS = (
+    ("axolotl", "messages"),
     ("axolotl", "messages-str"),
+    ("axolotl", "tools-in-system"),
     ("axolotl", "tokenized"),
     ("llama-factory", "messages-str"),
     ("llama-factory", "sharegpt"),
-    ("ms-swift", "messages"),
     ("ms-swift", "messages-str"),
+    ("ms-swift", "tools-in-system"),
     ("openrlhf", "tools-in-system"),
     ("verl", "verl"),
 )
@@ -153,8 +155,9 @@ def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> 
     elif text.rstrip("\n") == item.text.rstrip("\n"):
         counts["text: equal but for the newline at the end"] += 1
     else:
-        has_more = text.count(EMPTY_THINK) > item.text.count(EMPTY_THINK)
-        counts["text: empty think block before more turns"] += has_more
+        found, due = text.count(EMPTY_THINK), item.text.count(EMPTY_THINK)
+        counts["text: empty think block before more turns"] += found > due
+        counts["text: no empty think block before the last turn"] += found < due
         same = text.replace(EMPTY_THINK, "").rstrip() == item.text.replace(EMPTY_THINK, "").rstrip()
         counts["text: other blank lines"] += not same
     bare = [piece.removesuffix("\n") for piece in pieces]

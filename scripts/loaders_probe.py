@@ -58,13 +58,11 @@ def axolotl(export: Path, tokenizer: str) -> Iterator[Row]:
     cfg = DictDefault({**settings, "dataset_num_proc": 1, "train_on_inputs": False})
     named = cfg.datasets[0]
     named.chat_template = named.chat_template or cfg.chat_template
-    named.split = "train"
-    kind = named.type
     wrapped, _ = get_dataset_wrapper(
         dataset_config=named,
         tokenizer=AutoTokenizer.from_pretrained(tokenizer),
         cfg=cfg,
-        dataset_base_type=kind,
+        dataset_base_type=named.type,
         dataset=load_dataset_with_config(named, use_auth_token=False),
         dataset_prompt_style=None,
     )
@@ -113,7 +111,8 @@ def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
         tokenizer_chat_template=None,
     )
     strategy = SimpleNamespace(args=SimpleNamespace(data=data))
-    rows = datasets.load_dataset(str(export), split=told["--data.dataset_split"])
+    os.chdir(export)
+    rows = datasets.load_dataset(told["--data.dataset"], split=told["--data.dataset_split"])
     loaded = SFTDataset(
         rows,
         AutoTokenizer.from_pretrained(tokenizer),

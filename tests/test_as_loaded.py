@@ -207,6 +207,8 @@ def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
     (tmp_path / "a" / "x").mkdir()
     assert cli._run(["build", "in.jsonl", "-o", out, "--quiet"]) == 0
     assert cli._run(["verify", out, "--as-loaded", "--quiet"]) == 0
+    monkeypatch.chdir(out)
+    assert cli._run(["verify", ".", "--as-loaded", "--quiet"]) == 0
 
 
 def test_sessions_stay_together_in_a_split(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import datasets
@@ -53,6 +54,51 @@ def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built,
         yaml.safe_load(path.read_text())
     for path in out.rglob("*.json"):
         json.loads(path.read_text())
+
+
+TRAINERS = {
+    "trl": ("trl.yaml", r"dataset_name: (\S+)"),
+    "axolotl": ("axolotl.yaml", r"path: (\S+)"),
+    "llama-factory": ("llama_factory.yaml", r"dataset_dir: (\S+)"),
+    "ms-swift": ("ms_swift.sh", r"--(?:val_)?dataset (\S+)"),
+    "unsloth": ("unsloth.py", r'load_dataset\("([^"]+)"'),
+    "openrlhf": ("openrlhf.sh", r"--data\.dataset (\S+)"),
+    "verl": ("verl.sh", r"_files=(\S+)"),
+    "nemo-rl": ("nemo_rl.yaml", r"data_path: (\S+)"),
+}
+"""{trainer: (its file in configs/, what names the data in it)}."""
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
+    built, tmp_path, monkeypatch, name
+):
+    out = tmp_path / "out"
+    assert export(built, out, name) == 0
+    longest = max(row["tokens"] for row in meta(built))
+    wanted = {TRAINERS[key][0] for key in VARIANTS[name].trainers}
+    assert {path.name for path in (out / "configs").iterdir()} == wanted
+    monkeypatch.chdir(out)
+    for trainer in VARIANTS[name].trainers:
+        path, pattern = TRAINERS[trainer]
+        text = (out / "configs" / path).read_text()
+        named = re.findall(pattern, text)
+        assert named, trainer
+        for place in named:
+            if place == "data/..":
+                loaded = datasets.load_dataset(place, cache_dir=str(tmp_path / "cache"))
+                assert set(loaded) == {"train", "test"}
+            elif trainer == "llama-factory":
+                told = json.loads((out / place / "dataset_info.json").read_text())
+                for entry in re.findall(r"dataset: (\S+)", text):
+                    assert (out / told[entry]["file_name"]).is_file()
+            else:
+                assert (out / place).is_file(), trainer
+        if path.endswith(".py"):
+            compile(text, path, "exec")
+        lengths = re.findall(r"(?:len\w*|cutoff_len)\W{1,3}(\d+)", text)
+        assert lengths
+        assert all(longest <= int(length) < longest + 512 for length in lengths), trainer
 
 
 @pytest.mark.parametrize("name", ["messages", "messages-str", "tools-in-system", "openai"])

@@ -79,7 +79,7 @@ def _trl(export: Export, facts: Facts) -> dict[str, str]:
     return {
         "trl.yaml": f"""# trl sft --config configs/trl.yaml
 model_name_or_path: {MODEL}
-dataset_name: .            # this folder (or its Hub id)
+dataset_name: data/..      # this folder, as datasets cannot load "." (or its Hub id)
 dataset_train_split: {_split(export.train)}
 max_length: {length}        # longer samples are cut; {facts.cut("trl")}
 {masked}"""
@@ -97,15 +97,28 @@ _TRL_LOSS = dict.fromkeys(
 
 
 def _axolotl(export: Export, facts: Facts) -> dict[str, str]:
-    rows = f"  - path: {export.train}\n    ds_type: json\n    type: chat_template\n"
-    if export.variant == "tokenized":
-        rows = f"  - path: {export.train}\n    ds_type: parquet\n    type:\n"
+    kind = "" if export.variant == "tokenized" else " chat_template"
+    evaluated = ""
+    if export.evaluation is not None:
+        evaluated = f"""test_datasets:
+  - path: data/..
+    split: {_split(export.evaluation)}
+    type:{kind}
+"""
+    stripped = ""
+    if export.variant == "messages":
+        stripped = (
+            "# Nulls inside of tool definitions are lost; the export messages-str keeps them.\n"
+        )
     return {
         "axolotl.yaml": f"""# axolotl train configs/axolotl.yaml
-base_model: {MODEL}
+{stripped}base_model: {MODEL}
 chat_template: tokenizer_default
 datasets:
-{rows}sequence_len: {facts.setting}
+  - path: data/..           # this folder, as datasets cannot load "." (or its Hub id)
+    split: {_split(export.train)}
+    type:{kind}
+{evaluated}sequence_len: {facts.setting}
 excess_length_strategy: raise  # by default a longer sample is dropped
 """
     }
@@ -161,7 +174,8 @@ def _ms_swift(export: Export, facts: Facts) -> dict[str, str]:
     return {
         "ms_swift.sh": f"""# ms-swift writes an empty think block before every turn; ignore_empty_think keeps it untrained.
 # A longer sample is deleted without --strict true. Samples with tools and no system turn get two
-# more newlines before the definitions: {facts.bare} of {facts.samples}.
+# more newlines before the definitions: {facts.bare} of {facts.samples}. A query right after tool results is joined to
+# them without a border: {facts.following} of {facts.samples}.
 swift sft --model {MODEL} --dataset {export.train}{evaluated} \\
   --max_length {facts.wide} --strict true --loss_scale ignore_empty_think
 """
@@ -178,7 +192,7 @@ from trl import SFTConfig, SFTTrainer
 
 model, tokenizer = FastLanguageModel.from_pretrained("{MODEL}", max_seq_length={facts.setting})
 # Unsloth's own model repositories may carry a changed template: take the official one.
-rows = load_dataset(".", split="{_split(export.train)}")
+rows = load_dataset("data/..", split="{_split(export.train)}")
 # Longer samples are cut; {facts.cut("trl")}.
 trainer = SFTTrainer(model, train_dataset=rows, args=SFTConfig(max_length={facts.setting}))
 # A literal marker inside a tool result would be trained: this dataset holds none (check `tokens`).
@@ -196,7 +210,7 @@ def _openrlhf(export: Export, facts: Facts) -> dict[str, str]:
 # Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
 # turn (normalize.unit: turn) and train the last turn, as here.
 python -m openrlhf.cli.train_sft --model.model_name_or_path {MODEL} \\
-  --data.dataset . --data.dataset_split {_split(export.train)} \\
+  --data.dataset data/.. --data.dataset_split {_split(export.train)} \\
   --data.input_key messages --data.apply_chat_template --data.max_len {facts.setting}
 # Longer samples are cut; {facts.cut("openrlhf")}.
 """

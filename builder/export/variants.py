@@ -255,7 +255,7 @@ VARIANTS: dict[str, Variant] = {
             (MESSAGES, TOOLS),
             _plain,
             _plain_text,
-            ("trl", "axolotl", "ms-swift", "unsloth", "nemo-rl"),
+            ("trl", "axolotl", "unsloth", "nemo-rl"),
         ),
         Variant(
             "messages-str",
