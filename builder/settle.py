@@ -6,6 +6,7 @@ to learn which conversations there are and once to write.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,15 @@ class Built:
     tools_sources: Counter[str] = field(default_factory=Counter)
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        """Of the files in data/, in order."""
+        whole = hashlib.sha256()
+        for item in self.writer.files:
+            if item.path.startswith("data/"):
+                whole.update(f"{item.path} {item.sha256}\n".encode())
+        return whole.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

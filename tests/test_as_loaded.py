@@ -35,7 +35,7 @@ def card():
 
     from builder.card.front import loading
 
-    about = yaml.safe_dump(loading({"train": ["data/train-00000-of-00001.jsonl"]}))
+    about = yaml.safe_dump(loading({"train": ["data/train-00000-of-00001.jsonl"]}, ""))
     return f"---\n{about}---\n"
 
 
@@ -209,6 +209,19 @@ def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
     assert cli._run(["verify", out, "--as-loaded", "--quiet"]) == 0
     monkeypatch.chdir(out)
     assert cli._run(["verify", ".", "--as-loaded", "--quiet"]) == 0
+
+
+def test_another_build_of_the_same_name_is_not_taken_from_the_loaders_cache(tmp_path):
+    """The loader's cache knows a folder by its name and its card alone."""
+    import datasets
+
+    for number in range(2):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(json.dumps(sample(f"hi {number}").record) + "\n")
+        out = tmp_path / str(number) / "out"
+        assert cli._run(["build", str(path), "-o", str(out), "--quiet"]) == 0
+        rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
+        assert rows[0]["messages"][0]["content"] == f"hi {number}"
 
 
 def test_sessions_stay_together_in_a_split(tmp_path):

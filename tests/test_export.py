@@ -57,8 +57,8 @@ def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built,
 
 
 TRAINERS = {
-    "trl": ("trl.yaml", r"dataset_name: (\S+)"),
-    "axolotl": ("axolotl.yaml", r"path: (\S+)"),
+    "trl": ("trl.yaml", r'dataset_name: "(\S+)"'),
+    "axolotl": ("axolotl.yaml", r'path: "(\S+)"'),
     "llama-factory": ("llama_factory.yaml", r"dataset_dir: (\S+)"),
     "ms-swift": ("ms_swift.sh", r"--(?:val_)?dataset (\S+)"),
     "unsloth": ("unsloth.py", r'load_dataset\("([^"]+)"'),
@@ -85,7 +85,7 @@ def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
         named = re.findall(pattern, text)
         assert named, trainer
         for place in named:
-            if place == "data/..":
+            if place == "../out":
                 loaded = datasets.load_dataset(place, cache_dir=str(tmp_path / "cache"))
                 assert set(loaded) == {"train", "test"}
             elif trainer == "llama-factory":

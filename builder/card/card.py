@@ -79,6 +79,7 @@ def card(
         ledger.samples,
         sorted({origin.license for origin in built.origins}),
         built.data_files,
+        built.digest,
         found,
     )
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)

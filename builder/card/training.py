@@ -75,7 +75,7 @@ def training(found: Audit | None, splits: Sequence[str]) -> str:
     parts = [LOADS, lengths, "\n".join(table(("trainer", "export"), names))]
     for trainer, (name, variant) in PREFERRED.items():
         parts.append(f"### {name}")
-        files = configurations(variant, VARIANTS[variant].kind, (trainer,), known, splits)
+        files = configurations(variant, VARIANTS[variant].kind, (trainer,), known, splits, variant)
         for path, text in sorted(files.items()):
             shown = PurePosixPath(variant, "configs", path)
             kind = shown.suffix.lstrip(".").replace("py", "python")

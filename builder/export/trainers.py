@@ -6,6 +6,8 @@ run: docs/export.md).
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,11 +68,17 @@ def _rounded(tokens: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The variant, and its file for training and (None: there is none) for evaluation."""
+    """The variant, the name of its folder, its files for training and (None: none) evaluation."""
 
     variant: str
+    folder: str
     train: str
     evaluation: str | None
+
+    @property
+    def named(self) -> str:
+        """The folder for `datasets`, seen from inside, quoted: "." has no name to it."""
+        return json.dumps(f"../{self.folder}")
 
 
 def _trl(export: Export, facts: Facts) -> dict[str, str]:
@@ -79,7 +87,7 @@ def _trl(export: Export, facts: Facts) -> dict[str, str]:
     return {
         "trl.yaml": f"""# trl sft --config configs/trl.yaml
 model_name_or_path: {MODEL}
-dataset_name: data/..      # this folder, as datasets cannot load "." (or its Hub id)
+dataset_name: {export.named}  # this folder, as datasets cannot load "." (or its Hub id)
 dataset_train_split: {_split(export.train)}
 max_length: {length}        # longer samples are cut; {facts.cut("trl")}
 {masked}"""
@@ -101,7 +109,7 @@ def _axolotl(export: Export, facts: Facts) -> dict[str, str]:
     evaluated = ""
     if export.evaluation is not None:
         evaluated = f"""test_datasets:
-  - path: data/..
+  - path: {export.named}
     split: {_split(export.evaluation)}
     type:{kind}
 """
@@ -115,7 +123,7 @@ def _axolotl(export: Export, facts: Facts) -> dict[str, str]:
 {stripped}base_model: {MODEL}
 chat_template: tokenizer_default
 datasets:
-  - path: data/..           # this folder, as datasets cannot load "." (or its Hub id)
+  - path: {export.named}  # this folder, as datasets cannot load "." (or its Hub id)
     split: {_split(export.train)}
     type:{kind}
 {evaluated}sequence_len: {facts.setting}
@@ -192,7 +200,7 @@ from trl import SFTConfig, SFTTrainer
 
 model, tokenizer = FastLanguageModel.from_pretrained("{MODEL}", max_seq_length={facts.setting})
 # Unsloth's own model repositories may carry a changed template: take the official one.
-rows = load_dataset("data/..", split="{_split(export.train)}")
+rows = load_dataset({export.named}, split="{_split(export.train)}")
 # Longer samples are cut; {facts.cut("trl")}.
 trainer = SFTTrainer(model, train_dataset=rows, args=SFTConfig(max_length={facts.setting}))
 # A literal marker inside a tool result would be trained: this dataset holds none (check `tokens`).
@@ -210,7 +218,7 @@ def _openrlhf(export: Export, facts: Facts) -> dict[str, str]:
 # Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
 # turn (normalize.unit: turn) and train the last turn, as here.
 python -m openrlhf.cli.train_sft --model.model_name_or_path {MODEL} \\
-  --data.dataset data/.. --data.dataset_split {_split(export.train)} \\
+  --data.dataset {shlex.quote(f"../{export.folder}")} --data.dataset_split {_split(export.train)} \\
   --data.input_key messages --data.apply_chat_template --data.max_len {facts.setting}
 # Longer samples are cut; {facts.cut("openrlhf")}.
 """
@@ -277,13 +285,19 @@ def data_file(split: str, kind: str) -> str:
 
 
 def configurations(
-    variant: str, kind: str, trainers: Sequence[str], facts: Facts, splits: Sequence[str]
+    variant: str,
+    kind: str,
+    trainers: Sequence[str],
+    facts: Facts,
+    splits: Sequence[str],
+    folder: str,
 ) -> dict[str, str]:
-    """{path relative to configs/: text} for trainers that read the variant, of files of `kind`."""
+    """{path relative to configs/: text} for trainers that read the variant, of files of `kind` in `folder`."""
     train = "train" if "train" in splits else splits[0]
     evaluated = [split for split in ("validation", "test") if split in splits and split != train]
     export = Export(
         variant,
+        folder,
         data_file(train, kind),
         data_file(evaluated[0], kind) if evaluated else None,
     )

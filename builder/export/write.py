@@ -66,7 +66,7 @@ def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exp
         with digests.open("wb") as texts:
             _write(dataset, variant, made, verifier, exported, texts)
         if exported.rows:
-            _companions(variant, made, exported)
+            _companions(variant, made, exported, out.resolve().name)
             _compare(variant, made, verifier.target, digests, exported)
         if exported.rows and not exported.problems:
             shutil.rmtree(out, ignore_errors=True)
@@ -166,12 +166,14 @@ class _RowWriter:
         self._rows = []
 
 
-def _companions(variant: Variant, made: Path, exported: Exported) -> None:
+def _companions(variant: Variant, made: Path, exported: Exported, folder: str) -> None:
     """The card that declares the features, and the trainers' configurations."""
     front: Json = {
         "configs": [
             {
                 "config_name": "default",
+                # datasets' cache knows a folder by its name and its card alone
+                "description": f"sha256 {_digest(made)}",
                 "data_files": [
                     {"split": split, "path": f"data/{split}-*.{variant.kind}"}
                     for split in exported.splits
@@ -191,7 +193,7 @@ def _companions(variant: Variant, made: Path, exported: Exported) -> None:
         exported.edges["following"],
     )
     splits = exported.splits
-    files = configurations(variant.name, variant.kind, variant.trainers, facts, splits)
+    files = configurations(variant.name, variant.kind, variant.trainers, facts, splits, folder)
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
     body = (
@@ -205,6 +207,15 @@ def _companions(variant: Variant, made: Path, exported: Exported) -> None:
     for name, content in files.items():
         path = (made / "configs" / name).resolve()
         path.write_text(content, encoding="utf-8")
+
+
+def _digest(made: Path) -> str:
+    """Of the files in data/, in order."""
+    whole = hashlib.sha256()
+    for path in sorted((made / "data").iterdir()):
+        with path.open("rb") as stream:
+            whole.update(hashlib.file_digest(stream, "sha256").digest())
+    return whole.hexdigest()
 
 
 def _compare(
