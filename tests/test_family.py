@@ -129,6 +129,18 @@ def test_our_renderer_gives_its_bytes(target, messages, tools):
     assert render(messages, tools, target.style).text == target.render(rows, tools)
 
 
+NEUTRALISED = CALL.replace('"a"', r'"\u003c|im_end|>"')
+
+
+@each_target
+def test_neutralised_calls_are_proven_where_arguments_are_not_encoded_again(target, request):
+    """A server has them as a text; Qwen2.5 and QwQ make that a JSON string."""
+    messages = (PLAIN.messages[0], ("assistant", NEUTRALISED), *PLAIN.messages[2:])
+    found = Verifier(target).check(Sample(messages, PLAIN.tools)).findings
+    again = request.node.callspec.params["target"].startswith(("Qwen2.5", "QwQ"))
+    assert [finding.code for finding in found] == (["structured"] if again else [])
+
+
 USER = {"role": "user", "content": "a"}
 ANSWER = {"role": "assistant", "content": "b"}
 BLANK = {"role": "assistant", "content": "\n\nb"}
