@@ -69,9 +69,22 @@ PARITY = {
 
 
 @pytest.fixture(scope="module")
-def target(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("target")
-    return load(tokenizer_folder(folder, text_of(request.param)))
+def known(tmp_path_factory):
+    """{name: target}, each loaded when it is asked for first."""
+    loaded = {}
+
+    def get(name):
+        if name not in loaded:
+            folder = tmp_path_factory.mktemp("target")
+            loaded[name] = load(tokenizer_folder(folder, text_of(name)))
+        return loaded[name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def target(request, known):
+    return known(request.param)
 
 
 each_target = pytest.mark.parametrize("target", FAMILY, indirect=True, scope="module")
@@ -156,10 +169,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "case"), blocks("template"))
-def test_the_page_of_differences(tmp_path, name, case):
-    target = load(tokenizer_folder(tmp_path, text_of(name)))
+def test_the_page_of_differences(known, name, case):
     messages, options = CASES[case]
-    text = target.render(messages, **{"tools": None, **options})
+    text = known(name).render(messages, **{"tools": None, **options})
     assert is_shown(text, blocks("template")[name, case])
 
 

@@ -14,6 +14,7 @@ from builder.qwen3.constants import KNOWN_TEMPLATES, TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
 from builder.verify import Verifier
+from builder.work import verifier_for
 
 CALL = '<tool_call>\n{"name": "wc", "arguments": {"path": "a"}}\n</tool_call>'
 TOOL = {"type": "function", "function": {"name": "wc", "parameters": {}}}
@@ -210,7 +211,7 @@ def compared(name, sample, target):
 
 
 def tokens(text):
-    return len(load().encode(text).ids)
+    return len(verifier_for("qwen3").target.encode(text).ids)
 
 
 def test_tokens_are_counted_by_region(verifier):
