@@ -7,6 +7,6 @@ cd "$(dirname "$0")/.."
 VENV="${VENV:-.venv-conformance}"
 . scripts/venv.sh
 install_extra test,trl,conformance
-export BUILDER_CONFORMANCE=1
+export BUILDER_CONFORMANCE=1 HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}"
 exec "$VENV/bin/python" -m pytest -p no:xdist \
   tests/test_masks.py tests/test_trl.py tests/test_renderers.py tests/test_family.py "$@"
