@@ -17,7 +17,7 @@ from builder.audit.run import audit
 from builder.card.card import card, pictures
 from builder.config import Config, InputConfig
 from builder.conversation import Json
-from builder.engine import Done, run
+from builder.engine import Done, Engine
 from builder.inputs import find_sources
 from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
@@ -34,12 +34,18 @@ from builder.work import Job, cut, job_identity, verifier_for, versions
 
 
 def build(
-    config: Config, out: Path, *, workers: int, fresh: bool, progress: Callable[[list[Task]], Done]
+    config: Config,
+    out: Path,
+    *,
+    engine: Engine,
+    fresh: bool,
+    progress: Callable[[list[Task]], Done],
 ) -> Built:
     """Run the job. `progress(tasks)` gives what to call after each of them.
 
     What an earlier run has finished under the same configuration and versions is taken as it is,
-    unless `fresh`. Raises UsageError (input, tokenizer, output folder), LedgerFault (our bug).
+    unless `fresh`. The bytes do not depend on the engine. Raises UsageError (input, tokenizer,
+    output folder), LedgerFault (our bug).
     """
     started = time.time()
     target = verifier_for(config.verify.target, config.verify.options).target
@@ -61,7 +67,7 @@ def build(
             scrub=scrub,
             key=key,
         )
-        parts = list(run(tasks, job, workers=workers, done=progress(tasks)))
+        parts = list(engine.run(tasks, job, progress(tasks)))
         built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
         found = _audit(config, built)
         told = map_strings(config.resolved(), scrubber.text)
@@ -102,8 +108,8 @@ def build(
                 "seconds": round(time.time() - started, 3),
                 "host": platform.node(),
                 "python": platform.python_version(),
-                "workers": workers,
-                "engine": "local",
+                "workers": engine.workers,
+                "engine": engine.name,
             },
         }
         built.writer.publish(out, manifest)

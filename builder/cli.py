@@ -60,6 +60,7 @@ class Engine(StrEnum):
     """What runs the job."""
 
     local = "local"
+    ray = "ray"
 
 
 Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
@@ -97,7 +98,12 @@ def build(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; default: the cores.")
     ] = None,
-    engine: Annotated[Engine, typer.Option(help="What runs the job.")] = Engine.local,
+    engine: Annotated[
+        Engine, typer.Option(help="What runs the job (ray: docs/scale.md).")
+    ] = Engine.local,
+    ray_address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do everything anew; default: go on where it stopped.")
     ] = False,
@@ -107,11 +113,9 @@ def build(
     quiet: Quiet = False,
 ) -> int:
     """Read, normalise, verify and write: logs to a dataset."""
-    from builder.build import default_workers  # noqa: PLC0415 - see the module's docstring
-    from builder.cli_build import list_stores, run_build  # noqa: PLC0415
+    from builder.cli_build import list_stores, run_build, start  # noqa: PLC0415 - see the docstring
     from builder.config import Config, UserPath, load_config, override  # noqa: PLC0415
 
-    assert engine is Engine.local
     chosen = load_config(config) if config is not None else Config()
     chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
     if allow_eval:
@@ -125,7 +129,7 @@ def build(
     return run_build(
         chosen,
         out,
-        workers=workers or default_workers(),
+        engine=start(engine, workers=workers, ray_address=ray_address),
         fresh=fresh,
         strict=strict,
         as_json=as_json,

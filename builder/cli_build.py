@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from builder.build import build, normalize_options
+from builder.build import build, default_workers, normalize_options
 from builder.config import Config
 from builder.conversation import Json
-from builder.engine import Done, interrupt_on_sigterm
+from builder.engine import Done, Engine, interrupt_on_sigterm, local
 from builder.normalize import remedy
 from builder.parts import PartSummary
+from builder.problem import UsageError
 from builder.settle import Built
 from builder.shard import Task
 from builder.source import Source
@@ -30,7 +31,7 @@ def run_build(
     config: Config,
     out: Path,
     *,
-    workers: int,
+    engine: contextlib.AbstractContextManager[Engine],
     fresh: bool,
     strict: bool,
     as_json: bool,
@@ -39,7 +40,8 @@ def run_build(
     """Build and print; the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
     progress = _progress(quiet=quiet or as_json)
-    built = build(config, out, workers=workers, fresh=fresh, progress=progress)
+    with engine as running:
+        built = build(config, out, engine=running, fresh=fresh, progress=progress)
     ledger = built.ledger
     if built.changed_by_loader:
         for report in built.changed_by_loader[:20]:
@@ -66,6 +68,19 @@ def run_build(
         return 1
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
     return 1 if built.bugs or (strict and rejected) else 0
+
+
+def start(
+    name: str, *, workers: int | None, ray_address: str | None
+) -> contextlib.AbstractContextManager[Engine]:
+    """What runs the job, once it is entered. Raises UsageError then, or for options that clash."""
+    if name == "ray":
+        from builder.engine_ray import RayOptions, on_ray  # noqa: PLC0415 - an optional extra
+
+        return on_ray(RayOptions(ray_address, workers))
+    if ray_address is not None:
+        raise UsageError("--ray-address: is for --engine ray")
+    return contextlib.nullcontext(local(workers or default_workers()))
 
 
 def _progress(*, quiet: bool) -> Callable[[list[Task]], Done]:

@@ -1,4 +1,4 @@
-"""Runs the work on all parts on this machine, results in the order of the parts."""
+"""Runs the work on all parts, results in the order of the parts: here, on this machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
 
 from builder.memory import collect_seldom
 from builder.parts import Part, PartSummary, PartWriter
@@ -24,7 +26,24 @@ Done = Callable[[Task, PartSummary], None]
 """What is called after each part."""
 
 
-def run(tasks: Sequence[Task], job: Job, *, workers: int, done: Done) -> Iterator[Part]:
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What runs the job. `run(tasks, job, done)` does all tasks and yields their parts in order.
+
+    It raises OSError if a part cannot be written, UsageError for what its own kind needs.
+    """
+
+    name: str
+    workers: int
+    run: Callable[[Sequence[Task], Job, Done], Iterator[Part]]
+
+
+def local(workers: int) -> Engine:
+    """Processes of this machine."""
+    return Engine("local", workers, partial(_run, workers))
+
+
+def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[Part]:
     """Do all tasks; yields their parts in order.
 
     A worker that is killed by the system costs its part a second try alone, then the reject
@@ -79,13 +98,17 @@ def _alone(task: Task, index: int, job: Job) -> Part:
         try:
             return pool.submit(do, task, index, job).result()
         except BrokenProcessPool:
-            summary = PartSummary(task.source.name)
-            summary.ledger.read = 1
-            summary.ledger.rejected["worker_died"] = 1
-            with PartWriter(job.work / f"{index:08d}", summary) as part:
-                detail = "the worker process was killed twice (out of memory?)"
-                part.reject(Problem("worker_died", "file", detail))
-                return part.keep(None)
+            return lost(task, index, job, "the worker process was killed twice (out of memory?)")
+
+
+def lost(task: Task, index: int, job: Job, detail: str) -> Part:
+    """The part of a task whose workers died: nothing but the reject. The next run tries again."""
+    summary = PartSummary(task.source.name)
+    summary.ledger.read = 1
+    summary.ledger.rejected["worker_died"] = 1
+    with PartWriter(job.work / f"{index:08d}", summary) as part:
+        part.reject(Problem("worker_died", "file", detail))
+        return part.keep(None)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:

@@ -228,6 +228,11 @@ class PartWriter:
             stream.write(json.dumps(done).encode("utf-8", "replace"))
             os.fsync(stream.fileno())
         final.parent.mkdir(parents=True, exist_ok=True)
+        there = find_part(final)
+        if there is not None and there.summary == self.summary:
+            # of another worker, which had been given up for lost: it may be in use by now
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return there
         shutil.rmtree(final, ignore_errors=True)
         self.folder.replace(final)
         return Part(final, self.summary)
