@@ -345,7 +345,8 @@ def formats(
     quiet: Quiet = False,
 ) -> int:
     """List the readers, with what each recognises."""
-    from builder.inputs import find_sources  # noqa: PLC0415 - see the module's docstring
+    from builder.copies import local_copy  # noqa: PLC0415 - see the module's docstring
+    from builder.inputs import find_sources  # noqa: PLC0415
     from builder.readers import readers, recognise  # noqa: PLC0415
     from builder.source import Source  # noqa: PLC0415
 
@@ -353,7 +354,8 @@ def formats(
         rows = {}
         for source in find_sources(explain):
             if isinstance(source, Source):
-                rows[source.name] = recognise(source)
+                with local_copy(source) as copy:
+                    rows[source.name] = recognise(copy)
         if as_json:
             sys.stdout.write(json.dumps(rows) + "\n")
         elif not quiet:

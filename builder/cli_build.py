@@ -115,11 +115,12 @@ def _progress(*, quiet: bool) -> Callable[[list[Task]], Done]:
 def _size(source: Source) -> int:
     if source.window is not None:
         return source.window.end - source.window.start
-    paths = [item.path for item in source.members or (source,)]
     sizes = 0
-    for path in paths:
+    for item in source.members or (source,):
+        if item.remote is not None:
+            sizes += item.remote.size
         with contextlib.suppress(OSError):
-            sizes += path.stat().st_size if path is not None else 0
+            sizes += item.path.stat().st_size if item.path is not None else 0
     return sizes
 
 

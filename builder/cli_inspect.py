@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
+from builder.copies import local_copy
 from builder.inputs import find_sources
 from builder.normalize import NormalizeOptions, normalise, remedy
 from builder.parity import Spans, counts
@@ -45,13 +46,14 @@ def run_inspect(
     source = next(iter(find_sources(path)), None)
     if not isinstance(source, Source):
         raise UsageError(f"{path}: {source.detail if source else 'no file'}")
-    name, reason = _format(source, format)
-    contents = _read(source, name, index)
+    with local_copy(source) as copy:
+        name, reason = _format(copy, format)
+        contents = _read(copy, name, index)
     result: dict[str, Json] = {
         "source": source.name,
         "format": name,
         "reason": reason,
-        "records": source.records_read,
+        "records": copy.records_read,
         "conversations": contents.conversations,
         "calls": contents.calls,
         "ignored": dict(sorted(contents.ignored.items())),

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from builder.memory import collect_seldom
-from builder.parts import Part, PartSummary, PartWriter
+from builder.parts import Part, PartSummary
 from builder.problem import Problem
 from builder.shard import Task
-from builder.work import Job, do
+from builder.work import Job, do, unmade
 
 AHEAD = 4
 """Parts handed out per worker beyond those being worked on."""
@@ -98,17 +98,8 @@ def _alone(task: Task, index: int, job: Job) -> Part:
         try:
             return pool.submit(do, task, index, job).result()
         except BrokenProcessPool:
-            return lost(task, index, job, "the worker process was killed twice (out of memory?)")
-
-
-def lost(task: Task, index: int, job: Job, detail: str) -> Part:
-    """The part of a task whose workers died: nothing but the reject. The next run tries again."""
-    summary = PartSummary(task.source.name)
-    summary.ledger.read = 1
-    summary.ledger.rejected["worker_died"] = 1
-    with PartWriter(job.work / f"{index:08d}", summary) as part:
-        part.reject(Problem("worker_died", "file", detail))
-        return part.keep(None)
+            detail = "the worker process was killed twice (out of memory?)"
+            return unmade(task, index, job, Problem("worker_died", "file", detail))
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:

@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from builder.engine import Done, Engine, interrupt_on_sigterm, lost
+from builder.engine import Done, Engine, interrupt_on_sigterm
 from builder.parts import Part
-from builder.problem import UsageError
+from builder.problem import Problem, UsageError
 from builder.shard import Task
 from builder.verify_options import VerifyOptions
-from builder.work import Job, do, job_identity, verifier_for
+from builder.work import Job, do, job_identity, unmade, verifier_for
 
 TRIES = 3
 """How often a part may be tried whose worker dies, or is killed for the memory it takes."""
@@ -194,7 +194,8 @@ class _Work:
         memory = isinstance(error, self.ray.exceptions.OutOfMemoryError)
         what = "node died" if node else "worker was killed"
         why = ", out of memory" if memory else " (out of memory?)"
-        return lost(self.tasks[index], index, self.job, f"the {what} {tries} times{why}")
+        problem = Problem("worker_died", "file", f"the {what} {tries} times{why}")
+        return unmade(self.tasks[index], index, self.job, problem)
 
 
 def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> Part | Unseen:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
+from builder.remote import Remote, is_url, likeness, list_objects, local_path
 from builder.source import Source
 from builder.table import hub_table
 
@@ -36,9 +37,10 @@ def find_sources(
     """The sources that `spec` names, ordered by name; what cannot be read is a Problem.
 
     `spec` is a file, a folder (all files below it), a glob (`**` is any number of folders; as in a
-    shell, `*` does not match a leading dot), `-` (standard input) or a dataset on the Hub
-    (`hf://OWNER/NAME[@REVISION]`). Paths are relative to `base`. A source's name is its path
-    relative to the folder that was named, or the file's own name. A folder that a reader knows as
+    shell, `*` does not match a leading dot), one of these in a store (`s3://BUCKET/…`, whatever
+    fsspec reads), `-` (standard input) or a dataset on the Hub (`hf://OWNER/NAME[@REVISION]`).
+    Paths are relative to `base`. A source's name is its path relative to the folder that was named,
+    or the file's own name. A folder that a reader knows as
     one store is one source. Symbolic links are followed; a folder that links lead to twice is read
     once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
     UsageError if nothing is there.
@@ -51,6 +53,10 @@ def find_sources(
     if spec == "-":
         data = (stdin or sys.stdin.buffer).read()
         yield Source("stdin", data=data, max_record_bytes=max_record_bytes)
+        return
+    spec = local_path(spec)
+    if is_url(spec):
+        yield from _remote(spec, max_record_bytes)
         return
     try:
         pattern = Path(spec).expanduser()
@@ -70,6 +76,31 @@ def find_sources(
         yield from _entry(path, _Walk(root, max_record_bytes), ())
         return
     yield from _glob(spec, base or Path(), pattern, max_record_bytes)
+
+
+def _remote(spec: str, limit: int) -> Iterator[Source | Problem]:
+    """What `spec` names in a store, by the rules for folders: the walk is over their likeness."""
+    listing = list_objects(spec)
+    heads = frozenset(
+        name for reader in readers().values() if (name := getattr(reader, "STORE_FILE", None))
+    )
+    with likeness(listing, heads) as (folder, files, problems):
+        yield from problems
+        if not files:
+            return
+        try:
+            for item in find_sources(str(folder / listing.wanted), max_record_bytes=limit):
+                yield _at(item, files) if isinstance(item, Source) else item
+        except UsageError:
+            raise UsageError(f"input {spec!r}: nothing matches the pattern") from None
+
+
+def _at(source: Source, files: dict[Path, Remote]) -> Source:
+    """The source in the store that a source of the likeness stands for."""
+    remote = files.get(source.path) if source.path is not None else None
+    members = [_at(member, files) for member in source.members]
+    limit = source.max_record_bytes
+    return Source(source.name, remote=remote, members=members, max_record_bytes=limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from typing import BinaryIO, cast
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
+from builder.remote import Remote
 from builder.table import ARROW_MAGIC, PARQUET_MAGIC, STREAM_MAGIC, FileTable, HubTable, Table
 
 if sys.version_info >= (3, 14):
@@ -71,7 +72,8 @@ class Source:
     `data` is a source in memory (standard input, tests). A store has `members`, the files below
     it, named relative to it and ordered by name; its own `peek.kind` is "folder". Of a source with
     a `window` only `lines` and what is read by lines keep to it. A table (Parquet, Arrow, a dataset
-    on the Hub) is read as the JSONL of its rows.
+    on the Hub) is read as the JSONL of its rows. A `remote` source is an object in a store: its
+    beginning can be looked at; to read it, copy it here (`builder.copies`).
     """
 
     def __init__(
@@ -84,12 +86,14 @@ class Source:
         max_record_bytes: int = 256 << 20,
         window: Window | None = None,
         table: Table | None = None,
+        remote: Remote | None = None,
     ) -> None:
         self.name = name
         self.path = path
         self.max_record_bytes = max_record_bytes
         self.members = tuple(members)
         self.window = window
+        self.remote = remote
         self._records_read = 0
         self._data = data
         self._table = table
@@ -108,9 +112,7 @@ class Source:
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The decompressed bytes. Raises one of STREAM_ERRORS."""
-        raw: BinaryIO
-        raw = io.BytesIO(self._data or b"") if self.path is None else self.path.open("rb")
-        with raw:
+        with self._open() as raw:
             magic = raw.read(4)
             raw.seek(0)
             if magic.startswith(GZIP_MAGIC):
@@ -122,6 +124,11 @@ class Source:
             else:
                 yield raw
 
+    def _open(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        if self.remote is not None:
+            return self.remote.open()
+        return io.BytesIO(self._data or b"") if self.path is None else self.path.open("rb")
+
     def raw(self) -> Iterator[bytes]:
         """The file's own bytes, still compressed, in pieces. Raises OSError.
 
@@ -130,10 +137,7 @@ class Source:
         if isinstance(self._table, HubTable):
             yield f"{self._table.repository}@{self._table.commit}".encode()
             return
-        if self.path is None:
-            yield self._data or b""
-            return
-        with self.path.open("rb") as stream:
+        with self._open() as stream:
             if self.window:
                 stream.seek(self.window.start)
                 left = self.window.end - self.window.start

@@ -6,6 +6,7 @@ from the versions alone, so their digest names the part.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -16,12 +17,14 @@ from pathlib import Path
 from builder.audit.options import ScrubOptions
 from builder.audit.redact import Scrubber
 from builder.conversation import Json
+from builder.copies import is_remote, local_copy
 from builder.jsonio import dumps
 from builder.memory import keep_loaded
 from builder.parts import Part, PartSummary, PartWriter, find_part
 from builder.problem import Problem
 from builder.qwen3.tokenizer import load
 from builder.readers import ENTRY_POINT_GROUP, readers, recognise
+from builder.remote import Changed, Gone
 from builder.shard import Task, process_source
 from builder.source import Source, Window
 from builder.verify import Verifier
@@ -167,24 +170,76 @@ def _windows(path: Path) -> list[Window]:
 
 
 def do(task: Task, index: int, job: Job) -> Part:
-    """The part of this task, finished. Raises OSError only if it cannot be written."""
-    source = task.source
-    before = _status(source)
-    size, sha256 = _digest(source)
-    final = job.parts / _key(task, job, sha256)
-    done = find_part(final)
-    if done is not None and done.summary.keyed in ("", job.key_name):
-        return done
+    """The part of this task, finished.
+
+    Raises OSError if it cannot be written, UsageError if a store cannot be read.
+    """
+    with contextlib.ExitStack() as stack:
+        final: Path | None = None
+        if is_remote(task.source):
+            # What a store says of an object names the part: what is finished is not fetched again.
+            if (version := _stored_version(task.source)) is not None:
+                final = job.parts / _key(task, job, version)
+                if (done := _finished(final, job)) is not None:
+                    return done
+            try:
+                copy = stack.enter_context(local_copy(task.source))
+            except Changed:
+                return unmade(task, index, job, _changed(records=1))
+            except Gone:
+                detail = "it was removed after it had been listed"
+                return unmade(task, index, job, Problem("unreadable", "file", detail))
+            task = replace(task, source=copy)
+        before = _status(task.source)
+        size, sha256 = _digest(task.source)
+        if final is None:
+            final = job.parts / _key(task, job, sha256)
+            if (done := _finished(final, job)) is not None:
+                return done
+        scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
+        summary = PartSummary(task.source.name, bytes=size, sha256=sha256)
+        with PartWriter(job.work / f"{index:08d}", summary, scrubber) as part:
+            process_source(task, verifier_for(job.tokenizer, job.verify), part, scrubber)
+            summary.keyed = job.key_name if scrubber.used else ""
+            if before == _status(task.source):
+                return part.keep(final)
+            part.reject(_changed(records=0))
+            return part.keep(None)
+
+
+def unmade(task: Task, index: int, job: Job, problem: Problem) -> Part:
+    """The part of a source that could not be worked on: the reject alone. The next run tries it."""
+    summary = PartSummary(task.source.name)
+    summary.ledger.read = 1
+    summary.ledger.rejected[problem.code] = 1
     scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
-    summary = PartSummary(source.name, bytes=size, sha256=sha256)
     with PartWriter(job.work / f"{index:08d}", summary, scrubber) as part:
-        process_source(task, verifier_for(job.tokenizer, job.verify), part, scrubber)
-        summary.keyed = job.key_name if scrubber.used else ""
-        if before == _status(source):
-            return part.keep(final)
-        detail = "the file changed while it was read; the next run reads it again"
-        part.reject(Problem("changed", "file", detail, records=0))
+        part.reject(problem)
         return part.keep(None)
+
+
+def _finished(final: Path, job: Job) -> Part | None:
+    """The part if an earlier run has finished it with this key."""
+    done = find_part(final)
+    return done if done is not None and done.summary.keyed in ("", job.key_name) else None
+
+
+def _changed(records: int) -> Problem:
+    detail = "the file changed while it was read; the next run reads it again"
+    return Problem("changed", "file", detail, records=records)
+
+
+def _stored_version(source: Source) -> str | None:
+    """What stands for the content of objects that were not fetched yet; None: nothing does."""
+    told: list[Json] = []
+    for item in (source, *source.members):
+        remote = item.remote
+        while remote is not None:
+            if remote.state is None:
+                return None
+            told.append([item.name, remote.size, *remote.state])
+            remote = remote.beside
+    return "stored " + hashlib.sha256(dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _key(task: Task, job: Job, sha256: str) -> str:

@@ -29,6 +29,7 @@ from builder.audit.secrets import (
     scanned_secrets,
 )
 from builder.audit.texts import dialogue_strings, map_dialogue
+from builder.copies import beginnings
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.sample import Dialogue
@@ -54,10 +55,9 @@ class Scrubbed:
 def derive_key(sources: Iterable[Source]) -> bytes:
     """32 bytes that only the logs tell: a digest of the beginnings of all files, in order."""
     digest = hashlib.blake2b(digest_size=32, person=b"builder-redact")
-    for source in sources:
-        for item in source.members or (source,):
-            head = item.first(KEY_BYTES)
-            digest.update(len(head).to_bytes(8, "big") + head)
+    files = (item for source in sources for item in source.members or (source,))
+    for head in beginnings(files, KEY_BYTES):
+        digest.update(len(head).to_bytes(8, "big") + head)
     return digest.digest()
 
 

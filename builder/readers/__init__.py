@@ -13,7 +13,8 @@ A reader is a module (or any object) with
 
 A format that keeps one conversation in many files has `is_store(folder: Path) -> bool` as well: is
 this folder, judged by the names at its top, one store? It is then one source with `members`: all
-files below it, or those of which `holds(name: str) -> bool` says so, if it is there.
+files below it, or those of which `holds(name: str) -> bool` says so, if it is there. A reader whose
+`is_store` looks into a file as well (its first 4 KB) names it in `STORE_FILE: str`.
 
 A format whose JSONL files hold a conversation in each line may have `splits(source) -> bool`: may
 pieces of this file be read apart from one another? `read` then reads by `source.lines()` or what

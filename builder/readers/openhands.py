@@ -32,6 +32,7 @@ from builder.source import Record, Source
 NAME = "openhands-v0"
 SUMMARY = "OpenHands V0: lists and stores of events, evaluation output.jsonl, llm_completions"
 
+STORE_FILE = "0.json"
 _SOURCES = frozenset({"user", "agent", "environment"})
 _SILENT_ACTIONS = frozenset(
     {"null", "change_agent_state", "condensation_request", "pause", "resume", "stop", "start"}
@@ -43,7 +44,7 @@ _EVENT_FILE = re.compile(r"\d+\.json")
 def is_store(folder: Path) -> bool:
     """Whether the folder holds the events of one session, a file (0.json, …) for each."""
     try:
-        with (folder / "0.json").open("rb") as first:
+        with (folder / STORE_FILE).open("rb") as first:
             head = first.read(1 << 12)
     except OSError:
         return False

@@ -35,7 +35,7 @@ from builder.source import Record, Source
 NAME = "tau2-bench"
 SUMMARY = "tau2-bench results: simulations with messages or ticks, in one file or in a folder"
 
-_RUN_FILE, _SIMULATIONS = "results.json", "simulations"
+STORE_FILE, _SIMULATIONS = "results.json", "simulations"
 _STOP = "###STOP###"
 """What the agent without a user puts in place of its last call."""
 _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
@@ -44,7 +44,7 @@ _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 def is_store(folder: Path) -> bool:
     """Whether the folder is a run whose simulations are files of their own."""
     try:
-        with (folder / _RUN_FILE).open("rb") as run:
+        with (folder / STORE_FILE).open("rb") as run:
             head = run.read(1 << 12)
     except OSError:
         return False
@@ -54,7 +54,7 @@ def is_store(folder: Path) -> bool:
 def recognise(source: Source) -> str | None:
     """Claim a run (its info and tasks), a simulation, or the folder of both."""
     if source.peek.kind == "folder":
-        runs = [member for member in source.members if member.name == _RUN_FILE]
+        runs = [member for member in source.members if member.name == STORE_FILE]
         return "results.json of a run, beside simulations" if any(map(recognise, runs)) else None
     for item in source.peek.objects[:1]:
         if "environment_info" in as_dict(item.get("info")) and "tasks" in item:
@@ -82,8 +82,8 @@ def read(source: Source) -> Iterator[Event]:
         yield from _simulations(source, "", run, _facts(as_dict(run.get("info"))), names)
         return
     facts = _Facts()
-    for member in sorted(source.members, key=lambda member: member.name != _RUN_FILE):
-        if member.name == _RUN_FILE:
+    for member in sorted(source.members, key=lambda member: member.name != STORE_FILE):
+        if member.name == STORE_FILE:
             facts = _facts(as_dict(_run(member).get("info")))
         elif not _SIMULATION_FILE.search(member.name):
             source.count_records()
