@@ -25,6 +25,7 @@ from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.problem import Problem, UsageError
 from builder.readers import readers
+from builder.remote_output import RemoteOutput
 from builder.report.report import report_html
 from builder.settle import Built, settle
 from builder.shard import Task
@@ -40,12 +41,14 @@ def build(
     engine: Engine,
     fresh: bool,
     progress: Callable[[list[Task]], Done],
+    remote: RemoteOutput | None = None,
 ) -> Built:
     """Run the job. `progress(tasks)` gives what to call after each of them.
 
     What an earlier run has finished under the same configuration and versions is taken as it is,
-    unless `fresh`. The bytes do not depend on the engine. Raises UsageError (input, tokenizer,
-    output folder), LedgerFault (our bug).
+    unless `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
+    in `out`, then uploaded. Raises UsageError (input, tokenizer, output folder), LedgerFault (our
+    bug).
     """
     started = time.time()
     target = verifier_for(config.verify.target, config.verify.options).target
@@ -58,12 +61,15 @@ def build(
         parts_folder = work.parent / "parts"
         if fresh:
             shutil.rmtree(parts_folder, ignore_errors=True)
+            if remote is not None:
+                remote.prune(())
         job = Job(
             tokenizer=config.verify.target,
             verify=config.verify.options,
             identity=job_identity(target.files, target.template_sha256),
             parts=parts_folder,
             work=work,
+            store=remote.store if remote is not None else None,
             scrub=scrub,
             key=key,
         )
@@ -113,6 +119,9 @@ def build(
             },
         }
         built.writer.publish(out, manifest)
+        if remote is not None:
+            remote.upload(out)
+            remote.prune(parts)
         _prune(parts_folder, parts)
     return built
 

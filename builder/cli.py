@@ -83,7 +83,10 @@ def build(
         list[str] | None,
         typer.Argument(metavar="INPUT…", help="Files, folders, globs, '-' or hf://OWNER/NAME."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The output folder.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", help="The output folder, or its address in a store."),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
     ] = None,

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from builder.build import build, default_workers, normalize_options
@@ -15,6 +16,8 @@ from builder.engine import Done, Engine, interrupt_on_sigterm, local
 from builder.normalize import remedy
 from builder.parts import PartSummary
 from builder.problem import UsageError
+from builder.remote import is_url, local_path
+from builder.remote_output import RemoteOutput
 from builder.settle import Built
 from builder.shard import Task
 from builder.source import Source
@@ -29,7 +32,7 @@ STORES = (
 
 def run_build(
     config: Config,
-    out: Path,
+    out: str,
     *,
     engine: contextlib.AbstractContextManager[Engine],
     fresh: bool,
@@ -40,8 +43,13 @@ def run_build(
     """Build and print; the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
     progress = _progress(quiet=quiet or as_json)
+    remote = RemoteOutput(out) if is_url(out) else None
+    here = remote.here if remote is not None else Path(local_path(out))
     with engine as running:
-        built = build(config, out, engine=running, fresh=fresh, progress=progress)
+        if remote is not None:
+            remote = replace(remote, shares=running.name == "ray")
+            remote.check()
+        built = build(config, here, engine=running, fresh=fresh, progress=progress, remote=remote)
     ledger = built.ledger
     if built.changed_by_loader:
         for report in built.changed_by_loader[:20]:
@@ -54,7 +62,7 @@ def run_build(
             sys.stdout.write(json.dumps({**ledger.to_json(), **lost}) + "\n")
         return 1
     if as_json:
-        sys.stdout.write(json.dumps({**ledger.to_json(), "output": str(out)}) + "\n")
+        sys.stdout.write(json.dumps({**ledger.to_json(), "output": out}) + "\n")
     elif not quiet:
         _print(built, out, config)
     if built.bugs:
@@ -124,7 +132,7 @@ def _size(source: Source) -> int:
     return sizes
 
 
-def _print(built: Built, out: Path, config: Config) -> None:
+def _print(built: Built, out: str, config: Config) -> None:
     options = normalize_options(config)
     ledger = built.ledger
     print(f"{ledger.samples} samples in {out}, {built.tokens} tokens, every one proven")
@@ -145,7 +153,7 @@ def _print(built: Built, out: Path, config: Config) -> None:
             way = remedy(code, options) if name != "calls" else None
             print(f"  {name[:-1]:14} {code}: {count}" + (f"  (kept by {way})" if way else ""))
     print(f"  {config.audit.scrub.told}")
-    print(f"  what was not used, and why: {out / 'rejects.jsonl'}")
+    print(f"  what was not used, and why: {out.rstrip('/')}/rejects.jsonl")
 
 
 def list_stores(*, as_json: bool) -> int:

@@ -1,10 +1,11 @@
 """Runs the work on all parts on Ray: on this machine or on a cluster that is there.
 
 A Ray task does what a worker of the local pool does (`builder.work.do`), so the bytes are the same.
-What Ray carries is the tasks, a few KB each, and the counts that come back; finished parts lie
-where `Job.parts` says, which all nodes must see. That they do, that they see the inputs, and that
-they run the same versions is checked in each task: what a node cannot see must never look like a
-fault of the data.
+What Ray carries is the tasks, a few KB each, and the counts that come back. Finished parts lie in
+the state folder, which all nodes must see; where the output is in a store, its workers leave them
+there (`Job.store`) and the driver fetches them. That a node sees the folder and the inputs, and
+runs the same versions, is checked in each task: what it lacks must never look like a fault of the
+data.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import contextlib
 import os
 import platform
 import secrets
+import socket
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +27,7 @@ from typing import Any
 from builder.engine import Done, Engine, interrupt_on_sigterm
 from builder.parts import Part
 from builder.problem import Problem, UsageError
+from builder.remote_output import fetch_part, put_part
 from builder.shard import Task
 from builder.verify_options import VerifyOptions
 from builder.work import Job, do, job_identity, unmade, verifier_for
@@ -35,6 +39,7 @@ NODE_TRIES = 12
 but a part that takes its nodes down must not do so for ever."""
 AHEAD = 4
 """Tasks handed to Ray per core beyond those being worked on."""
+ANSWER_SECONDS = 10
 MARK = "run"
 """The file in the work folder that holds the name of the run."""
 
@@ -70,8 +75,9 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     ours = address == "local"
     started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
     try:
+        _knock(address)
         ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"--ray-address {address!r}: no cluster there: {reason}") from None
     interrupt_on_sigterm()  # Ray has put its own handler in the place of ours
@@ -89,6 +95,14 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
         yield Engine("ray", workers(), run)
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise OSError if nobody answers at HOST:PORT: Ray itself would try for many minutes."""
+    host, found, port = address.rpartition("://")[2].rpartition(":")
+    if found and port.isdigit():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
+            pass
 
 
 def _import() -> Any:
@@ -129,12 +143,11 @@ class _Work:
         self.ray = ray
         self.mark = secrets.token_hex(8)
         (job.work / MARK).write_text(self.mark)
-        self._there = _absolute(job)
         self._deaths: Counter[tuple[int, bool]] = Counter()
         self._indices: dict[Any, int] = {}
         # Ray's own retries know no limit where memory ran out, so trying again is done here.
         self._do = self.ray.remote(_do).options(max_retries=0, num_cpus=1)
-        self._job = self.ray.put(self._there)
+        self._job = self.ray.put(_absolute(job))
 
     def finish(self, room: Callable[[], int]) -> Iterator[tuple[int, Part]]:
         """(index, part) of all tasks as they end."""
@@ -177,13 +190,16 @@ class _Work:
         if isinstance(result, Unseen):
             if result.path.exists():
                 raise UsageError(
-                    f"--engine ray: node {result.node} does not see the input"
-                    f" {str(result.path)!r}: all nodes need the same file system, or inputs by URL"
+                    f"--engine ray: node {result.node} does not see the input {str(result.path)!r}:"
+                    " all nodes need the same file system, or inputs in a store"
                 )
             self._submit(index, look=False)  # it is gone: doing the part reports it
             return None
-        below = result.folder.relative_to(self._there.work.parent)
-        return Part(self.job.work.parent / below, result.summary)
+        part = Part(self.job.work.parent / result.folder, result.summary)
+        if self.job.store is None:
+            return part
+        url = f"{self.job.store}/{result.folder.as_posix()}"
+        return fetch_part(part, url, self.job.work / "fetched")
 
     def _again(self, index: int, *, node: bool, error: Exception) -> Part | None:
         self._deaths[index, node] += 1
@@ -199,29 +215,45 @@ class _Work:
 
 
 def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> Part | Unseen:
-    """What runs on a node. Raises UsageError: the node is not as the driver is."""
+    """What runs on a node; a part's folder is relative to the state folder.
+
+    Raises OSError and UsageError as `do`; UsageError: the node is not as the driver is.
+    """
     node = platform.node()
-    try:
-        seen = (job.work / MARK).read_text()
-    except OSError:
-        seen = ""
-    if seen != mark:
-        raise UsageError(
-            f"--engine ray: node {node} does not see the output folder: all nodes need the same"
-            " file system, or an output by URL"
-        )
     if _identity(job.tokenizer, job.verify) != job.identity:
         raise UsageError(
             f"--engine ray: node {node} has other versions of this program, its libraries or the"
             " tokenizer than the driver: install the same everywhere"
+        )
+    if job.store is None and not _sees(job, mark):
+        raise UsageError(
+            f"--engine ray: node {node} does not see the output folder: all nodes need the same"
+            " file system, or an output by its address in a store"
         )
     if look:
         for item in task.source.members or (task.source,):
             if item.path is not None and not item.path.exists():
                 return Unseen(node, item.path)
     # A try that was given up for lost may still be writing: each has a folder of its own.
-    own = replace(job, work=job.work / f"{node}-{os.getpid()}")
-    return do(task, index, own)
+    own = f"{node}-{os.getpid()}"
+    if job.store is None:
+        state = job.work.parent
+        part = do(task, index, replace(job, work=job.work / own))
+        return Part(part.folder.relative_to(state), part.summary)
+    with tempfile.TemporaryDirectory(prefix="builder-part-") as scratch:
+        state = Path(scratch)
+        part = do(task, index, replace(job, parts=state / "parts", work=state / "work" / own))
+        below = part.folder.relative_to(state)
+        if part.folder.is_dir():  # else it is in the store from an earlier run
+            put_part(part.folder, f"{job.store}/{below.as_posix()}")
+        return Part(below, part.summary)
+
+
+def _sees(job: Job, mark: str) -> bool:
+    try:
+        return (job.work / MARK).read_text() == mark
+    except OSError:
+        return False
 
 
 @cache

@@ -29,7 +29,8 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.ledger import Ledger
 from builder.problem import Problem
 
-_FILES = ("samples", "entries.jsonl", "rejects.jsonl")
+PART_FILES = ("samples", "entries.jsonl", "rejects.jsonl")
+DONE = "done.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class PartWriter:
         """Begin anew, whatever an earlier try left."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        for name in _FILES:
+        for name in PART_FILES:
             self._streams[name] = self._stack.enter_context((self.folder / name).open("wb"))
         return self
 
@@ -224,7 +225,7 @@ class PartWriter:
         summary = _fields(self.summary)
         summary["ledger"] = _fields(self.summary.ledger)
         done = {"sizes": sizes, "summary": summary}
-        with (self.folder / "done.json").open("wb") as stream:
+        with (self.folder / DONE).open("wb") as stream:
             stream.write(json.dumps(done).encode("utf-8", "replace"))
             os.fsync(stream.fileno())
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -246,15 +247,26 @@ def _fields(item: PartSummary | Ledger) -> dict[str, Any]:
 def find_part(folder: Path) -> Part | None:
     """The part in the folder if it is whole."""
     try:
-        done: Any = loads((folder / "done.json").read_bytes())
-        sizes, told = done["sizes"], done["summary"]
-        if any((folder / name).stat().st_size != sizes[name] for name in _FILES):
+        done = read_done((folder / DONE).read_bytes())
+        if done is None:
             return None
+        sizes, summary = done
+        whole = all((folder / name).stat().st_size == sizes[name] for name in PART_FILES)
+    except (OSError, KeyError):
+        return None
+    return Part(folder, summary) if whole else None
+
+
+def read_done(data: bytes) -> tuple[dict[str, int], PartSummary] | None:
+    """(sizes of the part's files, its counts) out of done.json; None: it is damaged."""
+    try:
+        done: Any = loads(data)
+        told = done["summary"]
         ledger = told.pop("ledger")
         counted: dict[str, Any] = {
             key: Counter(value) if isinstance(value, dict) else value
             for key, value in ledger.items()
         }
-        return Part(folder, PartSummary(**told, ledger=Ledger(**counted)))
-    except (OSError, JsonFault, KeyError, TypeError, AttributeError):
+        return dict(done["sizes"]), PartSummary(**told, ledger=Ledger(**counted))
+    except (JsonFault, KeyError, TypeError, ValueError, AttributeError):
         return None

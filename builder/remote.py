@@ -46,7 +46,7 @@ class Remote:
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Its bytes. Raises Gone, UsageError (the store cannot be read)."""
-        with _faults(self.url):
+        with faults(self.url):
             system, path = connect(self.url)
             stream = system.open(path, "rb", block_size=_BLOCK)
         with stream:
@@ -54,7 +54,7 @@ class Remote:
 
     def copy(self, target: Path) -> None:
         """Copy it to a file. Raises Changed, Gone, UsageError as `open`."""
-        with _faults(self.url):
+        with faults(self.url):
             system, path = connect(self.url)
             system.get_file(path, str(target))
             system.invalidate_cache()
@@ -83,7 +83,7 @@ class _Reading(io.RawIOBase):
         return int(self._stream.seek(offset, whence))
 
     def readinto(self, buffer: Any) -> int:
-        with _faults(self._url):
+        with faults(self._url):
             data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -116,8 +116,9 @@ def connect(url: str) -> tuple[Any, str]:
     protocol = url.partition("://")[0]
     if "::" in url:
         raise UsageError(f"{url!r}: addresses inside other addresses are not read")
+    options = {"auto_mkdir": True} if protocol == "local" else {}
     try:
-        return cast("tuple[Any, str]", fsspec.url_to_fs(url))
+        return cast("tuple[Any, str]", fsspec.url_to_fs(url, **options))
     except ImportError as error:
         extra = "'toolcall-dataset-builder[s3]'" if protocol in ("s3", "s3a") else "it"
         raise UsageError(f"{url!r}: {error}: pip install {extra}") from None
@@ -126,7 +127,7 @@ def connect(url: str) -> tuple[Any, str]:
 
 
 @contextlib.contextmanager
-def _faults(url: str) -> Iterator[None]:
+def faults(url: str, done: str = "read") -> Iterator[None]:
     """What goes wrong with a store, whatever its library raises, as UsageError."""
     try:
         yield
@@ -135,7 +136,7 @@ def _faults(url: str) -> Iterator[None]:
     except FileNotFoundError:
         raise Gone(f"{url!r} is no longer there") from None
     except Exception as error:
-        detail = f"{url!r} cannot be read: {_reason(error)}; the same command goes on"
+        detail = f"{url!r} cannot be {done}: {_reason(error)}; the same command goes on"
         raise UsageError(detail) from None
 
 
@@ -172,7 +173,7 @@ def list_objects(spec: str) -> Listing:
     system, path = connect(spec)
     parts = path.rstrip("/").split("/")
     plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    with _faults(spec):
+    with faults(spec):
         system.invalidate_cache()
         if plain < len(parts) and system.exists(path):
             plain = len(parts)  # the marks of a pattern are in its name

@@ -25,6 +25,7 @@ from builder.problem import Problem
 from builder.qwen3.tokenizer import load
 from builder.readers import ENTRY_POINT_GROUP, readers, recognise
 from builder.remote import Changed, Gone
+from builder.remote_output import stored_summary
 from builder.shard import Task, process_source
 from builder.source import Source, Window
 from builder.verify import Verifier
@@ -49,7 +50,8 @@ class Job:
     """What is the same for all parts of a run.
 
     `identity` is a digest of versions and tokenizer; `parts` is where finished parts lie, `work`
-    where unfinished ones do. `key` is that of the stand-ins for secrets: kept in memory only.
+    where unfinished ones do; `store` is the address of a state folder that machines without a
+    common file system share. `key` is that of the stand-ins for secrets: kept in memory only.
     """
 
     tokenizer: str
@@ -57,6 +59,7 @@ class Job:
     identity: str
     parts: Path
     work: Path
+    store: str | None = None
     scrub: ScrubOptions = field(default_factory=ScrubOptions)
     key: bytes = b""
 
@@ -219,8 +222,11 @@ def unmade(task: Task, index: int, job: Job, problem: Problem) -> Part:
 
 
 def _finished(final: Path, job: Job) -> Part | None:
-    """The part if an earlier run has finished it with this key."""
+    """The part if an earlier run has finished it with this key; its files may be in the store."""
     done = find_part(final)
+    if done is None and job.store is not None:
+        summary = stored_summary(f"{job.store}/{final.relative_to(job.parts.parent).as_posix()}")
+        done = Part(final, summary) if summary is not None else None
     return done if done is not None and done.summary.keyed in ("", job.key_name) else None
 
 
