@@ -179,6 +179,9 @@ class _Work:
             cause = error.cause
             if isinstance(cause, UsageError | OSError):
                 raise cause from None
+            if "failed to import" in str(cause):
+                detail = "a node does not have this program: install the same everywhere"
+                raise UsageError(f"--engine ray: {detail}") from None
             raise
         except (errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
             return self._again(index, node=False, error=error)
@@ -230,10 +233,8 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> Part | Unsee
             f"--engine ray: node {node} does not see the output folder: all nodes need the same"
             " file system, or an output by its address in a store"
         )
-    if look:
-        for item in task.source.members or (task.source,):
-            if item.path is not None and not item.path.exists():
-                return Unseen(node, item.path)
+    if look and (missing := _missing(task)) is not None:
+        return Unseen(node, missing)
     # A try that was given up for lost may still be writing: each has a folder of its own.
     own = f"{node}-{os.getpid()}"
     if job.store is None:
@@ -247,6 +248,11 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> Part | Unsee
         if part.folder.is_dir():  # else it is in the store from an earlier run
             put_part(part.folder, f"{job.store}/{below.as_posix()}")
         return Part(below, part.summary)
+
+
+def _missing(task: Task) -> Path | None:
+    paths = (item.path for item in task.source.members or (task.source,))
+    return next((path for path in paths if path is not None and not path.exists()), None)
 
 
 def _sees(job: Job, mark: str) -> bool:

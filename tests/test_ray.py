@@ -54,10 +54,12 @@ def cluster():
     made.shutdown()
 
 
-def start(cluster, logs, out):
+def start(cluster, logs, out, **environment):
     command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out), "--quiet"]
     return subprocess.Popen(
-        [*command, "--engine", "ray", "--ray-address", cluster.address], start_new_session=True
+        [*command, "--engine", "ray", "--ray-address", cluster.address],
+        start_new_session=True,
+        env={**os.environ, **environment},
     )
 
 
@@ -131,3 +133,103 @@ def test_the_driver_killed_and_started_again(cluster, logs, undisturbed, tmp_pat
     after = finished(out)
     assert before
     assert all(after[name].st_mtime_ns == seen.st_mtime_ns for name, seen in before.items())
+
+
+def test_machines_without_a_common_folder_share_parts_in_a_store(
+    cluster, logs, undisturbed, tmp_path
+):
+    store = tmp_path / "store"
+    url = f"local://{store}"
+    first = {"XDG_CACHE_HOME": str(tmp_path / "first")}
+    process = start(cluster, f"local://{logs}", url, **first)
+    until(lambda: finished(store), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = finished(store)
+    other = {"XDG_CACHE_HOME": str(tmp_path / "another-machine")}
+    assert start(cluster, f"local://{logs}", url, **other).wait() == 0
+    made = files(store)
+    assert {**made, "manifest.json": None} == {**undisturbed, "manifest.json": None}
+    after = finished(store)
+    assert len(after) == 13
+    assert all(after[name].st_mtime_ns == seen.st_mtime_ns for name, seen in before.items())
+    assert not (store / ".state" / "work").exists()
+    (logs / "bad.jsonl").rename(tmp_path / "bad.jsonl")
+    try:
+        assert start(cluster, f"local://{logs}", url, **other).wait() == 0
+    finally:
+        (tmp_path / "bad.jsonl").rename(logs / "bad.jsonl")
+    assert len(finished(store)) == 12, "the part of what is gone is gone"
+
+
+def refused(monkeypatch, capsys, logs, out, name, other):
+    """What the command says if on the nodes `name` of the engine is `other`."""
+    from builder import engine_ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+    def elsewhere(task, index, job, mark, look):
+        from builder import engine_ray
+
+        setattr(engine_ray, name, other)
+        return engine_ray._do(task, index, job, mark, look)  # the node's own
+
+    monkeypatch.setattr(engine_ray, "_do", elsewhere)
+    assert build(out, "--engine", "ray", "--workers", "1", inputs=[logs]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, logs, tmp_path):
+    out = tmp_path / "out"
+
+    def refuse(name, other):
+        with monkeypatch.context() as patch:
+            return refused(patch, capsys, logs, out, name, other)
+
+    assert "does not see the output folder" in refuse("_sees", lambda *_: False)
+    assert "has other versions" in refuse("_identity", lambda *_: "other")
+    assert "does not see the input" in refuse("_missing", lambda task: task.source.path)
+    lacks = RuntimeError("The remote function failed to import on the worker")
+    assert "does not have this program" in refuse(
+        "_identity", lambda *_: (_ for _ in ()).throw(lacks)
+    )
+
+
+def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, logs, tmp_path):
+    from builder import engine_ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    tries = tmp_path / "tries"
+
+    def dies(task, *rest):
+        from builder import engine_ray
+
+        if task.origin == "0/03.jsonl":
+            with tries.open("a") as stream:
+                stream.write("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return engine_ray._do(task, *rest)  # the node's own
+
+    monkeypatch.setattr(engine_ray, "_do", dies)
+    out = tmp_path / "out"
+    assert build(out, "--engine", "ray", "--workers", "2", inputs=[logs]) == 0
+    assert tries.read_text() == "xxx"
+    rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
+    (died,) = [row for row in rejects if row["code"] == "worker_died"]
+    assert (died["source"], died["message"]) == (
+        "03.jsonl",
+        "the worker was killed 3 times (out of memory?)",
+    )
+    monkeypatch.undo()
+    tries.unlink()
+    assert build(out, "--engine", "local", "--workers", "1", inputs=[logs]) == 0
+    assert b"worker_died" not in (out / "rejects.jsonl").read_bytes()
+
+
+def test_no_cluster_at_the_address_is_one_clear_line(logs, tmp_path, capsys):
+    out = tmp_path / "out"
+    address = ["--ray-address", "127.0.0.1:1"]
+    assert build(out, "--engine", "ray", *address, inputs=[logs]) == 2
+    assert "no cluster there" in capsys.readouterr().err
