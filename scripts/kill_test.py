@@ -1,6 +1,6 @@
 """Kill a build at random moments, its driver and its workers, until it ends; compare the bytes.
 
-python scripts/kill_test.py INPUT [--kills 50] [--workers 1,2,4] [--seed 0]
+python scripts/kill_test.py INPUT [--kills 50] [--workers 1,2,4] [--seed 0] [--engine local|ray]
 
 Not part of the tests: it takes minutes. A run is killed with SIGKILL (in turn the whole process
 group, or one worker) and started again; the last one is left alone. Its output folder must equal
@@ -21,10 +21,10 @@ import time
 from pathlib import Path
 
 
-def command(source: str, out: Path, workers: int) -> list[str]:
+def command(source: str, out: Path, workers: int, engine: str = "local") -> list[str]:
     return [
         *(sys.executable, "-m", "builder", "build", source, "-o", str(out)),
-        *("--workers", str(workers), "--quiet"),
+        *("--workers", str(workers), "--engine", engine, "--quiet"),
     ]
 
 
@@ -39,26 +39,33 @@ def contents(out: Path) -> dict[str, bytes]:
     return {**found, "manifest.json": json.dumps(manifest).encode()}
 
 
-def workers_of(process: subprocess.Popen) -> list[int]:
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+def below(pid: int) -> list[int]:
+    """All processes that this one, or one below it, has started."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in path.read_text().split():
+                found += [int(child), *below(int(child))]
+    return found
+
+
+def is_worker(pid: int) -> bool:
+    """Is it one of the pool, or a Ray worker at a task?"""
     with contextlib.suppress(OSError):
-        server = path.read_text().split()
-        for pid in server:
-            below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            if below:
-                return [int(pid) for pid in below]
-    return []
+        told = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return told.startswith(b"ray::_do") or (b"forkserver" in told and not below(pid))
+    return False
 
 
 def disturbed(
-    source: str, out: Path, workers: int, kills: int, seconds: float, pick: random.Random
+    line: list[str], out: Path, kills: int, seconds: float, pick: random.Random
 ) -> tuple[int, int]:
     """(runs killed whole, workers killed)."""
     whole = single = 0
     for number in range(kills):
-        process = subprocess.Popen(command(source, out, workers), start_new_session=True)
+        process = subprocess.Popen(line, start_new_session=True)
         time.sleep(pick.uniform(0.2, seconds))
-        found = workers_of(process) if number % 2 else []
+        found = [pid for pid in below(process.pid) if is_worker(pid)] if number % 2 else []
         if found and process.poll() is None:
             with contextlib.suppress(OSError):
                 os.kill(pick.choice(found), signal.SIGKILL)
@@ -79,6 +86,7 @@ def main() -> bool:
     parser.add_argument("source")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--workers", default="1,2,4")
+    parser.add_argument("--engine", default="local")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     pick = random.Random(options.seed)  # noqa: S311 - moments, not secrets
@@ -87,11 +95,17 @@ def main() -> bool:
         began = time.monotonic()
         subprocess.run(command(options.source, Path(folder) / "whole", 2), check=True)
         seconds = time.monotonic() - began
+        if options.engine == "ray":  # which takes its time to start
+            began = time.monotonic()
+            line = command(options.source, Path(folder) / "ray", 2, "ray")
+            subprocess.run(line, check=True)
+            seconds = time.monotonic() - began
         wanted = contents(Path(folder) / "whole")
         for workers in map(int, options.workers.split(",")):
             out = Path(folder) / f"out{workers}"
-            whole, single = disturbed(options.source, out, workers, options.kills, seconds, pick)
-            code = subprocess.run(command(options.source, out, workers), check=False).returncode
+            line = command(options.source, out, workers, options.engine)
+            whole, single = disturbed(line, out, options.kills, seconds, pick)
+            code = subprocess.run(line, check=False).returncode
             equal = code == 0 and contents(out) == wanted
             failed |= not equal
             print(
