@@ -76,10 +76,14 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
     try:
         _knock(address)
+    except OSError as error:
+        raise UsageError(f"--ray-address {address!r}: no cluster there: {error}") from None
+    try:
         ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
     except (RuntimeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"--ray-address {address!r}: no cluster there: {reason}") from None
+        hint = "a cluster with token authentication wants RAY_AUTH_MODE=token here as well"
+        raise UsageError(f"--ray-address {address!r}: {reason}; {hint}") from None
     interrupt_on_sigterm()  # Ray has put its own handler in the place of ours
     try:
         # More are handed out than run at once, unless that would be too many: nothing waits for
