@@ -41,11 +41,19 @@ def planted(turn, plants):
     return replace(turn, content=content, responses=responses)
 
 
+def unproven(verifier, dialogue, unit):
+    """Whether something else keeps a sample of it out: a name that breaks the JSON of a call."""
+    return any(
+        verifier.check(flatten(one.dialogue), one.dialogue, one.unit, one.trained).findings
+        for one in examples(dialogue, unit)
+    )
+
+
 @given(conversations, st.sampled_from(UNITS), st.permutations(list(PLANTS)))
 def test_a_scrubbed_sample_is_proven_and_holds_nothing(verifier, conversation, unit, plants):
     options = NormalizeOptions(unit=unit, control_tokens="neutralise", reasoning="keep")
     dialogue = normalise(conversation, options).dialogue
-    if dialogue is None:
+    if dialogue is None or unproven(verifier, dialogue, unit):
         return
     order = cycle(plants)
     turns = tuple(planted(turn, order) for turn in dialogue.turns)
