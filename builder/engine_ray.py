@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.engine import Done, Engine, interrupt_on_sigterm
+from builder.memory import collect_seldom
 from builder.parts import Part
 from builder.problem import Problem, UsageError
 from builder.remote_output import fetch_part, put_part
@@ -268,6 +269,8 @@ def _sees(job: Job, mark: str) -> bool:
 
 @cache
 def _identity(tokenizer: str, verify: VerifyOptions) -> str:
+    """What the parts of this process depend on; once a process, which it prepares for the work."""
+    collect_seldom()
     target = verifier_for(tokenizer, verify).target
     return job_identity(target.files, target.template_sha256)
 
