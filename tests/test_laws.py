@@ -72,7 +72,7 @@ def test_hostile_text_goes_there_and_back(verifier, conversation, reasoning):
     sample = flatten(dialogue)
     text = verifier.target.render_sample(sample)
     assert render(sample.messages, sample.tools).text == text
-    assert verifier.target.render(*structured(dialogue)) == text
+    assert verifier.target.render(structured(dialogue), dialogue.tools) == text
     assert parse(text) == sample
     assert to_dialogue(sample).turns == dialogue.turns
     assert verifier.check(sample, dialogue).findings == ()

@@ -66,8 +66,7 @@ def agrees(other, verifier, sample, dialogue):
         event("a border inside a token")
     else:
         assert ids == target.encode(text).ids
-    messages, tools = structured(dialogue)
-    assert shown(other, target, messages, tools) == text
+    assert shown(other, target, structured(dialogue), list(dialogue.tools) or None) == text
     rendering = render(sample.messages, sample.tools)
     said = [text[slice(*span)] for span in spans(rendering, target.generation_prompts["thinking"])]
     found = sampled(other, target, flat, sample.tools)

@@ -180,7 +180,7 @@ def _said(item: Json) -> Json:
     """An input without what it leaves to the defaults."""
     if not isinstance(item, dict):
         return item
-    return {key: value for key, value in item.items() if value is not None and value != "auto"}
+    return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
 
 
 def _proof(target: Target, config: Config, ledger: Ledger) -> str:
