@@ -13,7 +13,7 @@ from builder.normalize.draft import Block, Draft, DraftCall, calls_in, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
-_BAD_NAME = re.compile(r'["\\\x00-\x1f\x7f]')
+_BAD_NAME = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
 
 
 def pair(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
