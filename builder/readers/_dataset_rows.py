@@ -6,14 +6,11 @@ reader of those asks here first whether a row has an owner of its own.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from builder.conversation import Conversation, Json
 from builder.problem import Problem
 from builder.readers._chat_bodies import history
-from builder.readers._messages import unique
 from builder.readers._narrow import as_dict, as_list, as_str
-from builder.source import Source
+from builder.readers._rows import row_conversation
 
 _CALL_TAG = "<TOOLCALL>"
 _ANSWERS = ("chosen_response", "rejected_response")
@@ -64,35 +61,8 @@ def _is_tagged(message: Json) -> bool:
     return said.get("role") == "assistant" and _CALL_TAG in as_str(said.get("content"))
 
 
-def splits(source: Source) -> bool:
-    """A line is a row, and rows know nothing of one another."""
-    return source.peek.kind == "jsonl"
-
-
-def row_name(where: str, name: Json, names: Counter[str]) -> str:
-    """The name of a row's conversation: the row's own id, or where it stands."""
-    named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
-    return unique(str(name) if named else where, names)
-
-
 def read_chat(
-    name: str, where: str, messages: list[Json], tools: Json = None, *, records: int = 1
+    name: str, where: str, messages: list[Json], tools: Json = None
 ) -> Conversation | Problem:
     """The conversation of chat messages; `tools` is a list of definitions or the text of one."""
-    said = history({"messages": messages, "tools": tools})
-    if not said.messages:
-        return Problem("no_messages", where, "the row has no messages", records=records)
-    problems = [Problem(fault.code, where, fault.detail, records=0) for fault in said.problems]
-    if not any(message.role == "assistant" for message in said.messages):
-        detail = "no message of the assistant"
-        problems.append(Problem("no_response", where, detail, records=0))
-    return Conversation(
-        id=name,
-        record=where,
-        messages=said.messages,
-        tools=said.tools,
-        records=records,
-        problems=tuple(problems),
-        changes=said.changes,
-        complete=said.messages[-1].role == "assistant",
-    )
+    return row_conversation(name, where, history({"messages": messages, "tools": tools}))

@@ -34,9 +34,9 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import _literals, _tags
-from builder.readers._dataset_rows import row_name, splits
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "adp"
@@ -66,14 +66,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each trajectory."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the trajectory is no JSON object")
-        else:
-            yield _trajectory(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_trajectory(where, row, names)])
 
 
 def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:

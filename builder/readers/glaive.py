@@ -24,12 +24,14 @@ from builder.conversation import (
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import _literals, _tags
-from builder.readers._messages import unique
 from builder.readers._narrow import as_str
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "glaive"
 SUMMARY = "Glaive v2 rows: system, and chat of USER:, ASSISTANT: and FUNCTION RESPONSE: segments"
+
+__all__ = ["NAME", "SUMMARY", "read", "recognise", "splits"]
 
 _ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
 _END = "<|endoftext|>"
@@ -55,21 +57,9 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def splits(source: Source) -> bool:
-    """A line is a row, and rows know nothing of one another."""
-    return source.peek.kind == "jsonl"
-
-
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield _row(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -86,10 +76,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         problems = (Problem("bad_tools", where, fault.detail, records=0),)
     if system:
         messages.insert(0, Message("system", (Text(system),)))
-    name = row.get("id")
-    named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
     return Conversation(
-        id=unique(str(name) if named else where, names),
+        id=row_name(where, row.get("id"), names),
         record=where,
         messages=tuple(messages),
         tools=tools,

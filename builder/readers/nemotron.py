@@ -15,8 +15,9 @@ from builder.conversation import Conversation, Event, Json
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import _literals
-from builder.readers._dataset_rows import is_nemotron, read_chat, row_name, splits
+from builder.readers._dataset_rows import is_nemotron, read_chat
 from builder.readers._narrow import as_dict, as_list, name_or_none
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "nemotron"
@@ -33,14 +34,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield _row(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:

@@ -14,14 +14,17 @@ from builder.conversation import Conversation, Event, Json, Media, Message, Part
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import _literals, _tags
-from builder.readers._messages import unique, unknown_parts
+from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.readers._sharegpt_turns import ROLES, is_typed, messages
 from builder.readers._toolace_text import lists_tools
 from builder.source import Source
 
 NAME = "sharegpt"
 SUMMARY = "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), or typed parts"
+
+__all__ = ["NAME", "SUMMARY", "read", "recognise", "splits"]
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
 """The columns of media, whose places in the text are `<image>`, `<video>`, `<audio>`."""
@@ -44,21 +47,9 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def splits(source: Source) -> bool:
-    """A line is a row, and rows know nothing of one another."""
-    return source.peek.kind == "jsonl"
-
-
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row, and one for the answer that a row of preferences rejects."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield from _row(record.where, record.value, names)
+    return read_rows(source, _row)
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
@@ -106,10 +97,8 @@ def _conversation(
     if not made:
         detail = f"{len(turns)} turns, none of which can be read"
         return Problem("unknown_part" if unknown else "no_messages", where, detail)
-    name = row.get("id")
-    named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
     return Conversation(
-        id=unique(str(name) if named else where, names),
+        id=row_name(where, row.get("id"), names),
         record=where,
         messages=tuple(made),
         tools=listed or embedded if embedded is not None else listed,

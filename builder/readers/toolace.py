@@ -22,12 +22,15 @@ from builder.conversation import (
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import _literals, _toolace_text
-from builder.readers._messages import unique, unknown_parts
+from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "toolace"
 SUMMARY = "ToolACE rows: conversations of from and value, tools in the system text, [f(a=1)] calls"
+
+__all__ = ["NAME", "SUMMARY", "read", "recognise", "splits"]
 
 
 def recognise(source: Source) -> str | None:
@@ -38,21 +41,9 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def splits(source: Source) -> bool:
-    """A line is a row, and rows know nothing of one another."""
-    return source.peek.kind == "jsonl"
-
-
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield _row(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -87,10 +78,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
             messages.append(Message(source[:40] or "none", (Text(text),)))
     if not messages:
         return Problem("no_messages", where, "the row has no messages")
-    name = row.get("id")
-    named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
     return Conversation(
-        id=unique(str(name) if named else where, names),
+        id=row_name(where, row.get("id"), names),
         record=where,
         messages=tuple(messages),
         tools=tools,

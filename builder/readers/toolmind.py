@@ -3,24 +3,21 @@
 Reference: function-calling-datasets.md "ToolMind"; neulab/agent-data-protocol datasets/toolmind
 @f137bb25. A row repeats the turns before the one that it teaches, without their thoughts; the turn
 is a row of its own elsewhere. Such turns are not trained on, and a call that rows with the same
-beginning and the same tools repeat is one call. Nothing has ids, results pair by order.
+beginning repeat is one call. Nothing has ids, results pair by order.
 """
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json, Message, Part, Reasoning, ToolCall
-from builder.jsonio import dumps
+from builder.conversation import Conversation, Event, Json, Message, Reasoning
 from builder.problem import Problem
-from builder.readers._comparison import digests
-from builder.readers._dataset_rows import read_chat, row_name, splits
+from builder.readers._dataset_rows import read_chat
 from builder.readers._dialect import ROLES
 from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "toolmind"
@@ -49,14 +46,7 @@ def _is_row(row: dict[str, Json]) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield _row(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -64,29 +54,10 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     made = read_chat(name, where, as_list(row.get("conversations")), row.get("tools"))
     if isinstance(made, Problem):
         return made
-    return replace(made, messages=_last_trained(_with_keys(made.messages, made.tools)))
+    return replace(made, messages=_last_trained(made.messages))
 
 
-def _with_keys(messages: tuple[Message, ...], tools: tuple[Json, ...] | None) -> list[Message]:
-    """The messages with a key on each call: the tools, what was said before, and its place."""
-    shown = dumps(list(tools or ())).encode("utf-8", "surrogatepass")
-    scope = hashlib.blake2b(shown, digest_size=16).hexdigest()
-    before = ["", *(digest.hex() for digest in digests(messages))]
-    return [
-        replace(message, parts=_keyed(message.parts, f"{scope}:{beginning}"))
-        for message, beginning in zip(messages, before, strict=False)
-    ]
-
-
-def _keyed(parts: tuple[Part, ...], before: str) -> tuple[Part, ...]:
-    place = itertools.count()
-    return tuple(
-        replace(part, key=f"{before}/{next(place)}") if isinstance(part, ToolCall) else part
-        for part in parts
-    )
-
-
-def _last_trained(messages: list[Message]) -> tuple[Message, ...]:
+def _last_trained(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages, the turns before the last not to be trained on if only the last has a thought.
 
     Rows of other origin in this shape have thoughts everywhere or nowhere; their turns lost none.
@@ -94,7 +65,7 @@ def _last_trained(messages: list[Message]) -> tuple[Message, ...]:
     turns = [at for at, message in enumerate(messages) if message.role == "assistant"]
     thought = [any(isinstance(p, Reasoning) for p in messages[at].parts) for at in turns]
     if not thought or not thought[-1] or any(thought[:-1]):
-        return tuple(messages)
+        return messages
     earlier = frozenset(turns[:-1])
     return tuple(
         replace(message, trained=False) if at in earlier else message

@@ -27,9 +27,10 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import _literals, _tags
-from builder.readers._dataset_rows import is_toucan, row_name, splits
+from builder.readers._dataset_rows import is_toucan
 from builder.readers._messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers._narrow import as_dict, as_str
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "toucan"
@@ -53,14 +54,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield _row(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:

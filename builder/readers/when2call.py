@@ -16,9 +16,10 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json, Message, Part, Text, Unparsed
 from builder.problem import Problem
 from builder.readers import _tags
-from builder.readers._dataset_rows import is_when2call, read_chat, row_name, splits
+from builder.readers._dataset_rows import is_when2call, read_chat
 from builder.readers._messages import unique
 from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "when2call"
@@ -37,19 +38,13 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row, and one for the response that a pair rejects."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        elif "correct_answer" in record.value:
-            yield _question(record.where, record.value, names)
-        else:
-            yield from _row(record.where, record.value, names)
+    return read_rows(source, _row)
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+    if "correct_answer" in row:
+        yield _question(where, row, names)
+        return
     asked = as_list(row.get("messages"))
     chosen, rejected = row.get("chosen_response"), row.get("rejected_response")
     name = row_name(where, row.get("uuid"), names)

@@ -28,12 +28,15 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import _literals, _tags
-from builder.readers._messages import unique, unknown_parts
+from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_str
+from builder.readers._row_files import read_rows, row_name, splits
 from builder.source import Source
 
 NAME = "xlam"
 SUMMARY = "xLAM and Hammer rows: query, tools and answers; Hammer's instruction and output"
+
+__all__ = ["NAME", "SUMMARY", "read", "recognise", "splits"]
 
 _CUE = "Generate API Request:"
 """What API-Bank's program puts at the end of the dialogue to ask for a call."""
@@ -51,21 +54,9 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def splits(source: Source) -> bool:
-    """A line is a row, and rows know nothing of one another."""
-    return source.peek.kind == "jsonl"
-
-
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
-        else:
-            yield _row(record.where, record.value, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -88,10 +79,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         problems = (*problems, Problem("bad_tools", where, fault.detail, records=0))
     if not messages:
         return Problem("no_messages", where, "neither query nor answers can be read")
-    name = row.get("id")
-    named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
     return Conversation(
-        id=unique(str(name) if named else where, names),
+        id=row_name(where, row.get("id"), names),
         record=where,
         messages=tuple(messages),
         tools=defined,
