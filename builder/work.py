@@ -116,7 +116,7 @@ def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
 def cut(task: Task) -> Iterator[Task]:
     """The task, or a task for each window of a large file whose lines may be read apart."""
     source = task.source
-    if source.path is None or source.members or not _is_large(source.path):
+    if source.path is None or source.members or source.table or not _is_large(source.path):
         yield task
         return
     name = task.format

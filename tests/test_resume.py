@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import datasets
 import pytest
 from test_build import build, files, lines
 
@@ -128,6 +129,16 @@ def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkey
     assert whole == cut
     (reject,) = lines(tmp_path / "cut" / "rejects.jsonl")
     assert reject["record"] == "line 402"
+
+
+def test_a_large_table_is_not_cut_by_its_bytes(tmp_path, monkeypatch, done):
+    rows = [json.loads(row(number)) for number in range(50)]
+    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
+    monkeypatch.setattr(work, "WINDOW_BYTES", 100)
+    assert build(tmp_path / "out", "--workers", "1", inputs=[tmp_path / "rows.parquet"]) == 0
+    assert len(done) == 1
+    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
+    assert ledger["records"]["read"] == 50
 
 
 def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, done):
