@@ -12,8 +12,8 @@ from pathlib import Path
 
 from builder.as_loaded import as_loaded
 from builder.audit.redact import Scrubber, derive_key
-from builder.audit.result import Audit, Finding
-from builder.audit.run import audit
+from builder.audit.result import Finding
+from builder.audit.run import audit, evaluation_sets
 from builder.card.card import card, pictures
 from builder.config import Config, InputConfig
 from builder.conversation import Json
@@ -53,6 +53,7 @@ def build(
     started = time.time()
     target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens)
+    sets = evaluation_sets(config.audit_options)  # one that is missing is said before the work
     scrub = config.audit.scrub
     key = derive_key(_whole(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
@@ -75,7 +76,9 @@ def build(
         )
         parts = list(engine.run(tasks, job, progress(tasks)))
         built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
-        found = _audit(config, built)
+        found = None
+        if built.data_files:
+            found = audit(str(built.writer.folder), config.audit_options, sets=sets)
         told = map_strings(config.resolved(), scrubber.text)
         used = versions()
         for path, picture in pictures(found).items():
@@ -124,13 +127,6 @@ def build(
             remote.prune(parts)
         _prune(parts_folder, parts)
     return built
-
-
-def _audit(config: Config, built: Built) -> Audit | None:
-    """The audit of what was written; None: nothing was."""
-    if not built.data_files:
-        return None
-    return audit(str(built.writer.folder), config.audit_options)
 
 
 def _shown(finding: Finding) -> dict[str, Json]:

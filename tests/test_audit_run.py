@@ -89,6 +89,23 @@ def test_clean_data_have_no_findings_and_exit_0(tmp_path, capsys):
     assert "nothing found" in out
 
 
+def test_picks_name_rows_of_the_file_whatever_stands_between(tmp_path):
+    long = sample(("user", words(9)), ("assistant", words(10) * 20))
+    path = write(tmp_path / "d.jsonl", [{"text": "none"}, CLEAN[0], {"text": "none"}, long])
+    rows = {pick.reason: pick.row for pick in run(path).picks}
+    assert rows["longest"] == 3
+    assert rows["direct_answer"] == 1
+
+
+def test_an_evaluation_set_that_is_missing_is_said_before_any_work(tmp_path, capsys):
+    write(tmp_path / "rows.jsonl", CLEAN)
+    config = tmp_path / "c.yaml"
+    config.write_text("inputs: [{path: rows.jsonl}]\naudit: {contamination: [./none.json]}\n")
+    assert cli._run(["build", "-c", str(config), "-o", str(tmp_path / "out")]) == 2
+    assert "none.json" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 PLANTED = {
     "secret": sample(("user", f"password: {PASSWORD}"), ("assistant", "ok")),
     "github_token": sample(("user", f"it is {GITHUB}"), ("assistant", "ok")),

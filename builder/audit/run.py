@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -42,12 +43,24 @@ CODES: dict[str, tuple[str, ...]] = {
 Step = Callable[[], object]
 
 
-def audit(dataset: str, options: AuditOptions, step: Step = lambda: None) -> Audit:
+def evaluation_sets(options: AuditOptions) -> EvaluationSets | None:
+    """The sets to look for, read; None: there are none. Raises UsageError: one cannot be read."""
+    return EvaluationSets(options.contamination) if options.contamination else None
+
+
+def audit(
+    dataset: str,
+    options: AuditOptions,
+    step: Step = lambda: None,
+    *,
+    sets: EvaluationSets | None = None,
+) -> Audit:
     """Audit a file, a folder or a Hub dataset; `step` is called after each row.
 
-    Raises UsageError: there is no such dataset or evaluation set, or no such tokenizer.
+    `sets`: those of the options, where they were read before. Raises UsageError: there is no such
+    dataset or evaluation set, or no such tokenizer.
     """
-    sets = EvaluationSets(options.contamination) if options.contamination else None
+    sets = sets or evaluation_sets(options)
     contaminated = ContaminationAudit(sets) if sets is not None else None
     leaks, lengths, origins = Leaks(), LengthAudit(), OriginAudit()
     tools, behaviour = CallAudit(), TurnAudit(options.mix)
@@ -55,11 +68,13 @@ def audit(dataset: str, options: AuditOptions, step: Step = lambda: None) -> Aud
     first_of: dict[str, int] = {}
     bad: list[Example] = []
     bad_rows = number = 0
+    places = array("Q")  # of each sample among all rows, the bad ones too
     for item in rows(dataset, options.tokenizer):
         if isinstance(item, Example):
             bad_rows += 1
             bad += [item] if len(bad) < EXAMPLES else []
             continue
+        places.append(number + bad_rows)
         number += 1
         leaks.add(item)
         lengths.add(item)
@@ -96,7 +111,7 @@ def audit(dataset: str, options: AuditOptions, step: Step = lambda: None) -> Aud
         tuple(findings),
         tuple(tables),
         (lengths.histogram(), *behaviour.histograms()),
-        (*lengths.picks(), *picks),
+        tuple(Pick(pick.reason, places[pick.row]) for pick in (*lengths.picks(), *picks)),
     )
 
 
