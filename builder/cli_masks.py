@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from builder.config import nearest
 from builder.conversation import Json
-from builder.dataset import dataset_rows
+from builder.dataset import checked_rows
 from builder.mask_counts import REGIONS, Comparison, compare
 from builder.masks import TRAINERS
 from builder.problem import UsageError
-from builder.rows import read_sample
-from builder.sample import Sample
 from builder.verify import Verifier
 
 ALL = "all"
@@ -30,16 +28,9 @@ def compare_masks(
 ) -> dict[str, Comparison]:
     """{trainer: comparison} over the proven samples of a dataset. Raises UsageError."""
     found = {name: Comparison(name) for name in trainers}
-    for row in dataset_rows(dataset):
-        sample = read_sample(row.value)
-        if not isinstance(sample, Sample):
-            continue
-        chosen = unit or row.unit
-        trained = row.trained if unit is None else 1 if unit == "turn" else None
-        verdict = verifier.check(sample, unit=chosen, trained=trained)
-        if verdict.findings:
-            continue
-        compare(sample, verdict.text, verdict.spans, verifier.target, found.values())
+    for _, sample, verdict in checked_rows(dataset, verifier, unit):
+        if sample is not None and not verdict.findings:
+            compare(sample, verdict.text, verdict.spans, verifier.target, found.values())
     return found
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.problem import UsageError
-from builder.rows import plain_row, raw_rows
+from builder.rows import plain_row, raw_rows, read_sample
+from builder.sample import Sample
+from builder.verify import Verdict, Verifier
 from builder.verify_files import CONVERSATION, DATA_SUFFIXES, hub_name
 
 
@@ -117,3 +119,19 @@ def _hub(dataset: str) -> Iterator[DatasetRow]:
     except Exception as error:  # a library's many ways of saying that it cannot be had
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
+
+
+def checked_rows(
+    dataset: str, verifier: Verifier, unit: str | None = None
+) -> Iterator[tuple[DatasetRow, Sample | None, Verdict]]:
+    """Each row, its sample (None: it holds none), and the verdict. Raises UsageError.
+
+    `unit` None: what meta/ says of the row.
+    """
+    for row in dataset_rows(dataset):
+        sample = read_sample(row.value)
+        if not isinstance(sample, Sample):
+            yield row, None, Verdict(tuple(sample))
+            continue
+        trained = row.trained if unit is None else 1 if unit == "turn" else None
+        yield row, sample, verifier.check(sample, unit=unit or row.unit, trained=trained)

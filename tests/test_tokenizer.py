@@ -2,15 +2,19 @@
 
 import hashlib
 import json
+import sys
+import types
 import unicodedata
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
 import builder.qwen3
 from builder.problem import UsageError
+from builder.qwen3 import tokens
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
@@ -126,6 +130,44 @@ def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
         load(name)
     assert "\n" not in str(error.value)
     assert repr(name) in str(error.value)
+
+
+class Shim:
+    """What fastokens offers, over the true tokenizer; `off` is added to each id."""
+
+    off = 0
+
+    def __init__(self, backend):
+        self.backend = backend
+
+    @classmethod
+    def from_json_str(cls, text):
+        return cls(tokenizers.Tokenizer.from_str(text))
+
+    def encode(self, text, add_special_tokens):
+        encoding = self.backend.encode(text, add_special_tokens=add_special_tokens)
+        return types.SimpleNamespace(ids=[number + self.off for number in encoding.ids])
+
+    def no_truncation(self):
+        self.backend.no_truncation()
+
+    def no_padding(self):
+        self.backend.no_padding()
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, verifier, off):
+    shim = type("Shim", (Shim,), {"off": off})
+    monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=shim))
+    monkeypatch.setattr(tokens, "CHECKED", 1)
+    target = load()
+    assert target.encoder_name == "fastokens"
+    text = target.render([{"role": "user", "content": "a b c"}], [])
+    if off:
+        with pytest.raises(UsageError, match="fastokens gives other ids"):
+            target.encode(text)
+    else:
+        assert target.encode(text).ids == verifier.target.encode(text).ids
 
 
 @given(text=st.text(max_size=60), with_markup=st.booleans())

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import Conversation, Json
-from builder.dataset import DatasetRow, dataset_rows
+from builder.dataset import DatasetRow
 from builder.export.variants import structured_messages
-from builder.export.write import Exported
+from builder.export.write import Exported, proven_rows
 from builder.jsonio import dumps
 from builder.normalize import NormalizeOptions, normalise
 from builder.problem import UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue
 from builder.readers import readers
-from builder.rows import read_sample
 from builder.sample import Dialogue, Sample
 from builder.source import Source
 from builder.verify import Verifier
@@ -38,7 +37,7 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as scratch:
         made = Path(scratch) / "out"
         made.mkdir()
-        for row, sample in _samples(dataset, verifier, exported):
+        for row, sample, _ in proven_rows(dataset, verifier, exported):
             path = made / f"{exported.rows:06d}{suffix}"
             path.write_bytes(write(row, sample, to_dialogue(sample)))
             exported.rows += 1
@@ -50,22 +49,6 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
             shutil.rmtree(out, ignore_errors=True)
             made.replace(out)
     return exported
-
-
-def _samples(
-    dataset: str, verifier: Verifier, exported: Exported
-) -> Iterator[tuple[DatasetRow, Sample]]:
-    for row in dataset_rows(dataset):
-        exported.samples += 1
-        sample = read_sample(row.value)
-        if not isinstance(sample, Sample):
-            exported.left_out["format"] += 1
-            continue
-        verdict = verifier.check(sample, unit=row.unit, trained=row.trained)
-        if verdict.findings:
-            exported.left_out[verdict.findings[0].code] += 1
-        else:
-            yield row, sample
 
 
 def _text(value: Json, default: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from builder.conversation import Json
-from builder.dataset import dataset_rows
+from builder.dataset import DatasetRow, checked_rows
 from builder.export.tokens import BorderFault
 from builder.export.trainers import DEFAULT_LENGTHS, Facts, configurations, data_file, wider
 from builder.export.variants import Item, Row, Variant
@@ -23,9 +23,8 @@ from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.tokenizer import Target
-from builder.rows import read_sample
 from builder.sample import Sample
-from builder.verify import Verifier
+from builder.verify import Verdict, Verifier
 
 BATCH = 500
 
@@ -83,7 +82,9 @@ def _write(
     texts: BinaryIO,
 ) -> None:
     writers: dict[str, _RowWriter] = {}
-    for split, item, tokens in _items(dataset, verifier, exported):
+    for found, sample, verdict in proven_rows(dataset, verifier, exported):
+        item = Item(sample, to_dialogue(sample), verdict.text, verdict.spans)
+        split, tokens = found.split, verdict.tokens
         try:
             rows = list(variant.rows(item, verifier.target))
         except BorderFault:
@@ -108,20 +109,16 @@ def _write(
         writer.close()
 
 
-def _items(dataset: str, verifier: Verifier, exported: Exported) -> Iterator[tuple[str, Item, int]]:
-    """(split, proven sample, tokens). What is not proven is counted and left out."""
-    for row in dataset_rows(dataset):
+def proven_rows(
+    dataset: str, verifier: Verifier, exported: Exported
+) -> Iterator[tuple[DatasetRow, Sample, Verdict]]:
+    """Each row that is proven, its sample and the verdict; the others are counted and left out."""
+    for row, sample, verdict in checked_rows(dataset, verifier):
         exported.samples += 1
-        sample = read_sample(row.value)
-        if not isinstance(sample, Sample):
-            exported.left_out["format"] += 1
-            continue
-        verdict = verifier.check(sample, unit=row.unit, trained=row.trained)
-        if verdict.findings:
+        if sample is None or verdict.findings:
             exported.left_out[verdict.findings[0].code] += 1
-            continue
-        item = Item(sample, to_dialogue(sample), verdict.text, verdict.spans)
-        yield row.split, item, verdict.tokens
+        else:
+            yield row, sample, verdict
 
 
 class _RowWriter:
