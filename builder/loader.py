@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.jsonio import loads as exact
 from builder.sample import Sample
 
 _TIMESTAMP = re.compile(
@@ -23,9 +24,8 @@ _TIMESTAMP = re.compile(
 
 def loader_fault(sample: Sample) -> str | None:
     """What a loader would change in the sample, or None."""
-    for tool in sample.tools:
-        fault = _number_fault(dumps(tool)) if _has_odd_number(tool) else None
-        if fault is not None:
+    for definition in sample.definitions:
+        if (fault := _number_fault(definition)) is not None:
             return fault
     if all(_TIMESTAMP.fullmatch(content) for _, content in sample.messages):
         return "every content looks like a date: Arrow reads such a column as timestamps"
@@ -55,9 +55,11 @@ def _is_plain(number: int | float) -> bool:
     return number == round(number, 6) and 1e-6 <= abs(number) < 1e9
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _number_fault(text: str) -> str | None:
     """Do the numbers of a definition (its JSON text) survive the loader's own JSON library?"""
+    if not _has_odd_number(exact(text)):
+        return None
     import pandas  # noqa: PLC0415 - half a second, only for odd numbers
 
     loads, writes = pandas.io.json.ujson_loads, pandas.io.json.ujson_dumps

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json
-from builder.jsonio import dumps
 from builder.parity import ASSISTANT, Spans
 from builder.qwen3.constants import EMPTY_THINK
-from builder.qwen3.render import render, split_thought, tools_block
+from builder.qwen3.render import render_sample, split_thought, tools_block
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -100,7 +99,7 @@ def _everything(sample: Sample, text: str, target: Target) -> Mask:
 
 def _axolotl(sample: Sample, text: str, target: Target) -> Mask:
     """What changes in the rendering with the turn's content, and its `<|im_end|>`."""
-    rendering = render(sample.messages, sample.tools, target.style)
+    rendering = render_sample(sample, target.style)
     if target.style.thoughts is not Thoughts.hybrid:
         return Mask(text, rendering.answers)
     last = len(rendering.answers) - 1
@@ -187,7 +186,7 @@ def _trl_assistant_only(sample: Sample, text: str, target: Target) -> Mask | Ref
     if target.template_name not in _TRL_TRAINS:
         return Refusal("it has no training template for this target (ValueError)")
     if target.style.thoughts is not Thoughts.hybrid:
-        answers = render(sample.messages, sample.tools, target.style).answers
+        answers = render_sample(sample, target.style).answers
         before = 1 if target.template_name == "Qwen2.5" else 0  # its newline after the header too
         return Mask(text, tuple((start - before, end + 1) for start, end in answers))
 
@@ -290,7 +289,7 @@ def _written(sample: Sample, default: str | None, gap: str, answer: Callable[[st
         pieces.append(text)
         length += len(text)
 
-    block = tools_block(tuple(dumps(tool) for tool in sample.tools)).text if sample.tools else ""
+    block = tools_block(sample.definitions).text if sample.tools else ""
     messages = list(sample.messages)
     system = messages.pop(0)[1] if _has_system(sample) else default
     if system is not None or block:

@@ -7,6 +7,7 @@ calls); a `Sample` is the flattened training record. Flattening is `builder.qwen
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """A tool call ready to be written.
 
@@ -30,7 +31,14 @@ class Call:
     @classmethod
     def of(cls, name: str, arguments: dict[str, Json]) -> Call:
         """The call with its arguments written as the template's `tojson` writes them."""
-        return cls(name, arguments, dumps(arguments))
+        call = cls(name, arguments, dumps(arguments))
+        call.__dict__["plain"] = call.text  # known: not written again
+        return call
+
+    @cached_property
+    def plain(self) -> str:
+        """The arguments as the template's `tojson` writes them, whatever `text` is."""
+        return dumps(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,20 @@ class Sample:
 
     messages: tuple[tuple[str, str], ...]
     tools: tuple[Json, ...] = ()
+
+    @classmethod
+    def written(
+        cls, messages: tuple[tuple[str, str], ...], tools: Sequence[tuple[Json, str]]
+    ) -> Sample:
+        """A sample of tools whose JSON texts are known."""
+        sample = cls(messages, tuple(tool for tool, _ in tools))
+        sample.__dict__["definitions"] = tuple(text for _, text in tools)
+        return sample
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        """The tools as JSON text, each as the template's `tojson` writes it."""
+        return tuple(map(dumps, self.tools))
 
     @cached_property
     def record(self) -> dict[str, Json]:

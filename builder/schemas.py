@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
-from builder.jsonio import dumps, loads
+from builder.jsonio import loads
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -31,14 +31,12 @@ class BrokenSchemaFault(ValueError):
     """The schema itself cannot be used."""
 
 
-def violations(parameters: Json, arguments: dict[str, Json]) -> list[str]:
+def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
     """What in `arguments` breaks the schema, each as "path: message", in a fixed order.
 
-    Raises BrokenSchemaFault, nothing else.
+    `definition` is the JSON text of a wrapped tool. Raises BrokenSchemaFault, nothing else.
     """
-    if not isinstance(parameters, dict):
-        raise BrokenSchemaFault("the parameters are no JSON Schema")
-    validator = _validator(dumps(parameters))
+    validator = _validator(definition)
     if isinstance(validator, str):
         raise BrokenSchemaFault(validator)
     try:
@@ -49,13 +47,16 @@ def violations(parameters: Json, arguments: dict[str, Json]) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def _validator(schema: str) -> Validator | str:
-    """A validator for the schema's text, or why there can be none."""
+def _validator(definition: str) -> Validator | str:
+    """A validator for the parameters of a tool, or why there can be none."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.1 s, only where needed
     from jsonschema.validators import extend  # noqa: PLC0415 - as above
     from jsonschema_specifications import REGISTRY  # noqa: PLC0415 - as above
 
-    decoded: Any = loads(schema)
+    tool: Any = loads(definition)
+    decoded = tool["function"].get("parameters")
+    if not isinstance(decoded, dict):
+        return "the parameters are no JSON Schema"
     try:
         Draft202012Validator.check_schema(decoded)
         _refuse_costly_keys(decoded)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from builder.conversation import Json
-from builder.jsonio import dumps
 from builder.parity import Spans, in_parity, spans
 from builder.qwen3.flatten import structured
 from builder.qwen3.parse import (
@@ -27,7 +26,7 @@ from builder.qwen3.parse import (
     split_answer,
     split_responses,
 )
-from builder.qwen3.render import Rendering, find_calls, render
+from builder.qwen3.render import Rendering, find_calls, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.qwen3.tokens import Tokens
 from builder.sample import Call, Dialogue, Sample, Turn
@@ -61,9 +60,9 @@ class Verdict:
     """What is known of a sample after all checks; `findings` is empty if it is proven.
 
     `warnings` are schema violations under `verify.schema: report`, and borders of the spans that no
-    token border falls on. `text` is the template's
-    rendering ("" if it gave none). `spans` and `parity` are those of the turns that the sample
-    teaches: [start, end) in code points, and the modes in which each is in parity with inference
+    token border falls on. `text` is the template's rendering ("" if it gave none), `render_sha256`
+    is of its UTF-8, in hex. `spans` and `parity` are those of the turns that the sample teaches:
+    [start, end) in code points, and the modes in which each is in parity with inference
     (`builder.parity`).
     """
 
@@ -74,11 +73,7 @@ class Verdict:
     parity: tuple[frozenset[str], ...] = ()
     tokens: int = 0
     calls: int = 0
-
-    @property
-    def render_sha256(self) -> str:
-        """sha256 of the rendering as UTF-8, in hex."""
-        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+    render_sha256: str = ""
 
 
 class Verifier:
@@ -104,17 +99,17 @@ class Verifier:
         findings = list(_well_formed(sample))
         if findings:
             return Verdict(tuple(findings))
-        meant, faults = _meaning(sample)
+        read, faults = _meaning(sample)
         findings += faults
         if dialogue is not None:
-            findings += _misread(meant, dialogue)
-            meant = dialogue
+            findings += _misread(read, dialogue)
+        meant = dialogue or read
         findings += _order(sample)
         warnings: list[Finding] = []
         if meant is not None:
-            findings += _calls(sample, meant)
+            findings += _calls(sample, meant, read)
             findings += _pairing(meant, unit)
-            hard, soft = _tools(meant, self.options.schema)
+            hard, soft = _tools(sample, meant, self.options.schema)
             findings += hard
             warnings += soft
         text, served = self._rendered(sample, meant)
@@ -124,7 +119,7 @@ class Verifier:
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} are not verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
-        rendering = render(sample.messages, sample.tools, self.target.style)
+        rendering = render_sample(sample, self.target.style)
         if rendering.text != text:
             findings.append(
                 differ("spec", "the specification says otherwise", text, rendering.text)
@@ -138,10 +133,11 @@ class Verifier:
         findings += hard
         first = 0 if trained is None else max(len(rendering.answers) - trained, 0)
         modes: tuple[frozenset[str], ...] = ()
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if rendering.text == text:
             prompts = self.target.generation_prompts
             modes = in_parity(sample.messages, rendering, prompts, self.target.style)
-            findings += self._parity(sample, text, modes, first)
+            findings += self._parity(sample, text, digest, modes, first)
         taught = spans(rendering, self.target.generation_prompts[self.options.mode])[first:]
         if tokens is not None and rendering.text == text:
             warnings += _borders(taught, tokens)
@@ -151,12 +147,18 @@ class Verifier:
             text,
             taught,
             modes[first:],
-            len(tokens.ids) if tokens else 0,
+            len(tokens) if tokens is not None else 0,
             sum(len(turn.calls) for turn in meant.turns) if meant else 0,
+            digest,
         )
 
     def _parity(
-        self, sample: Sample, text: str, modes: Sequence[frozenset[str]], first: int
+        self,
+        sample: Sample,
+        text: str,
+        digest: str,
+        modes: Sequence[frozenset[str]],
+        first: int,
     ) -> Iterator[Finding]:
         """The gate, and on every sixteenth sample the template's own word on one of its turns."""
         turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
@@ -166,9 +168,9 @@ class Verifier:
                 if mode not in found:
                     message = f"a server in {mode} mode shows other bytes before this turn"
                     yield Finding("parity", message, at)
-        if not turns or not turns[0] or sample.id[0] != "0":
+        if not turns or not turns[0] or digest[0] != "0":
             return  # the template takes no empty list of messages
-        chosen = int(sample.id[1:9], 16) % len(turns)
+        chosen = int(digest[1:9], 16) % len(turns)
         messages: Any = sample.record["messages"]
         for name, thinking in (("thinking", True), ("non-thinking", False)):
             shown = self.target.render(
@@ -194,12 +196,15 @@ class Verifier:
             return self._attempt(flat, sample.tools), None
         served = structured(_canonical(meant))
         if meant.tools is sample.tools:
+            if served == flat:  # no calls, no thoughts: one rendering says all
+                text = self._attempt(flat, sample.tools)
+                return text, text
             try:
-                text, other = self.target.render_all([flat, served], sample.tools)
+                rendered = self.target.render_all([flat, served], sample.tools)
             except Exception:  # noqa: S110 - one of them: which is asked for apart
                 pass
             else:
-                return text, other
+                return rendered[0], rendered[1]
         return self._attempt(flat, sample.tools), self._attempt(served, meant.tools)
 
     def _attempt(self, messages: list[dict[str, Any]], tools: Sequence[Json]) -> str | Exception:
@@ -223,8 +228,8 @@ class Verifier:
             if what == "is missing":
                 message = f"control token {token} is no token here"
             findings.append(Finding("tokens", message, offset=offset, found=_context(text, offset)))
-        decoded = tokens.decode()
-        if decoded != text:
+        if not tokens.are_exact:
+            decoded = tokens.decode()
             findings.append(differ("tokens", "the ids decode to other text", text, decoded))
         return findings, tokens
 
@@ -235,7 +240,7 @@ class Verifier:
             shown = _context(text, fault.offset)
             yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
             return
-        if [dumps(tool) for tool in back.tools] != [dumps(tool) for tool in sample.tools]:
+        if back.definitions != sample.definitions:
             yield Finding("inverse", "the tools read back from the rendering differ")
         default = self.target.style.default_system
         if default is not None and sample.messages[0] == ("system", default):
@@ -277,7 +282,7 @@ def _well_formed(sample: Sample) -> Iterator[Finding]:
         if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
             message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
             yield Finding("tools", message)
-        elif not _encodable(dumps(tool)):
+        elif not _encodable(sample.definitions[index]):
             yield Finding("format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8")
 
 
@@ -346,8 +351,13 @@ def _order(sample: Sample) -> Iterator[Finding]:
         yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
 
 
-def _calls(sample: Sample, meant: Dialogue) -> Iterator[Finding]:
-    """The specification's pattern finds the intended calls, all of them and nothing else."""
+def _calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Finding]:
+    """The specification's pattern finds the intended calls, all of them and nothing else.
+
+    `read`: what the text says. It was read by that pattern, which looks into thoughts as well.
+    """
+    if meant is read and not any("<tool_call>" in turn.reasoning for turn in read.turns):
+        return
     turns = [turn.calls for turn in meant.turns if turn.role == "assistant"]
     texts = [
         (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
@@ -362,8 +372,8 @@ def _calls(sample: Sample, meant: Dialogue) -> Iterator[Finding]:
         except ParseFault as fault:
             yield Finding(fault.code, fault.detail, index, fault.offset)
             continue
-        want = [(call.name, dumps(call.arguments)) for call in intended]
-        have = [(call.name, dumps(call.arguments)) for call in found]
+        want = [(call.name, call.plain) for call in intended]
+        have = [(call.name, call.plain) for call in found]
         if want != have:
             yield Finding(
                 "calls",
@@ -392,16 +402,17 @@ def _pairing(meant: Dialogue, unit: str) -> Iterator[Finding]:
         yield Finding("pairing", f"{message} ({hint})", len(meant.turns) - 1)
 
 
-def _tools(meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
+def _tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
     """(findings, warnings): called names and their arguments."""
     hard: list[Finding] = []
     soft: list[Finding] = []
-    known: dict[str, Json] = {}
-    for tool in meant.tools:
+    known: dict[str, str | None] = {}
+    for tool, text in zip(sample.tools, sample.definitions, strict=True):
         assert isinstance(tool, dict), "checked before"
         function = tool["function"]
         assert isinstance(function, dict), "checked before"
-        known.setdefault(str(function["name"]), function.get("parameters"))
+        has_schema = function.get("parameters") is not None
+        known.setdefault(str(function["name"]), text if has_schema else None)
     breaks = hard if schema == "reject" else soft
     for index, turn in enumerate(meant.turns):
         for call in turn.calls:
@@ -409,9 +420,9 @@ def _tools(meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
                 hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
             elif call.name not in known:
                 hard.append(Finding("tools", f"{call.name[:80]!r} is called, not defined", index))
-            elif known[call.name] is not None:
+            elif (definition := known[call.name]) is not None:
                 try:
-                    found = violations(known[call.name], call.arguments)
+                    found = violations(definition, call.arguments)
                 except BrokenSchemaFault as fault:
                     soft.append(Finding("bad_schema", f"{call.name[:80]}: {fault}", index))
                     continue

@@ -52,15 +52,15 @@ class CallAudit:
 
     def add(self, row: Row) -> None:
         """Count the definitions and calls of a sample."""
-        parameters: dict[str, Json] = {}
-        for tool in row.sample.tools:
+        definitions: dict[str, str] = {}
+        for tool, text in zip(row.sample.tools, row.sample.definitions, strict=True):
             function = tool.get("function") if isinstance(tool, dict) else None
             name = function.get("name") if isinstance(function, dict) else None
             if isinstance(function, dict) and isinstance(name, str):
-                parameters[name] = function.get("parameters")
+                definitions[name] = text
                 known = self._tool(name)
                 known.defined += 1
-                known.parameters.update(_properties(parameters[name]))
+                known.parameters.update(_properties(function.get("parameters")))
         self._sources[row.told("tools_source") or "unknown"] += 1
         turns = row.dialogue.turns if row.dialogue is not None else ()
         for at, turn in enumerate(turns):
@@ -68,7 +68,7 @@ class CallAudit:
             for number, call in enumerate(turn.calls):
                 answer = answers[number] if number < len(answers) else ""
                 part = f"messages[{at}].calls[{number}]"
-                self._call(row, part, call, answer, parameters)
+                self._call(row, part, call, answer, definitions)
 
     def _tool(self, name: str) -> _Tool:
         if name not in self._tools and len(self._tools) >= MAX_TOOLS:
@@ -76,7 +76,7 @@ class CallAudit:
         return self._tools.setdefault(name, _Tool())
 
     def _call(
-        self, row: Row, part: str, call: Call, answer: str, parameters: dict[str, Json]
+        self, row: Row, part: str, call: Call, answer: str, definitions: dict[str, str]
     ) -> None:
         tool = self._tool(call.name)
         tool.calls += 1
@@ -85,12 +85,12 @@ class CallAudit:
         if is_error(answer):
             tool.errors += 1
             self.notes.add("error_result", row, part, call.name[:80])
-        if call.name not in parameters:
+        if call.name not in definitions:
             if row.sample.tools:
                 self.notes.add("tool_not_defined", row, part, call.name[:80])
             return
         try:
-            broken = violations(parameters[call.name], call.arguments)
+            broken = violations(definitions[call.name], call.arguments)
         except BrokenSchemaFault:
             self.notes.add("broken_schema", row, part, call.name[:80])
             return

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from builder.audit.notes import Row
 from builder.audit.result import Histogram, Pick, Table
 from builder.export.trainers import DEFAULT_LENGTHS, Facts, wider
-from builder.jsonio import dumps
 from builder.sample import Dialogue
 
 PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
@@ -86,7 +85,7 @@ class LengthAudit:
 
 def _sizes(row: Row) -> dict[str, int]:
     sizes = dict.fromkeys(PARTS, 0)
-    sizes["tools"] = sum(len(dumps(tool)) for tool in row.sample.tools)
+    sizes["tools"] = sum(map(len, row.sample.definitions))
     if row.dialogue is not None:
         _add_turns(sizes, row.dialogue)
     else:

@@ -24,7 +24,7 @@ from builder.conversation import Json
 from builder.dataset import DatasetRow, dataset_rows
 from builder.parity import counts, in_parity
 from builder.qwen3.parse import ParseFault, to_dialogue
-from builder.qwen3.render import render
+from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, load
 from builder.rows import read_sample
 from builder.sample import Dialogue, Sample
@@ -158,11 +158,11 @@ def _is_measured(item: DatasetRow) -> bool:
 
 def _measured(sample: Sample, dialogue: Dialogue | None, target: Target) -> dict[str, Json]:
     """What meta/ would say of a sample that has none."""
-    rendering = render(sample.messages, sample.tools, target.style)
+    rendering = render_sample(sample, target.style)
     prompts = target.generation_prompts
     parity = in_parity(sample.messages, rendering, prompts, target.style)
     return {
-        "tokens": len(target.encode(rendering.text).ids),
+        "tokens": len(target.encode(rendering.text)),
         "chars": len(rendering.text),
         "calls": sum(len(turn.calls) for turn in dialogue.turns) if dialogue is not None else 0,
         "assistant_turns": len(rendering.answers),

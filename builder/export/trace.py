@@ -131,7 +131,7 @@ TRACES: dict[str, tuple[Write, str]] = {
 
 def _comparable(sample: Sample, to: str) -> tuple[object, ...]:
     """What the format has a place for: session traces hold no definitions."""
-    tools = [dumps(tool) for tool in sample.tools] if to == "atif" else []
+    tools = list(sample.definitions) if to == "atif" else []
     return (sample.messages, tools)
 
 

@@ -90,7 +90,7 @@ def in_system(sample: Sample) -> Sample:
     """The sample with its tools block in the system turn, as the template renders it there."""
     if not sample.tools:
         return sample
-    block = tools_block(tuple(dumps(tool) for tool in sample.tools)).text
+    block = tools_block(sample.definitions).text
     messages = sample.messages
     if messages[0][0] == "system":
         return Sample((("system", f"{messages[0][1]}\n\n{block}"), *messages[1:]))
@@ -199,7 +199,7 @@ def _sharegpt(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
 
 
 def _is_canonical(turn: Turn) -> bool:
-    return all(call.text == dumps(call.arguments) for call in turn.calls)
+    return all(call.text == call.plain for call in turn.calls)
 
 
 def _call_list(turn: Turn) -> str:

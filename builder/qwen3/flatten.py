@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from builder.conversation import Json
-from builder.jsonio import dumps
 from builder.sample import Call, Dialogue, Sample, Turn
 
 
@@ -44,8 +43,9 @@ def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
             continue
         message: dict[str, Any] = {"role": turn.role, "content": turn.content}
         if turn.role == "assistant":
-            # Defined even when empty: the template must not look for thoughts in the text.
-            message["reasoning_content"] = turn.reasoning
+            if turn.reasoning or "</think>" in turn.content:
+                # Defined even when empty: the template must not look for thoughts in the text.
+                message["reasoning_content"] = turn.reasoning
             if turn.calls:
                 message["tool_calls"] = [
                     {
@@ -59,4 +59,4 @@ def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
 
 
 def _arguments(call: Call) -> Json:
-    return call.arguments if call.text == dumps(call.arguments) else call.text
+    return call.arguments if call.text == call.plain else call.text

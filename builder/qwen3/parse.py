@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
@@ -33,7 +34,7 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
     that is the template's own is none of the sample's.
     """
     messages: list[tuple[str, str]] = []
-    tools: tuple[Json, ...] = ()
+    tools: tuple[tuple[Json, str], ...] = ()
     at = 0
     while at < len(text):
         start = at
@@ -57,11 +58,11 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
         if role == "assistant" and style.thoughts is Thoughts.hybrid:
             content = content.removeprefix(EMPTY_THINK)
         messages.append((role, content))
-    return Sample(tuple(messages), tools)
+    return Sample.written(tuple(messages), tools)
 
 
-def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[Json, ...]]:
-    """(system text or None, definitions) of the content of a first system turn.
+def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[tuple[Json, str], ...]]:
+    """(system text or None, definitions and their texts) of the content of a first system turn.
 
     A system text may quote the tools block. A definition is one line, so the last beginning counts.
     """
@@ -73,10 +74,17 @@ def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[Json, ...]]
         return content, ()
     listing = content[begin + len(TOOLS_BEGIN) + 1 : -len(TOOLS_END)]
     try:
-        tools = tuple(loads(line) for line in listing.split("\n"))
+        tools = tuple(map(_definition, listing.split("\n")))
     except JsonFault:
         return content, ()
     return None if bare else content[: begin - 2], tools
+
+
+@lru_cache(maxsize=1024)
+def _definition(line: str) -> tuple[Json, str]:
+    """(a definition, its text), remembered: it stands in many samples. Raises JsonFault."""
+    tool = loads(line)
+    return tool, dumps(tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +185,7 @@ def read_call(found: CallText, content: str) -> Call:
 
 def is_canonical(call: Call) -> bool:
     """Is the text of the arguments what `tojson` writes, but for escapes in control tokens?"""
-    plain = dumps(call.arguments)
-    return call.text == plain or _unescaped_tokens(call.text) == plain
+    return call.text == call.plain or _unescaped_tokens(call.text) == call.plain
 
 
 _SPELLINGS = {

@@ -42,17 +42,28 @@ def render(
     messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), style: Style = SPECIFIED
 ) -> Rendering:
     """Render (role, content) messages of roles system, user and assistant, with tools."""
+    return _render(messages, tuple(map(dumps, tools)), style)
+
+
+def render_sample(sample: Sample, style: Style = SPECIFIED) -> Rendering:
+    """Render a sample, its roles being those of `render`."""
+    return _render(sample.messages, sample.definitions, style)
+
+
+def _render(
+    messages: Sequence[tuple[str, str]], definitions: tuple[str, ...], style: Style
+) -> Rendering:
     writer = _Writer()
     first_system = messages[0][1] if messages and messages[0][0] == "system" else None
-    text = style.default_system if first_system is None and not tools else first_system
-    if tools or text is not None:
+    text = style.default_system if first_system is None and not definitions else first_system
+    if definitions or text is not None:
         writer.token("<|im_start|>")
         writer.text("system\n")
         if text is not None:
             writer.text(text)
-        if tools:
+        if definitions:
             writer.text("\n\n" if text is not None else style.tools_lead)
-            block = tools_block(tuple(dumps(tool) for tool in tools))
+            block = tools_block(definitions)
             writer.marked(block.text, block.control)
         writer.end()
     query = last_query(messages)

@@ -3,74 +3,109 @@
 The tokens of a byte-level vocabulary, joined, are the text, so ids say where each token begins and
 whether they decode to the text: no offsets are asked of the tokenizer, and ids may come from a
 faster one. `tokenizers` is the truth (library-measurements.md); fastokens (extra `fast`) counts
-where it is installed, and its ids are compared with the truth on one sample in CHECKED.
+where it is installed, and its ids are compared with the truth: on the first text of each process
+and on one in CHECKED.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from itertools import accumulate, compress
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from builder.problem import UsageError
 
-CHECKED = 32
+CHECKED = 128
 """The ids of one text in so many, by a digest of its tokens, come from both tokenizers."""
 
 _SHIFTED = 0x100
 """From here on GPT-2's table puts the bytes that are no printable characters of their own."""
 
 
+Ids = NDArray[np.uint32]
+
+
 class Tokens:
-    """The tokens of one text: `ids`, and what follows from their lengths in bytes.
+    """The tokens of one text: their `numbers`, and what follows from their lengths in bytes.
 
     `control` are (offset, token) of the added ones; offsets are code points. The text is in NFC, to
     which the tokenizer would bring it.
     """
 
-    def __init__(self, text: str, ids: list[int], table: Table) -> None:
+    def __init__(self, text: str, numbers: Ids, table: Table) -> None:
         self.text = text
-        self.ids = ids
-        self.ends = list(accumulate(map(table.lengths.__getitem__, ids)))
-        self._pieces = table.pieces
-        places = list(compress(range(len(ids)), map(table.first_added.__le__, ids)))
-        begins = [self.ends[at] - table.lengths[ids[at]] for at in places]
-        offsets = _offsets(text, begins)
+        self.numbers = numbers
+        self._table = table
+        self._lengths = lengths = table.lengths[numbers]
+        self._ends = np.cumsum(lengths)
+        places = np.flatnonzero(numbers >= table.first_added)
+        offsets = self._offsets((self._ends[places] - lengths[places]).tolist())
         self.control = [
-            (offset, table.pieces[ids[at]].decode("utf-8", "replace"))
-            for offset, at in zip(offsets, places, strict=True)
+            (offset, table.pieces[number].decode("utf-8", "replace"))
+            for offset, number in zip(offsets, numbers[places].tolist(), strict=True)
         ]
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.numbers)
+
+    @cached_property
+    def ids(self) -> list[int]:
+        """The ids, in order."""
+        ids: list[int] = self.numbers.tolist()
+        return ids
+
+    @cached_property
+    def _raw(self) -> bytes:
+        return self.text.encode("utf-8", "surrogatepass")
+
+    def _bytes(self) -> bytes:
+        """The bytes of the ids, joined."""
+        first = self._table.begins[self.numbers] - (self._ends - self._lengths)
+        size = int(self._ends[-1]) if len(self) else 0
+        return self._table.joined[np.repeat(first, self._lengths) + np.arange(size)].tobytes()
 
     def decode(self) -> str:
         """The text of the ids, control tokens included, nothing cleaned up."""
-        return b"".join(map(self._pieces.__getitem__, self.ids)).decode("utf-8", "replace")
+        return self._bytes().decode("utf-8", "replace")
 
-    def across(self, borders: Iterable[int]) -> list[int]:
+    @property
+    def are_exact(self) -> bool:
+        """Do the ids decode to the text?"""
+        return self._bytes() == self._raw
+
+    def across(self, borders: Sequence[int]) -> list[int]:
         """Those of the borders (code points, in order) that lie inside a token."""
+        places = np.asarray(self._places(borders), dtype=self._ends.dtype)
+        whole = np.isin(places, self._ends) | (places == 0)
+        return [border for border, is_whole in zip(borders, whole, strict=True) if not is_whole]
+
+    def _places(self, borders: Sequence[int]) -> Sequence[int]:
+        """Bytes for places in code points, in order."""
+        if self.text.isascii():
+            return borders
         found = []
         chars = place = 0
         for border in borders:
             place += len(self.text[chars:border].encode("utf-8", "surrogatepass"))
             chars = border
-            at = bisect_left(self.ends, place)
-            if place and (at == len(self.ends) or self.ends[at] != place):
-                found.append(border)
+            found.append(place)
         return found
 
-
-def _offsets(text: str, places: Iterable[int]) -> list[int]:
-    """Code points for places in bytes, in order; each is the beginning of a character."""
-    if text.isascii():
-        return list(places)
-    raw = text.encode("utf-8", "surrogatepass")
-    found = []
-    chars = last = 0
-    for place in places:
-        chars += len(raw[last:place].decode("utf-8", "ignore"))
-        last = place
-        found.append(chars)
-    return found
+    def _offsets(self, places: Iterable[int]) -> list[int]:
+        """Code points for places in bytes, in order; each is the beginning of a character."""
+        if self.text.isascii():
+            return list(places)
+        found = []
+        chars = last = 0
+        for place in places:
+            chars += len(self._raw[last:place].decode("utf-8", "ignore"))
+            last = place
+            found.append(chars)
+        return found
 
 
 class Table:
@@ -94,7 +129,9 @@ class Table:
                 self.pieces[number] = bytes(table[char] for char in token)
         for number, content in added.items():
             self.pieces[number] = content.encode("utf-8")
-        self.lengths = [len(piece) for piece in self.pieces]
+        self.lengths = np.array([len(piece) for piece in self.pieces], dtype=np.int64)
+        self.joined = np.frombuffer(b"".join(self.pieces), dtype=np.uint8)
+        self.begins = np.cumsum(self.lengths) - self.lengths
         self.first_added = min(added, default=size)
         if any(
             number >= self.first_added and number not in added for number in vocabulary.values()
@@ -110,15 +147,14 @@ def _byte_table() -> dict[str, int]:
     return table | {chr(_SHIFTED + at): byte for at, byte in enumerate(shifted)}
 
 
-Encode = Callable[[str], list[int]]
+Encode = Callable[[str], Ids]
 
 
 def encoder(backend: Any) -> tuple[Encode, str]:
     """(text to ids, no special tokens added; the name of what gives them)."""
 
-    def true_ids(text: str) -> list[int]:
-        ids: list[int] = backend.encode(text, add_special_tokens=False).ids
-        return ids
+    def true_ids(text: str) -> Ids:
+        return np.array(backend.encode(text, add_special_tokens=False).ids, dtype=np.uint32)
 
     try:
         import fastokens  # noqa: PLC0415 - an extra, only there where it was asked for
@@ -127,13 +163,18 @@ def encoder(backend: Any) -> tuple[Encode, str]:
     fast = fastokens.Tokenizer.from_json_str(backend.to_str())
     fast.no_truncation()
     fast.no_padding()
+    begun = False
 
-    def fast_ids(text: str) -> list[int]:
-        ids = list(fast.encode(text, add_special_tokens=False).ids)
-        if sum(ids) % CHECKED == 0 and ids != true_ids(text):
-            raise UsageError(
-                "fastokens gives other ids than tokenizers: uninstall it (the extra `fast`)"
-            )
+    def fast_ids(text: str) -> Ids:
+        nonlocal begun
+        flat, _ = fast.encode_batch_flat([text], add_special_tokens=False)
+        ids = np.frombuffer(flat, dtype="<u4")
+        if not begun or int(ids.sum()) % CHECKED == 0:
+            begun = True
+            if not np.array_equal(ids, true_ids(text)):
+                raise UsageError(
+                    "fastokens gives other ids than tokenizers: uninstall it (the extra `fast`)"
+                )
         return ids
 
     return fast_ids, "fastokens"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from builder.conversation import Json
 from builder.dataset import DatasetRow
 from builder.parity import spans as trained_spans
-from builder.qwen3.render import Rendering, render
+from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.report.facts import as_object, said, whole
 from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
@@ -81,7 +81,7 @@ class _Shown:
                 if same
                 else "Rendered again for this page: these are NOT the bytes that the build proved."
             )
-        ours = render(sample.messages, sample.tools, self.target.style)
+        ours = render_sample(sample, self.target.style)
         known = ours if ours.text == rendering else Rendering(rendering, (), ())
         control = [(offset, offset + len(token)) for offset, token in known.control]
         return encode(rendering, self._spans(known), self.target, control)
