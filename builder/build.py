@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import time
@@ -232,10 +231,3 @@ def normalize_options(config: Config) -> NormalizeOptions:
     """The normaliser's options that the configuration's `normalize:` says."""
     chosen = config.normalize
     return NormalizeOptions(**{item.name: getattr(chosen, item.name) for item in fields(chosen)})
-
-
-def default_workers() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

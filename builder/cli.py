@@ -64,6 +64,7 @@ class Engine(StrEnum):
 
 
 Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Tokenizer = Annotated[
     str | None,
@@ -98,9 +99,7 @@ def build(
     ] = None,
     format: Format = None,  # noqa: A002 - the option's name
     tokenizer: Tokenizer = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; default: the cores.")
-    ] = None,
+    workers: Workers = None,
     engine: Annotated[
         Engine, typer.Option(help="What runs the job (ray: docs/scale.md).")
     ] = Engine.local,
@@ -166,6 +165,7 @@ def verify(
         Mode.non_thinking
     ),
     show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
+    workers: Workers = None,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
@@ -180,6 +180,7 @@ def verify(
         options=VerifyOptions(schema.value, parity.value, mode.value),
         unit=unit.value if unit else None,
         loaded=loaded,
+        workers=workers,
         shown=Shown(as_json, quiet, show_all),
     )
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from builder.build import build, default_workers, normalize_options
+from builder.build import build, normalize_options
 from builder.config import Config
 from builder.conversation import Json
 from builder.engine import Done, Engine, interrupt_on_sigterm, local
 from builder.normalize import remedy
 from builder.parts import PartSummary
+from builder.pool import default_workers
 from builder.problem import UsageError
 from builder.remote import is_url, local_path
 from builder.remote_output import RemoteOutput

@@ -11,11 +11,13 @@ from builder.cli_masks import as_json, compare_masks, print_masks, trainers_name
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.parity import MODES
-from builder.qwen3.tokenizer import Target, load
+from builder.pool import default_workers
+from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
-from builder.verify import Finding, Verifier
+from builder.verify import Finding
 from builder.verify_files import LineReport, Summary, verify_dataset
 from builder.verify_options import VerifyOptions
+from builder.work import verifier_for
 
 SHOWN = 100
 """Bad lines that are printed in full; the rest are counted."""
@@ -38,6 +40,7 @@ def run_verify(
     options: VerifyOptions,
     unit: str | None,
     loaded: bool,
+    workers: int | None,
     shown: Shown,
 ) -> int:
     """Verify against each tokenizer and print; the exit code: 0 all proven, 1 a finding.
@@ -45,13 +48,14 @@ def run_verify(
     Raises UsageError: no such dataset, tokenizer or trainer.
     """
     trainers = trainers_named(masks)
-    targets = [load(name) for name in dict.fromkeys(tokenizers)]
+    verifiers = [verifier_for(name, options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
-    for target in targets:
-        if len(targets) > 1 and not shown.as_json:
-            print(f"== {target.name}")
-        verifier = Verifier(target, options)
-        result = _verify(dataset, verifier, unit, loaded=loaded, shown=shown)
+    for verifier in verifiers:
+        if len(verifiers) > 1 and not shown.as_json:
+            print(f"== {verifier.target.name}")
+        reports = verify_dataset(dataset, verifier, unit, workers or default_workers())
+        again = _as_loaded(dataset, verifier.target) if loaded else iter(())
+        result = _verify(dataset, verifier.target, reports, again, shown)
         if trainers:
             found = compare_masks(dataset, verifier, trainers, unit)
             result["masks"] = {name: as_json(item) for name, item in found.items()}
@@ -69,16 +73,21 @@ def run_verify(
 
 
 def _verify(
-    dataset: str, verifier: Verifier, unit: str | None, *, loaded: bool, shown: Shown
+    dataset: str,
+    target: Target,
+    reports: Iterator[LineReport],
+    loaded: Iterator[LineReport],
+    shown: Shown,
 ) -> dict[str, Json]:
-    """Verify against one tokenizer and print what is found; the result as JSON."""
+    """Print what is found against one tokenizer; the result as JSON.
+
+    `loaded` are reports on rows that were counted before.
+    """
     summary = Summary()
     bad: list[Json] = []
     bad_lines = 0
-    reports = [(False, verify_dataset(dataset, verifier, unit))]
-    if loaded:
-        reports.append((True, _as_loaded(dataset, verifier.target)))
-    for again, report in ((again, report) for again, listed in reports for report in listed):
+    listed = ((False, reports), (True, loaded))
+    for again, report in ((again, report) for again, several in listed for report in several):
         summary.add(report, again=again)
         if not report.findings:
             continue
@@ -88,7 +97,6 @@ def _verify(
                 bad.append(_as_json(report))
             elif not shown.quiet:
                 _print(report)
-    target = verifier.target
     result: dict[str, Json] = {
         "dataset": dataset,
         "tokenizer": target.name,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 
-from builder.memory import collect_seldom
 from builder.parts import Part, PartSummary
+from builder.pool import pool
 from builder.problem import Problem
 from builder.shard import Task
 from builder.work import Job, do, unmade
@@ -64,54 +62,34 @@ def _pooled(
     tasks: Sequence[Task], start: int, job: Job, workers: int, done: Done
 ) -> Generator[Part, None, int]:
     """Work from `start` on; returns where to go on (after the part that broke the pool)."""
-    pool = _pool(workers)
     waiting: deque[Future[Part]] = deque()
     submitted = start
     at = start
     try:
-        while at < len(tasks):
-            while submitted < len(tasks) and len(waiting) < workers + workers * AHEAD:
-                waiting.append(pool.submit(do, tasks[submitted], submitted, job))
-                submitted += 1
-            part = waiting.popleft().result()
-            done(tasks[at], part.summary)
-            yield part
-            at += 1
-        pool.shutdown()
+        with pool(workers, job.tokenizer) as executor:
+            while at < len(tasks):
+                while submitted < len(tasks) and len(waiting) < workers + workers * AHEAD:
+                    waiting.append(executor.submit(do, tasks[submitted], submitted, job))
+                    submitted += 1
+                part = waiting.popleft().result()
+                done(tasks[at], part.summary)
+                yield part
+                at += 1
         return at
     except BrokenProcessPool:
-        pool.shutdown(cancel_futures=True)
         part = _alone(tasks[at], at, job)
         done(tasks[at], part.summary)
         yield part
         return at + 1
-    except BaseException:
-        # Interrupted: nobody waits for workers, and none outlives the run.
-        for worker in multiprocessing.active_children():
-            worker.terminate()
-        pool.shutdown(cancel_futures=True)
-        raise
 
 
 def _alone(task: Task, index: int, job: Job) -> Part:
-    with _pool(1) as pool:
-        try:
-            return pool.submit(do, task, index, job).result()
-        except BrokenProcessPool:
-            detail = "the worker process was killed twice (out of memory?)"
-            return unmade(task, index, job, Problem("worker_died", "file", detail))
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    method = "spawn" if sys.platform == "win32" else "forkserver"
-    context = multiprocessing.get_context(method)
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
-
-
-def _start_worker() -> None:
-    """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    collect_seldom()
+    try:
+        with pool(1, job.tokenizer) as executor:
+            return executor.submit(do, task, index, job).result()
+    except BrokenProcessPool:
+        detail = "the worker process was killed twice (out of memory?)"
+        return unmade(task, index, job, Problem("worker_died", "file", detail))
 
 
 def interrupt_on_sigterm() -> None:

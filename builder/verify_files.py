@@ -1,17 +1,22 @@
-"""Verifies files of any origin line by line: memory is bounded by the longest line."""
+"""Verifies files of any origin line by line: memory is bounded by the longest lines.
+
+The rows are read here, in order, and judged by the cores of this machine.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
+from builder.pool import ordered
 from builder.problem import Problem, UsageError
 from builder.rows import (
     MAX_LINE,
@@ -25,11 +30,17 @@ from builder.rows import (
 from builder.sample import Sample
 from builder.source import Source
 from builder.verify import Finding, Verdict, Verifier
+from builder.verify_options import VerifyOptions
+from builder.work import verifier_for
 
 DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 """Files of a folder that is not made by `build` that are taken for data."""
 
 CONVERSATION = "conversation"
+
+BATCH_BYTES = 1 << 19
+BATCH_ROWS = 256
+"""Rows that go to a worker together, bounded by either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,24 @@ class LineReport:
     warnings: tuple[Finding, ...] = ()
     tokens: int = 0
     parity: tuple[frozenset[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row to be judged: its line, or (of other files than JSONL) its decoded value.
+
+    `unit` None: what meta/ says of it. `beside` is its line of meta/, if the dataset is held to
+    one (`held`); `same_template`: was that written under the template that is verified against?
+    """
+
+    file: str
+    number: int
+    line: bytes | Problem = b""
+    value: Json = None
+    unit: str | None = None
+    held: bool = False
+    beside: bytes | Problem | None = None
+    same_template: bool = False
 
 
 @dataclass(slots=True)
@@ -75,46 +104,93 @@ class Summary:
         self.warnings.update({finding.code for finding in report.warnings})
 
 
-def verify_dataset(dataset: str, verifier: Verifier, unit: str | None) -> Iterator[LineReport]:
-    """Reports on every line of a file, a folder made by `build`, or a Hub dataset.
+def verify_dataset(
+    dataset: str, verifier: Verifier, unit: str | None, workers: int = 1
+) -> Iterator[LineReport]:
+    """Reports on every line of a file, a folder made by `build`, or a Hub dataset, in order.
 
-    `unit` None: what a built folder's meta/ says, else "conversation". Raises UsageError if there
-    is no such dataset.
+    `unit` None: what a built folder's meta/ says, else "conversation". More than one worker: the
+    others make a verifier like this one. Raises UsageError if there is no such dataset.
     """
+    rows = _rows(dataset, verifier.target.template_sha256, unit)
+    if workers == 1:
+        yield from (_report(item, verifier) for item in rows)
+        return
+    name = verifier.target.name
+    for reports in ordered(partial(_judged, name, verifier.options), _batches(rows), workers, name):
+        yield from reports
+
+
+def _judged(
+    tokenizer: str, options: VerifyOptions, batch: list[LineReport | Row]
+) -> list[LineReport]:
+    verifier = verifier_for(tokenizer, options)
+    return [_report(item, verifier) for item in batch]
+
+
+def _report(item: LineReport | Row, verifier: Verifier) -> LineReport:
+    return _judge(item, verifier) if isinstance(item, Row) else item
+
+
+def _batches(items: Iterable[LineReport | Row]) -> Iterator[list[LineReport | Row]]:
+    batch: list[LineReport | Row] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        if isinstance(item, Row) and isinstance(item.line, bytes):
+            size += len(item.line)
+        if size >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport | Row]:
     path = Path(dataset).expanduser()
     if path.is_dir():
-        yield from _folder(path, verifier, unit)
+        yield from _folder(path, template, unit)
     elif path.exists():
-        yield from _file(path, path.name, verifier, unit or CONVERSATION)
+        yield from _file(path, path.name, unit or CONVERSATION)
     elif hub_name(dataset).count("/") <= 1 and not dataset.endswith((*DATA_SUFFIXES, ".json")):
-        yield from _hub(dataset, verifier, unit or CONVERSATION)
+        yield from _hub(dataset, unit or CONVERSATION)
     else:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
 
-def _file(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
+def _file(path: Path, name: str, unit: str) -> Iterator[LineReport | Row]:
     source = Source(name, path, max_record_bytes=MAX_LINE)
     if is_parquet(source):
-        yield from _parquet(path, name, verifier, unit)
+        yield from _parquet(path, name, unit)
         return
     for number, line in file_lines(source):
-        yield _report(name, number, _verdict(line, verifier, unit))
+        yield Row(name, number, line, unit=unit)
 
 
-def _verdict(
-    line: bytes | Problem, verifier: Verifier, unit: str, trained: int | None = None
-) -> Verdict:
-    if isinstance(line, Problem):
-        return Verdict((Finding("format", f"{line.code}: {line.detail}"),))
+def _judge(row: Row, verifier: Verifier) -> LineReport:
+    known = _meta(row.beside) if row.beside is not None else {}
+    unit, trained = row.unit, None
+    if unit is None:
+        unit = str(known.get("unit"))
+        taught = known.get("assistant_turns")
+        trained = taught if isinstance(taught, int) and taught >= 0 else None
+    verdict = _verdict(row, verifier, unit, trained)
+    message = _other(row, known, verdict) if row.held else ""
+    findings = (*verdict.findings, *([Finding("changed", message)] if message else []))
+    return LineReport(
+        row.file, row.number, findings, verdict.warnings, verdict.tokens, verdict.parity
+    )
+
+
+def _verdict(row: Row, verifier: Verifier, unit: str, trained: int | None) -> Verdict:
+    """`trained` None: all turns of a conversation, the last of a unit "turn"."""
+    value = row.value
+    if isinstance(row.line, Problem):
+        return Verdict((Finding("format", f"{row.line.code}: {row.line.detail}"),))
     try:
-        value = loads(line)
+        value = loads(row.line) if row.line else value
     except JsonFault as fault:
         return Verdict((Finding("format", f"{fault.code}: {fault.detail}"),))
-    return _check(value, verifier, unit, trained)
-
-
-def _check(value: Json, verifier: Verifier, unit: str, trained: int | None = None) -> Verdict:
-    """`trained` None: all turns of a conversation, the last of a unit "turn"."""
     sample = read_sample(value)
     if not isinstance(sample, Sample):
         return Verdict(tuple(sample))
@@ -123,17 +199,24 @@ def _check(value: Json, verifier: Verifier, unit: str, trained: int | None = Non
     return verifier.check(sample, unit=unit, trained=trained)
 
 
-def _report(name: str, number: int, verdict: Verdict, *more: Finding) -> LineReport:
-    findings = (*verdict.findings, *more)
-    return LineReport(name, number, findings, verdict.warnings, verdict.tokens, verdict.parity)
+def _other(row: Row, known: dict[str, Json], verdict: Verdict) -> str:
+    """Where a row is not the one that meta/ tells of; "": it is."""
+    if row.beside is None:
+        return "meta/ has no line for it"
+    if isinstance(row.line, bytes) and hashlib.sha256(row.line).hexdigest() != known.get("id"):
+        return "the line is not the one that was built: meta/ has another id"
+    rendered = verdict.render_sha256
+    if row.same_template and rendered and rendered != known.get("render_sha256"):
+        return "meta/ has another render_sha256"
+    return ""
 
 
-def _parquet(path: Path, name: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
-    import pyarrow  # noqa: PLC0415 - as above
+def _parquet(path: Path, name: str, unit: str) -> Iterator[LineReport | Row]:
+    import pyarrow  # noqa: PLC0415 - only for such files
 
     try:
-        for number, row in parquet_rows(path):
-            yield _report(name, number, _check(row, verifier, unit))
+        for number, value in parquet_rows(path):
+            yield Row(name, number, value=value, unit=unit)
     except (OSError, pyarrow.ArrowException) as error:
         yield LineReport(name, 0, (Finding("format", f"no readable Parquet: {error}"[:200]),))
 
@@ -143,7 +226,7 @@ def hub_name(dataset: str) -> str:
     return dataset.removeprefix("hf://").removeprefix("datasets/")
 
 
-def _hub(dataset: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
+def _hub(dataset: str, unit: str) -> Iterator[Row]:
     import datasets  # noqa: PLC0415 - two seconds of import
 
     repository, _, revision = hub_name(dataset).partition("@")
@@ -151,31 +234,29 @@ def _hub(dataset: str, verifier: Verifier, unit: str) -> Iterator[LineReport]:
         splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
         for split, rows in splits.items():
             for number, row in enumerate(rows, start=1):
-                verdict = _check(plain_row(row), verifier, unit)
-                yield _report(f"{repository}/{split}", number, verdict)
+                yield Row(f"{repository}/{split}", number, value=plain_row(row), unit=unit)
     except Exception as error:  # a library's many ways of saying that it cannot be had
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
-def _folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterator[LineReport]:
+def _folder(folder: Path, template: str, unit: str | None) -> Iterator[LineReport | Row]:
     """A folder made by `build` is held to its meta/ and manifest; of any other, all data files."""
     if (folder / "manifest.json").is_file() or (folder / "meta").is_dir():
-        yield from _built_folder(folder, verifier, unit)
+        yield from _built_folder(folder, template, unit)
         return
     found = [path for path in sorted(folder.rglob("*")) if path.name.endswith(DATA_SUFFIXES)]
     if not found:
         raise UsageError(f"dataset {str(folder)!r}: no manifest.json and no data files")
     for path in found:
-        yield from _file(path, path.relative_to(folder).as_posix(), verifier, unit or CONVERSATION)
+        yield from _file(path, path.relative_to(folder).as_posix(), unit or CONVERSATION)
 
 
-def _built_folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterator[LineReport]:
+def _built_folder(folder: Path, template: str, unit: str | None) -> Iterator[LineReport | Row]:
     """Each line against meta/, each file against the manifest, nothing missing, nothing added."""
-    listed, template, fault = _manifest(folder / "manifest.json")
+    listed, written_for, fault = _manifest(folder / "manifest.json")
     if fault is not None:
         yield LineReport("manifest.json", 0, (fault,))
-    same_template = template == verifier.target.template_sha256
     present = _files_below(folder, "data") | _files_below(folder, "meta")
     for name in sorted(present | listed.keys()):
         if name not in present and not _inside(folder, name):
@@ -186,7 +267,7 @@ def _built_folder(folder: Path, verifier: Verifier, unit: str | None) -> Iterato
         elif _sha256(folder / name) != listed[name]:
             yield LineReport(name, 0, (Finding("changed", "differs from the manifest"),))
         if name.startswith("data/"):
-            yield from _lines_with_meta(folder, name, verifier, unit, same_template)
+            yield from _lines_with_meta(folder, name, unit, template == written_for)
         elif name.startswith("meta/"):
             stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
             if not present & {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}:
@@ -239,12 +320,12 @@ def _sha256(path: Path) -> str | None:
 
 
 def _lines_with_meta(
-    folder: Path, name: str, verifier: Verifier, unit: str | None, same_template: bool
-) -> Iterator[LineReport]:
+    folder: Path, name: str, unit: str | None, same_template: bool
+) -> Iterator[LineReport | Row]:
     beside = name.replace("data/", "meta/", 1)
     about = folder / re.sub(r"\.(parquet|jsonl\.zst)$", ".jsonl", beside)
     meta = Source(name, about, max_record_bytes=MAX_LINE)
-    noted = (_meta(line) for _, line in file_lines(meta)) if about.is_file() else iter(())
+    noted = (line for _, line in file_lines(meta)) if about.is_file() else iter(())
     rows = written_lines(folder / name, name)
     for number, (row, known) in enumerate(zip_longest(rows, noted), start=1):
         if row is None:
@@ -252,18 +333,7 @@ def _lines_with_meta(
             yield LineReport(name, number, (finding,))
             continue
         at, line = row
-        told = known or {}
-        taught = told.get("assistant_turns") if unit is None else None
-        trained = taught if isinstance(taught, int) and taught >= 0 else None
-        verdict = _verdict(line, verifier, unit or str(told.get("unit")), trained)
-        message = ""
-        if known is None:
-            message = "meta/ has no line for it"
-        elif isinstance(line, bytes) and hashlib.sha256(line).hexdigest() != told.get("id"):
-            message = "the line is not the one that was built: meta/ has another id"
-        elif same_template and verdict.text and verdict.render_sha256 != told.get("render_sha256"):
-            message = "meta/ has another render_sha256"
-        yield _report(name, at, verdict, *([Finding("changed", message)] if message else []))
+        yield Row(name, at, line, None, unit, True, known, same_template)
 
 
 def _meta(line: bytes | Problem) -> dict[str, Json]:

@@ -22,7 +22,7 @@ from builder.jsonio import dumps
 from builder.memory import keep_loaded
 from builder.parts import Part, PartSummary, PartWriter, find_part
 from builder.problem import Problem
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import Target, load
 from builder.readers import ENTRY_POINT_GROUP, readers, recognise
 from builder.remote import Changed, Gone
 from builder.remote_output import stored_summary
@@ -69,8 +69,13 @@ class Job:
         return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 
+@cache
+def target_for(tokenizer: str) -> Target:
+    """The process's tokenizer: loading one takes a second. Raises UsageError if it cannot be."""
+    return load(tokenizer)
+
+
 _verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
-"""One verifier a process: loading the tokenizer takes a second."""
 
 
 def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
@@ -78,7 +83,7 @@ def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifi
     options = options or VerifyOptions()
     key = (tokenizer, options)
     if key not in _verifiers:
-        _verifiers[key] = Verifier(load(tokenizer), options)
+        _verifiers[key] = Verifier(target_for(tokenizer), options)
         keep_loaded()
     return _verifiers[key]
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder import verify_files
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import UsageError
 from builder.source import zstd
@@ -35,6 +36,16 @@ def row(number):
 ROWS = [row(number) for number in range(3)]
 LINES = [dumps(row).encode() for row in ROWS]
 DATA = b"".join(line + b"\n" for line in LINES)
+
+
+def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch):
+    monkeypatch.setattr(verify_files, "BATCH_ROWS", 2)
+    lines = [b"no json" if at % 7 == 0 else LINES[at % len(LINES)] for at in range(40)]
+    (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines))
+    one = list(verify_dataset(str(tmp_path), verifier, None))
+    assert [report.line for report in one] == list(range(1, 41))
+    assert sum(bool(report.findings) for report in one) >= 6
+    assert list(verify_dataset(str(tmp_path), verifier, None, 3)) == one
 
 
 def verify(path, verifier, unit=None):

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from builder.audit.result import Finding, Gate
+from builder.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
 from builder.rows import raw_rows
@@ -116,7 +117,7 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
         return
     summary = Summary()
     bad = []
-    for report in verify_dataset(str(folder), Verifier(target), None):
+    for report in verify_dataset(str(folder), Verifier(target), None, default_workers()):
         summary.add(report)
         bad += [f"{report.file}:{report.line} {item.code}" for item in report.findings[:1]]
     if summary.codes or not summary.samples:

@@ -90,6 +90,10 @@ class Target:
     def _encoder(self) -> tuple[Encode, str]:
         return encoder(self.tokenizer.backend_tokenizer)
 
+    def prepare(self) -> None:
+        """Load all that is loaded on first use, and start nothing."""
+        _ = self._table, self._encoder
+
     @property
     def encoder_name(self) -> str:
         """What gives the ids: tokenizers, or fastokens."""

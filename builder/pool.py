@@ -1,0 +1,113 @@
+"""Processes of this machine that share what is loaded: imports and the tokenizer, once for all."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import TypeVar
+
+from builder.memory import collect_seldom
+from builder.problem import UsageError
+
+PRELOADED = "BUILDER_PRELOADED_TOKENIZER"
+"""The environment variable that tells the server of processes which tokenizer to load."""
+
+AHEAD = 3
+"""Batches handed out for each worker beyond those being worked on."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def default_workers() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def pool(workers: int, tokenizer: str) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes. On an interruption nobody waits for them, and none outlives the run.
+
+    They are forked from a process that has loaded the tokenizer of this name (`builder.preload`),
+    where the system knows forking: N of them cost one start and share its memory.
+    """
+    method = "spawn" if sys.platform == "win32" else "forkserver"
+    context = multiprocessing.get_context(method)
+    os.environ[PRELOADED] = tokenizer
+    context.set_forkserver_preload(["builder.preload"])
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    try:
+        yield executor
+    except BrokenProcessPool:
+        executor.shutdown(cancel_futures=True)
+        raise
+    except BaseException:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        executor.shutdown(cancel_futures=True)
+        raise
+    executor.shutdown()
+
+
+def _start_worker() -> None:
+    """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_seldom()
+
+
+def ordered(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int, tokenizer: str
+) -> Iterator[Result]:
+    """`work` of each item, in order, by so many processes, this one among them.
+
+    Of fewer than four items all are worked on here: a pool is not worth its start. Raises what
+    `work` raises, UsageError if a process was killed.
+    """
+    left = iter(items)
+    first = list(islice(left, 4))
+    if workers <= 1 or len(first) < 4:
+        yield from map(work, first)
+        yield from map(work, left)
+        return
+    try:
+        with pool(workers - 1, tokenizer) as executor:
+            yield from _shared(work, _chained(first, left), executor, workers - 1)
+    except BrokenProcessPool:
+        raise UsageError(
+            "a worker process was killed (out of memory?): try again with --workers 1"
+        ) from None
+
+
+def _chained(first: list[Item], rest: Iterator[Item]) -> Iterator[Item]:
+    yield from first
+    yield from rest
+
+
+def _shared(
+    work: Callable[[Item], Result],
+    items: Iterator[Item],
+    executor: ProcessPoolExecutor,
+    workers: int,
+) -> Iterator[Result]:
+    waiting: deque[Future[Result]] = deque()
+    for item in items:
+        while waiting and waiting[0].done():
+            yield waiting.popleft().result()
+        if sum(not future.done() for future in waiting) < workers * (1 + AHEAD):
+            waiting.append(executor.submit(work, item))
+            continue
+        here: Future[Result] = Future()
+        here.set_result(work(item))
+        waiting.append(here)
+    while waiting:
+        yield waiting.popleft().result()

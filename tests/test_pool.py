@@ -1,0 +1,68 @@
+"""Work shared among processes: in order, as if there were one."""
+
+import os
+import signal
+import time
+from functools import partial
+
+import pytest
+
+from builder.pool import ordered
+from builder.problem import UsageError
+
+
+def tell(number):
+    time.sleep(0.001 * (number % 3))
+    return number, os.getpid()
+
+
+def refuse(number):
+    if number == 40:
+        raise UsageError("forty")
+    return number
+
+
+def die_elsewhere(driver, number):
+    if os.getpid() != driver:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_results_come_in_order_from_several_processes():
+    found = list(ordered(tell, range(400), 3, "qwen3"))
+    assert [number for number, _ in found] == list(range(400))
+    assert os.getpid() in {pid for _, pid in found}
+    assert len({pid for _, pid in found}) > 1
+
+
+@pytest.mark.parametrize(("count", "workers"), [(0, 4), (3, 4), (50, 1)])
+def test_little_work_stays_in_this_process(count, workers):
+    assert list(ordered(tell, range(count), workers, "qwen3")) == [
+        (number, os.getpid()) for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_the_work_raises_is_raised(workers):
+    with pytest.raises(UsageError, match="forty"):
+        list(ordered(refuse, range(80), workers, "qwen3"))
+
+
+def test_a_killed_worker_is_one_line():
+    with pytest.raises(UsageError, match="--workers 1"):
+        list(ordered(partial(die_elsewhere, os.getpid()), range(4000), 2, "qwen3"))
+
+
+def test_items_are_taken_as_they_are_needed():
+    taken = []
+
+    def items():
+        for number in range(10_000):
+            taken.append(number)
+            yield number
+
+    found = ordered(tell, items(), 2, "qwen3")
+    for number in range(100):
+        assert next(found)[0] == number
+    found.close()
+    assert len(taken) < 1000
