@@ -22,6 +22,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
+from builder.pool import default_workers
 from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
@@ -52,7 +53,7 @@ def build(
     started = time.time()
     target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens)
-    sets = evaluation_sets(config.audit_options)  # one that is missing is said before the work
+    evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work
     scrub = config.audit.scrub
     key = derive_key(_whole(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
@@ -77,7 +78,8 @@ def build(
         built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
         found = None
         if built.data_files:
-            found = audit(str(built.writer.folder), config.audit_options, sets=sets)
+            here = min(engine.workers, default_workers())
+            found = audit(str(built.writer.folder), config.audit_options, workers=here)
         told = map_strings(config.resolved(), scrubber.text)
         used = versions()
         for path, picture in pictures(found).items():

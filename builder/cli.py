@@ -322,6 +322,7 @@ def audit(
     ] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
     tokenizer: Tokenizer = None,
+    workers: Workers = None,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
@@ -335,6 +336,7 @@ def audit(
         fail_on=fail_on,
         contamination=contamination or (),
         tokenizer=tokenizer,
+        workers=workers,
         as_json=as_json,
         quiet=quiet,
     )

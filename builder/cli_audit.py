@@ -11,6 +11,7 @@ from itertools import groupby
 from builder.audit.result import Audit, Finding, Gate, Table
 from builder.audit.run import CODES, audit
 from builder.config import Config, nearest
+from builder.pool import default_workers
 from builder.problem import UsageError
 from builder.terminal import escaped
 
@@ -26,6 +27,7 @@ def run_audit(
     fail_on: str | None,
     contamination: Sequence[str],
     tokenizer: str | None,
+    workers: int | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -41,7 +43,7 @@ def run_audit(
         tokenizer=tokenizer or options.tokenizer,
     )
     step, end = _progress(quiet=quiet or as_json)
-    found = audit(dataset, options, step)
+    found = audit(dataset, options, step, workers=workers or default_workers())
     end()
     fired = [item.code for item in found.findings if _fires(item, gates)]
     if as_json:
@@ -70,10 +72,10 @@ def _fires(finding: Finding, gates: set[str]) -> bool:
     return finding.code in gates or (finding.audit in gates and finding.gate is Gate.report)
 
 
-def _progress(*, quiet: bool) -> tuple[Callable[[], object], Callable[[], object]]:
-    """(what to call after each sample, what at the end): a counter on a terminal."""
+def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], object]]:
+    """(what to call with the rows that are done, what at the end): a counter on a terminal."""
     if quiet or not sys.stderr.isatty():
-        return (lambda: None), (lambda: None)
+        return (lambda _: None), (lambda: None)
     from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
 
     bar = tqdm(unit=" samples", file=sys.stderr, leave=False)

@@ -13,6 +13,7 @@ from builder.audit.run import audit
 from builder.conversation import Json
 from builder.dataset import dataset_files
 from builder.engine import interrupt_on_sigterm
+from builder.pool import default_workers
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import EMBEDDED, load
 from builder.report.facts import as_object, said
@@ -30,7 +31,7 @@ def run_report(
     """Write the page and say where. Raises UsageError."""
     manifest = manifest_of(dataset)
     name = tokenizer_of(manifest, tokenizer)
-    found = audit(dataset, AuditOptions(tokenizer=name))
+    found = audit(dataset, AuditOptions(tokenizer=name), workers=default_workers())
     page = report_html(dataset, manifest, found, load(name))
     try:
         out.write_bytes(page)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 
 from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
 from builder.problem import UsageError
-from builder.rows import plain_row, raw_rows, read_sample
+from builder.rows import MAX_LINE, file_lines, is_parquet, parquet_rows, plain_row, read_sample
 from builder.sample import Sample
+from builder.source import Source
 from builder.verify import Verdict, Verifier
 from builder.verify_files import CONVERSATION, DATA_SUFFIXES, hub_name
 
@@ -36,6 +38,32 @@ class DatasetRow:
         """How many of the last assistant turns the row teaches; None: all of them."""
         turns = self.meta.get("assistant_turns")
         return turns if isinstance(turns, int) and self.unit != CONVERSATION else None
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """One row, not decoded: its line (None: it could not be read), or of other files its value."""
+
+    split: str
+    file: str
+    number: int
+    line: bytes | None = None
+    value: Json = None
+    meta: bytes | None = None
+
+    def decoded(self) -> DatasetRow:
+        """The row; the value of a line that is no JSON is None."""
+        value = self.value if self.line is None else _decoded(self.line)
+        told = _decoded(self.meta) if self.meta is not None else None
+        known = told if isinstance(told, dict) else {}
+        return DatasetRow(self.split, self.file, self.number, value, known)
+
+
+def _decoded(line: bytes) -> Json:
+    try:
+        return loads(line)
+    except JsonFault:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +107,11 @@ def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
 
     Raises UsageError if there is no such dataset.
     """
+    return (row.decoded() for row in raw_dataset_rows(dataset))
+
+
+def raw_dataset_rows(dataset: str) -> Iterator[RawRow]:
+    """As above, the lines not decoded yet."""
     files = dataset_files(dataset)
     for item in files:
         yield from _file(item)
@@ -93,21 +126,35 @@ def _split(name: str) -> str:
     return begins if begins in ("train", "validation", "test") else "train"
 
 
-def _file(item: DataFile) -> Iterator[DatasetRow]:
-    noted = raw_rows(item.meta) if item.meta is not None else iter(())
+def _file(item: DataFile) -> Iterator[RawRow]:
     try:
-        for row, about in zip_longest(raw_rows(item.path), noted):
+        for row, about in zip_longest(_lines(item), _noted(item)):
             if row is None:
                 return
-            told = about[1] if about is not None else None
-            known = told if isinstance(told, dict) else {}
-            yield DatasetRow(item.split, item.name, row[0], row[1], known)
+            yield row if about is None else replace(row, meta=about)
     except Exception as error:  # of the disk, or pyarrow's of a damaged file
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {item.name!r}: cannot be read: {reason}") from None
 
 
-def _hub(dataset: str) -> Iterator[DatasetRow]:
+def _lines(item: DataFile) -> Iterator[RawRow]:
+    source = Source(item.path.name, item.path, max_record_bytes=MAX_LINE)
+    if is_parquet(source):
+        for number, value in parquet_rows(item.path):
+            yield RawRow(item.split, item.name, number, value=value)
+        return
+    for number, line in file_lines(source):
+        yield RawRow(item.split, item.name, number, line if isinstance(line, bytes) else None)
+
+
+def _noted(item: DataFile) -> Iterator[bytes | None]:
+    if item.meta is None:
+        return
+    for _, line in file_lines(Source(item.meta.name, item.meta, max_record_bytes=MAX_LINE)):
+        yield line if isinstance(line, bytes) else None
+
+
+def _hub(dataset: str) -> Iterator[RawRow]:
     import datasets  # noqa: PLC0415 - two seconds of import
 
     repository, _, revision = hub_name(dataset).partition("@")
@@ -115,7 +162,7 @@ def _hub(dataset: str) -> Iterator[DatasetRow]:
         splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
         for split, rows in splits.items():
             for number, row in enumerate(rows, start=1):
-                yield DatasetRow(str(split), repository, number, plain_row(row))
+                yield RawRow(str(split), repository, number, value=plain_row(row))
     except Exception as error:  # a library's many ways of saying that it cannot be had
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None

@@ -23,6 +23,10 @@ PRELOADED = "BUILDER_PRELOADED_TOKENIZER"
 AHEAD = 3
 """Batches handed out for each worker beyond those being worked on."""
 
+BATCH_BYTES = 1 << 19
+BATCH_ROWS = 256
+"""Rows that go to a worker together, bounded by either."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -35,15 +39,16 @@ def default_workers() -> int:
 
 
 @contextlib.contextmanager
-def pool(workers: int, tokenizer: str) -> Iterator[ProcessPoolExecutor]:
+def pool(workers: int, tokenizer: str | None) -> Iterator[ProcessPoolExecutor]:
     """Worker processes. On an interruption nobody waits for them, and none outlives the run.
 
-    They are forked from a process that has loaded the tokenizer of this name (`builder.preload`),
-    where the system knows forking: N of them cost one start and share its memory.
+    They are forked from a process that has loaded the tokenizer of this name, if there is one
+    (`builder.preload`), where the system knows forking: N of them cost one start and share its
+    memory.
     """
     method = "spawn" if sys.platform == "win32" else "forkserver"
     context = multiprocessing.get_context(method)
-    os.environ[PRELOADED] = tokenizer
+    os.environ[PRELOADED] = tokenizer or ""
     context.set_forkserver_preload(["builder.preload"])
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
     try:
@@ -66,7 +71,7 @@ def _start_worker() -> None:
 
 
 def ordered(
-    work: Callable[[Item], Result], items: Iterable[Item], workers: int, tokenizer: str
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int, tokenizer: str | None
 ) -> Iterator[Result]:
     """`work` of each item, in order, by so many processes, this one among them.
 
@@ -86,6 +91,20 @@ def ordered(
         raise UsageError(
             "a worker process was killed (out of memory?): try again with --workers 1"
         ) from None
+
+
+def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """The items in order, some of them at a time; `size` is that of one, in bytes."""
+    batch: list[Item] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += size(item)
+        if held >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
 
 
 def _chained(first: list[Item], rest: Iterator[Item]) -> Iterator[Item]:

@@ -21,5 +21,6 @@ with contextlib.suppress(Exception):
     from builder.memory import keep_loaded
     from builder.work import target_for
 
-    target_for(os.environ[PRELOADED]).prepare()
+    if os.environ[PRELOADED]:
+        target_for(os.environ[PRELOADED]).prepare()
     keep_loaded()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
-from builder.pool import ordered
+from builder.pool import batches, ordered
 from builder.problem import Problem, UsageError
 from builder.rows import (
     MAX_LINE,
@@ -37,10 +37,6 @@ DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 """Files of a folder that is not made by `build` that are taken for data."""
 
 CONVERSATION = "conversation"
-
-BATCH_BYTES = 1 << 19
-BATCH_ROWS = 256
-"""Rows that go to a worker together, bounded by either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +113,13 @@ def verify_dataset(
         yield from (_report(item, verifier) for item in rows)
         return
     name = verifier.target.name
-    for reports in ordered(partial(_judged, name, verifier.options), _batches(rows), workers, name):
+    work = partial(_judged, name, verifier.options)
+    for reports in ordered(work, batches(rows, _size), workers, name):
         yield from reports
+
+
+def _size(item: LineReport | Row) -> int:
+    return len(item.line) if isinstance(item, Row) and isinstance(item.line, bytes) else 0
 
 
 def _judged(
@@ -130,20 +131,6 @@ def _judged(
 
 def _report(item: LineReport | Row, verifier: Verifier) -> LineReport:
     return _judge(item, verifier) if isinstance(item, Row) else item
-
-
-def _batches(items: Iterable[LineReport | Row]) -> Iterator[list[LineReport | Row]]:
-    batch: list[LineReport | Row] = []
-    size = 0
-    for item in items:
-        batch.append(item)
-        if isinstance(item, Row) and isinstance(item.line, bytes):
-            size += len(item.line)
-        if size >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport | Row]:

@@ -11,7 +11,7 @@ from strategies import json_values
 from test_audit_secrets import GITHUB, PASSWORD, row
 from test_build import build
 
-from builder import cli
+from builder import cli, pool
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit
 from builder.audit.run import CODES, audit
@@ -339,3 +339,19 @@ def test_any_rows_are_audited(tmp_path_factory, rows):
 def test_the_same_twice(tmp_path):
     path = write(tmp_path / "d.jsonl", [*CLEAN, *PLANTED.values()])
     assert run(path) == run(path)
+
+
+@pytest.mark.parametrize(("together", "workers"), [(1, 1), (3, 1), (3, 3)])
+def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, together, workers):
+    (tmp_path / "data").mkdir()
+    rows = [*PLANTED.values(), {"text": "none"}, *CLEAN, *PLANTED.values(), {"messages": 3}]
+    write(tmp_path / "data" / "train.jsonl", rows)
+    write(tmp_path / "data" / "validation.jsonl", [*CLEAN, {"text": "none"}, rows[1]])
+    write(tmp_path / "sets.jsonl", [{"question": words(3)}])
+    options = {"contamination": (str(tmp_path / "sets.jsonl"),)}
+    whole = run(tmp_path / "data", **options)
+    assert len(whole.findings) > 5
+    monkeypatch.setattr(pool, "BATCH_ROWS", together)
+    found = audit(str(tmp_path / "data"), AuditOptions(**options), workers=workers)
+    assert found.as_json() == whole.as_json()
+    assert found.picks == whole.picks

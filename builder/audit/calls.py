@@ -39,6 +39,14 @@ class _Tool:
     parameters: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
 
+    def merge(self, other: _Tool) -> None:
+        self.calls += other.calls
+        self.errors += other.errors
+        self.violations += other.violations
+        self.defined += other.defined
+        self.parameters |= other.parameters
+        self.used |= other.used
+
 
 class CallAudit:
     """Counts by tool name."""
@@ -74,6 +82,17 @@ class CallAudit:
         if name not in self._tools and len(self._tools) >= MAX_TOOLS:
             name = OTHERS
         return self._tools.setdefault(name, _Tool())
+
+    def merge(self, later: CallAudit) -> None:
+        """Add the samples that follow."""
+        self.notes.merge(later.notes)
+        self.calls += later.calls
+        self._sources += later._sources
+        for name, other in later._tools.items():
+            self._tool(name).merge(other)
+        for path, count in later._paths.items():
+            if path in self._paths or len(self._paths) < MAX_TOOLS:
+                self._paths[path] += count
 
     def _call(
         self, row: Row, part: str, call: Call, answer: str, definitions: dict[str, str]

@@ -92,22 +92,27 @@ class EvaluationSets:
 class ContaminationAudit:
     """Which samples hold items of which sets."""
 
-    def __init__(self, sets: EvaluationSets) -> None:
+    def __init__(self) -> None:
         self.notes = Notes()
-        self._sets = sets
         self._rows: list[tuple[str, str, int, float]] = []
         self._by_set: Counter[str] = Counter()
 
-    def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
+    def add(self, row: Row, numbers: NDArray[np.uint64], sets: EvaluationSets) -> None:
         """Look for the items in a sample; `numbers` are those of its words."""
         best: dict[tuple[str, int], float] = {}
-        for item, share in self._sets.found(numbers):
+        for item, share in sets.found(numbers):
             best[item.name, item.row] = max(best.get((item.name, item.row), 0.0), share)
         for (name, number), share in best.items():
             self.notes.add("contaminated", row, "", f"{name} row {number}, {share:.0%} of it")
             self._by_set[name] += 1
             if len(self._rows) < SHOWN:
                 self._rows.append((row.where, name, number, round(share, 3)))
+
+    def merge(self, later: ContaminationAudit) -> None:
+        """Add the samples that follow."""
+        self.notes.merge(later.notes)
+        self._by_set += later._by_set
+        self._rows += later._rows[: SHOWN - len(self._rows)]
 
     def findings(self) -> Iterator[Finding]:
         """The finding, if there is one."""

@@ -13,6 +13,7 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from builder.audit.notes import EXAMPLES, Row
@@ -59,6 +60,12 @@ class MinHash:
             mixed = self._factors * runs[None, start : start + 2048] + self._offsets
             least = np.minimum(least, (mixed >> np.uint64(32)).min(axis=1).astype(np.uint32))
         return least
+
+
+@cache
+def minhash() -> MinHash:
+    """The process's."""
+    return MinHash()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,12 @@ class Places:
         self._files.append(self._names.setdefault(name, len(self._names)))
         self._lines.append(int(line))
 
+    def merge(self, later: Places) -> None:
+        """Hold those of the samples that follow."""
+        numbers = [self._names.setdefault(name, len(self._names)) for name in later._names]
+        self._files.extend(numbers[at] for at in later._files)
+        self._lines += later._lines
+
     def at(self, number: int) -> str:
         """As it was added."""
         name = list(self._names)[self._files[number]]
@@ -137,13 +150,12 @@ class DuplicateAudit:
     """Signatures, digests and places of all samples."""
 
     def __init__(self) -> None:
-        self._minhash = MinHash()
         self._signatures = array("I")
         self._words = array("I")
         self._whole = array("Q")
         self._begins = array("Q")
         self._begins_of = array("I")
-        self._splits: list[str] = []
+        self._splits: dict[str, int] = {}
         self._split_of = array("B")
         self._sources: dict[str, int] = {}
         self._source_of = array("I")
@@ -152,20 +164,33 @@ class DuplicateAudit:
     def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
         """Hold what is needed of a sample; `numbers` are those of its words."""
         runs = shingles(numbers, SHINGLE)
-        self._signatures.frombytes(self._minhash.signature(runs).tobytes())
+        self._signatures.frombytes(minhash().signature(runs).tobytes())
         self._words.append(len(numbers))
         digests = _prefixes(row)
-        self._whole.append(digests[-1] if digests else row.number)
+        self._whole.append(digests[-1])
         whole = row.told("unit") in ("", "conversation")  # others share their beginnings by design
         for digest in digests[:-1] if whole else ():
             self._begins.append(digest)
             self._begins_of.append(row.number)
-        if row.split not in self._splits:
-            self._splits.append(row.split)
-        self._split_of.append(min(self._splits.index(row.split), 255))
+        split = self._splits.setdefault(row.split, len(self._splits))
+        self._split_of.append(min(split, 255))
         source = row.told("source")
         self._source_of.append(self._sources.setdefault(source, len(self._sources)))
         self._places.add(row.where)
+
+    def merge(self, later: DuplicateAudit) -> None:
+        """Hold the samples that follow."""
+        before = len(self._words)
+        self._signatures += later._signatures
+        self._words += later._words
+        self._whole += later._whole
+        self._begins += later._begins
+        self._begins_of.extend(before + at for at in later._begins_of)
+        splits = [self._splits.setdefault(name, len(self._splits)) for name in later._splits]
+        self._split_of.extend(min(splits[at], 255) for at in later._split_of)
+        sources = [self._sources.setdefault(name, len(self._sources)) for name in later._sources]
+        self._source_of.extend(sources[at] for at in later._source_of)
+        self._places.merge(later._places)
 
     def finish(self) -> Duplicates:
         """The duplicates among all samples that were added."""
@@ -274,14 +299,19 @@ class Duplicates:
 
 
 def _prefixes(row: Row) -> list[int]:
-    """Digests of 64 bits of the messages up to each assistant turn; tools and system included."""
-    digest = hashlib.blake2b(repr(row.sample.tools).encode("utf-8", "replace"), digest_size=8)
+    """Digests of 64 bits of the messages up to each assistant turn; tools and system included.
+
+    At least one: without such turns that of all messages.
+    """
+    digest = hashlib.blake2b(
+        "\n".join(row.sample.definitions).encode("utf-8", "replace"), digest_size=8
+    )
     found = []
     for role, content in row.sample.messages:
         digest.update(f"{len(content)} {role}\n{content}".encode("utf-8", "replace"))
         if role == "assistant":
             found.append(int.from_bytes(digest.digest(), "big"))
-    return found
+    return found or [int.from_bytes(digest.digest(), "big")]
 
 
 def compared_text(messages: Sequence[tuple[str, str]], unit: str) -> str:
@@ -294,12 +324,11 @@ def near_repeats(texts: Iterable[str]) -> dict[int, int]:
     """{number of a text: number of the one that is kept for it}, for texts in order."""
     import numpy as np  # noqa: PLC0415 - as above
 
-    minhash = MinHash()
     signatures, words = array("I"), array("I")
     for text in texts:
         numbers = word_numbers(text)
         words.append(len(numbers))
-        signatures.frombytes(minhash.signature(shingles(numbers, SHINGLE)).tobytes())
+        signatures.frombytes(minhash().signature(shingles(numbers, SHINGLE)).tobytes())
     table = np.frombuffer(signatures, dtype=np.uint32).reshape(len(words), PERMUTATIONS)
     found = clusters(table, np.frombuffer(words, dtype=np.uint32)) if words else []
     return {at: cluster.rows[0] for cluster in found for at in cluster.rows[1:]}

@@ -61,6 +61,12 @@ class Leaks:
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 
+    def merge(self, later: Leaks) -> None:
+        """Add what was found in the samples that follow."""
+        self.secrets.merge(later.secrets)
+        self.personal.merge(later.personal)
+        self.replaced.merge(later.replaced)
+
     def _look(self, row: Row, part: str, name: str, text: str) -> list[str]:
         """Note what is found in a text; the secrets themselves, for comparison only."""
         hits = find_secrets(text)

@@ -31,6 +31,13 @@ class LengthAudit:
         for part in PARTS:
             self._parts[part].append(round(row.tokens * sizes[part] / max(row.chars, 1)))
 
+    def merge(self, later: LengthAudit) -> None:
+        """Add the samples that follow."""
+        self.tokens += later.tokens
+        self._widest = max(self._widest, later._widest)
+        for part in PARTS:
+            self._parts[part] += later._parts[part]
+
     def tables(self) -> list[Table]:
         """Percentiles by part, and each trainer's default."""
         total = sum(self.tokens)

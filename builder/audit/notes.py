@@ -89,6 +89,14 @@ class Notes:
         if len(note.examples) < EXAMPLES:
             note.examples.append(example)
 
+    def merge(self, later: Notes) -> None:
+        """Add what was noted of the samples that follow."""
+        for code, other in later._notes.items():
+            note = self._notes.setdefault(code, _Note())
+            note.count += other.count
+            note.samples += other.samples
+            note.examples += other.examples[: EXAMPLES - len(note.examples)]
+
     def __getitem__(self, code: str) -> int:
         """How many samples have it."""
         return self._notes[code].samples if code in self._notes else 0

@@ -28,15 +28,25 @@ class OriginAudit:
         """Count a sample."""
         self._splits[row.split] += 1
         calls, turns = row.meta.get("calls"), row.meta.get("assistant_turns")
-        for key, known in self._counts.items():
-            name = row.told(key) or "unknown"
-            if name not in known and len(known) >= MAX_NAMES:
-                name = OTHERS
-            counts = known.setdefault(name, Counter())
+        for key in self._counts:
+            counts = self._named(key, row.told(key) or "unknown")
             counts["samples"] += 1
             counts["tokens"] += row.tokens
             counts["calls"] += calls if isinstance(calls, int) else 0
             counts["turns"] += turns if isinstance(turns, int) else 0
+
+    def _named(self, key: str, name: str) -> Counter[str]:
+        known = self._counts[key]
+        if name not in known and len(known) >= MAX_NAMES:
+            name = OTHERS
+        return known.setdefault(name, Counter())
+
+    def merge(self, later: OriginAudit) -> None:
+        """Add the samples that follow."""
+        self._splits += later._splits
+        for key, known in later._counts.items():
+            for name, counts in known.items():
+                self._named(key, name).update(counts)
 
     def add_rejects(self, path: Path) -> None:
         """Count the lines of rejects.jsonl; a line that cannot be read is passed over."""

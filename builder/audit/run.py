@@ -1,10 +1,10 @@
-"""One pass over a dataset of any origin with all audits."""
+"""One pass over a dataset of any origin with all audits, by the cores of this machine."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from builder.audit import calls, duplicates, turns
@@ -21,13 +21,15 @@ from builder.audit.result import Audit, Example, Finding, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.conversation import Json
-from builder.dataset import DatasetRow, dataset_rows
+from builder.dataset import DatasetRow, RawRow, raw_dataset_rows
 from builder.parity import counts, in_parity
+from builder.pool import batches, ordered
 from builder.qwen3.parse import ParseFault, to_dialogue
 from builder.qwen3.render import render_sample
-from builder.qwen3.tokenizer import Target, load
+from builder.qwen3.tokenizer import Target
 from builder.rows import read_sample
 from builder.sample import Dialogue, Sample
+from builder.work import target_for
 
 CODES: dict[str, tuple[str, ...]] = {
     "format": ("bad_row",),
@@ -40,109 +42,146 @@ CODES: dict[str, tuple[str, ...]] = {
 }
 """{audit: its codes}: what `--fail-on` takes."""
 
-Step = Callable[[], object]
+Step = Callable[[int], object]
 
 
-def evaluation_sets(options: AuditOptions) -> EvaluationSets | None:
-    """The sets to look for, read; None: there are none. Raises UsageError: one cannot be read."""
-    return EvaluationSets(options.contamination) if options.contamination else None
+@cache
+def evaluation_sets(names: tuple[str, ...]) -> EvaluationSets | None:
+    """The process's sets to look for; None: none are named. Raises UsageError: as they do."""
+    return EvaluationSets(names) if names else None
+
+
+class Audits:
+    """All audits of some rows, numbered from the first of them; `places` are those of samples."""
+
+    def __init__(self, options: AuditOptions) -> None:
+        self.options = options
+        self.rows = 0
+        self.bad: list[Example] = []
+        self.bad_rows = 0
+        self.places = array("Q")
+        self.first_of: dict[str, int] = {}
+        self.leaks, self.lengths, self.origins = Leaks(), LengthAudit(), OriginAudit()
+        self.calls, self.turns = CallAudit(), TurnAudit()
+        self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
+
+    def add(self, item: DatasetRow) -> None:
+        """Look at the next row."""
+        row = _row(item, len(self.places), self.options.tokenizer)
+        self.rows += 1
+        if isinstance(row, Example):
+            self.bad_rows += 1
+            self.bad += [row][: EXAMPLES - len(self.bad)]
+            return
+        self.places.append(self.rows - 1)
+        self.leaks.add(row)
+        self.lengths.add(row)
+        self.origins.add(row)
+        self.calls.add(row)
+        self.first_of.setdefault(self.turns.add(row), row.number)
+        sets = evaluation_sets(self.options.contamination)
+        if self.options.near or sets is not None:
+            words = word_numbers(compared_text(row.sample.messages, row.told("unit")))
+            if self.options.near:
+                self.duplicates.add(row, words)
+            if sets is not None:
+                self.contamination.add(row, words, sets)
+
+    def merge(self, later: Audits) -> None:
+        """Add those of the rows that follow."""
+        for name, number in later.first_of.items():
+            self.first_of.setdefault(name, len(self.places) + number)
+        self.places.extend(self.rows + place for place in later.places)
+        self.rows += later.rows
+        self.bad_rows += later.bad_rows
+        self.bad += later.bad[: EXAMPLES - len(self.bad)]
+        self.leaks.merge(later.leaks)
+        self.lengths.merge(later.lengths)
+        self.origins.merge(later.origins)
+        self.calls.merge(later.calls)
+        self.turns.merge(later.turns)
+        self.duplicates.merge(later.duplicates)
+        self.contamination.merge(later.contamination)
+
+    def result(self) -> Audit:
+        """What was found."""
+        findings = list(self.leaks.findings())
+        if self.bad_rows:
+            message = "rows that hold no sample (builder verify says why)"
+            examples = tuple(self.bad)
+            finding = Finding("format", "bad_row", message, self.bad_rows, 0, examples=examples)
+            findings.insert(0, finding)
+        picks = [
+            *self.lengths.picks(),
+            *(Pick(name, self.first_of[name]) for name in PATTERNS if name in self.first_of),
+        ]
+        tables = [*self.lengths.tables(), *self.turns.tables(self.options.mix)]
+        tables += [*self.calls.tables(), *self.origins.tables()]
+        if self.options.near and self.places:
+            found = self.duplicates.finish()
+            findings += found.findings()
+            tables += found.tables()
+            picks += found.picks()
+        if self.options.contamination:
+            findings += self.contamination.findings()
+            tables += self.contamination.tables()
+        findings += [*self.calls.findings(), *self.turns.findings()]
+        return Audit(
+            len(self.places),
+            tuple(findings),
+            tuple(tables),
+            (self.lengths.histogram(), *self.turns.histograms()),
+            tuple(Pick(pick.reason, self.places[pick.row]) for pick in picks),
+        )
 
 
 def audit(
-    dataset: str,
-    options: AuditOptions,
-    step: Step = lambda: None,
-    *,
-    sets: EvaluationSets | None = None,
+    dataset: str, options: AuditOptions, step: Step = lambda _: None, *, workers: int = 1
 ) -> Audit:
-    """Audit a file, a folder or a Hub dataset; `step` is called after each row.
+    """Audit a file, a folder or a Hub dataset; `step` is called with how many rows are done.
 
-    `sets`: those of the options, where they were read before. Raises UsageError: there is no such
-    dataset or evaluation set, or no such tokenizer.
+    The rows are looked at in batches that do not depend on the workers. Raises UsageError: there
+    is no such dataset or evaluation set, or no such tokenizer.
     """
-    sets = sets or evaluation_sets(options)
-    contaminated = ContaminationAudit(sets) if sets is not None else None
-    leaks, lengths, origins = Leaks(), LengthAudit(), OriginAudit()
-    tools, behaviour = CallAudit(), TurnAudit(options.mix)
-    repeated = DuplicateAudit() if options.near else None
-    first_of: dict[str, int] = {}
-    bad: list[Example] = []
-    bad_rows = number = 0
-    places = array("Q")  # of each sample among all rows, the bad ones too
-    for item in rows(dataset, options.tokenizer):
-        if isinstance(item, Example):
-            bad_rows += 1
-            bad += [item] if len(bad) < EXAMPLES else []
-            continue
-        places.append(number + bad_rows)
-        number += 1
-        leaks.add(item)
-        lengths.add(item)
-        origins.add(item)
-        tools.add(item)
-        first_of.setdefault(behaviour.add(item), item.number)
-        if repeated is not None or contaminated is not None:
-            words = word_numbers(compared_text(item.sample.messages, item.told("unit")))
-            if repeated is not None:
-                repeated.add(item, words)
-            if contaminated is not None:
-                contaminated.add(item, words)
-        step()
+    evaluation_sets(options.contamination)
+    whole = Audits(options)
+    rows = batches(raw_dataset_rows(dataset), lambda row: len(row.line or b""))
+    has_meta = (Path(dataset).expanduser() / "meta").is_dir()  # it tells the tokens
+    loaded = None if has_meta else options.tokenizer
+    for found in ordered(partial(_audited, options), rows, workers, loaded):
+        whole.merge(found)
+        step(found.rows)
     rejects = Path(dataset).expanduser() / "rejects.jsonl"
-    leaks.add_rejects(rejects)
-    origins.add_rejects(rejects)
-    found = repeated.finish() if repeated is not None and number else None
-    findings = list(leaks.findings())
-    if bad_rows:
-        message = "rows that hold no sample (builder verify says why)"
-        findings.insert(0, Finding("format", "bad_row", message, bad_rows, 0, examples=tuple(bad)))
-    picks = [Pick(name, first_of[name]) for name in PATTERNS if name in first_of]
-    tables = [*lengths.tables(), *behaviour.tables(), *tools.tables(), *origins.tables()]
-    if found is not None:
-        findings += found.findings()
-        tables += found.tables()
-        picks += found.picks()
-    if contaminated is not None:
-        findings += contaminated.findings()
-        tables += contaminated.tables()
-    findings += [*tools.findings(), *behaviour.findings()]
-    return Audit(
-        number,
-        tuple(findings),
-        tuple(tables),
-        (lengths.histogram(), *behaviour.histograms()),
-        tuple(Pick(pick.reason, places[pick.row]) for pick in (*lengths.picks(), *picks)),
-    )
+    whole.leaks.add_rejects(rejects)
+    whole.origins.add_rejects(rejects)
+    return whole.result()
 
 
-def rows(dataset: str, tokenizer: str) -> Iterator[Row | Example]:
-    """The samples of a dataset, numbered over all files; in place of a bad row, where it is."""
-    number = 0
-    for item in dataset_rows(dataset):
-        where = f"{item.file}:{item.line}"
-        sample = read_sample(item.value)
-        if not isinstance(sample, Sample):
-            yield Example(where, detail=sample[0].message)
-            continue
-        dialogue = _dialogue(sample)
-        meta = item.meta
-        if not _is_measured(item):
-            try:
-                sample.line  # noqa: B018 - cached: can it be written at all?
-            except UnicodeEncodeError:
-                yield Example(where, detail="a lone surrogate cannot be written as UTF-8")
-                continue
-            meta = {**meta, **_measured(sample, dialogue, _target(tokenizer))}
-        tokens, chars = meta["tokens"], meta["chars"]
-        assert isinstance(tokens, int), "measured"
-        assert isinstance(chars, int), "measured"
-        yield Row(number, item.split, where, sample, dialogue, meta, tokens, chars)
-        number += 1
+def _audited(options: AuditOptions, rows: list[RawRow]) -> Audits:
+    found = Audits(options)
+    for row in rows:
+        found.add(row.decoded())
+    return found
 
 
-@lru_cache(maxsize=1)
-def _target(tokenizer: str) -> Target:
-    return load(tokenizer)
+def _row(item: DatasetRow, number: int, tokenizer: str) -> Row | Example:
+    """What the audits are given of a row; of a bad one, where it is."""
+    where = f"{item.file}:{item.line}"
+    sample = read_sample(item.value)
+    if not isinstance(sample, Sample):
+        return Example(where, detail=sample[0].message)
+    dialogue = _dialogue(sample)
+    meta = item.meta
+    if not _is_measured(item):
+        try:
+            sample.line  # noqa: B018 - cached: can it be written at all?
+        except UnicodeEncodeError:
+            return Example(where, detail="a lone surrogate cannot be written as UTF-8")
+        meta = {**meta, **_measured(sample, dialogue, target_for(tokenizer))}
+    tokens, chars = meta["tokens"], meta["chars"]
+    assert isinstance(tokens, int), "measured"
+    assert isinstance(chars, int), "measured"
+    return Row(number, item.split, where, sample, dialogue, meta, tokens, chars)
 
 
 def _dialogue(sample: Sample) -> Dialogue | None:

@@ -71,10 +71,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 class TurnAudit:
     """Counts over the turns; four bytes are held for each sample and histogram."""
 
-    def __init__(self, mix: Mapping[str, float]) -> None:
+    def __init__(self) -> None:
         self.notes = Notes()
         self.patterns: Counter[str] = Counter()
-        self._mix = mix
         self._turns = array("I")
         self._calls = array("I")
         self._edges: Counter[str] = Counter()
@@ -146,7 +145,22 @@ class TurnAudit:
             script = best if scores[best] >= 2 else "Latin script, too short to tell"
         self._languages[script] += 1
 
-    def tables(self) -> list[Table]:
+    def merge(self, later: TurnAudit) -> None:
+        """Add the samples that follow."""
+        self.notes.merge(later.notes)
+        self._turns += later._turns
+        self._calls += later._calls
+        self._taught += later._taught
+        for ours, theirs in (
+            (self.patterns, later.patterns),
+            (self._edges, later._edges),
+            (self._scripts, later._scripts),
+            (self._languages, later._languages),
+            (self._parity, later._parity),
+        ):
+            ours.update(theirs)
+
+    def tables(self, mix: Mapping[str, float]) -> list[Table]:
         """Behaviour against its target, edges, parity, scripts and languages."""
         samples = max(self.patterns.total(), 1)
         names = [*PATTERNS, *(["unread"] if self.patterns["unread"] else [])]
@@ -158,7 +172,7 @@ class TurnAudit:
             for mode in MODES
             if self._taught
         )
-        target = tuple((name, share) for name, share in self._mix.items())
+        target = tuple((name, share) for name, share in mix.items())
         return [
             Table(
                 "patterns", "Behaviour", ("pattern", "samples", "share"), behaviour, bars="share",
