@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import shutil
 import time
@@ -166,10 +167,11 @@ def _inputs(tasks: Sequence[Task], parts: Sequence[Part], scrubber: Scrubber) ->
 
 def _prune(folder: Path, parts: Sequence[Part]) -> None:
     """Remove the parts that this run did not use: of inputs that changed or are gone."""
-    used = {part.folder for part in parts}
+    used = {part.path for part in parts}
     for path in folder.glob("??/*"):
         if path not in used:
-            shutil.rmtree(path, ignore_errors=True)
+            with contextlib.suppress(OSError):  # a folder, of an earlier version
+                path.unlink()
 
 
 def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[Problem]]:

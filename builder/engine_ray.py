@@ -203,10 +203,10 @@ class _Work:
                 )
             self._submit(index, look=False)  # it is gone: doing the part reports it
             return None
-        part = Part(self.job.work.parent / result.folder, result.summary)
+        part = replace(result, path=self.job.work.parent / result.path)
         if self.job.store is None:
             return part
-        url = f"{self.job.store}/{result.folder.as_posix()}"
+        url = f"{self.job.store}/{result.path.as_posix()}"
         return fetch_part(part, url, self.job.work / "fetched")
 
     def _again(self, index: int, *, node: bool, error: Exception) -> Part | None:
@@ -223,7 +223,7 @@ class _Work:
 
 
 def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> Part | Unseen:
-    """What runs on a node; a part's folder is relative to the state folder.
+    """What runs on a node; a part's path is relative to the state folder.
 
     Raises OSError and UsageError as `do`; UsageError: the node is not as the driver is.
     """
@@ -245,14 +245,14 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> Part | Unsee
     if job.store is None:
         state = job.work.parent
         part = do(task, index, replace(job, work=job.work / own))
-        return Part(part.folder.relative_to(state), part.summary)
+        return replace(part, path=part.path.relative_to(state))
     with tempfile.TemporaryDirectory(prefix="builder-part-") as scratch:
         state = Path(scratch)
         part = do(task, index, replace(job, parts=state / "parts", work=state / "work" / own))
-        below = part.folder.relative_to(state)
-        if part.folder.is_dir():  # else it is in the store from an earlier run
-            put_part(part.folder, f"{job.store}/{below.as_posix()}")
-        return Part(below, part.summary)
+        below = part.path.relative_to(state)
+        if part.path.is_file():  # else it is in the store from an earlier run
+            put_part(part.path, f"{job.store}/{below.as_posix()}")
+        return replace(part, path=below)
 
 
 def _missing(task: Task) -> Path | None:

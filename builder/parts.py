@@ -1,14 +1,16 @@
 """The finished work on one part of the input, kept in `OUT/.state/parts` for the next run.
 
-A part is a source, or a piece of a large one. Its folder is named by everything that its content
+A part is a source, or a piece of a large one. Its file is named by everything that its content
 follows from: the bytes read, the configuration, the versions. So a run that goes on after a kill,
 or runs again over inputs of which a few are new, takes what is finished as it is and never mixes it
-with the work of another configuration. A folder appears whole, by one rename.
+with the work of another configuration. The file appears whole, by one rename. In it lie, one after
+the other:
 
-- `samples`: for each proven sample its line and its meta line
-- `entries.jsonl`: what became of each conversation (`builder.shard.Entry`)
-- `rejects.jsonl`: its lines of rejects.jsonl
-- `done.json`: the counts, and the sizes of the other files
+- for each proven sample its line and its meta line
+- what became of each conversation, a line each (`Entry`)
+- its lines of rejects.jsonl
+- the counts, as JSON
+- the sizes of these four, and a mark
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
 from builder.audit.redact import Scrubber
@@ -29,8 +33,10 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.ledger import Ledger
 from builder.problem import Problem
 
-PART_FILES = ("samples", "entries.jsonl", "rejects.jsonl")
-DONE = "done.json"
+_END = struct.Struct("<4Q8s")
+_MARK = b"builder2"
+HELD_BYTES = 1 << 20
+"""So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,52 +143,61 @@ def reject_line(problem: Problem, source: str, format: str | None, record: str) 
     return dumps(row).encode("utf-8", "replace") + b"\n"
 
 
+@dataclass(frozen=True, slots=True)
 class Part:
-    """A part being made, or one that is there."""
+    """A part that is there. `sizes` are those of its samples, entries and rejects, in bytes."""
 
-    def __init__(self, folder: Path, summary: PartSummary) -> None:
-        self.folder = folder
-        self.summary = summary
+    path: Path
+    summary: PartSummary
+    sizes: tuple[int, int, int]
 
     def entries(self) -> Iterator[Entry]:
         """The entries, in order."""
-        with (self.folder / "entries.jsonl").open("rb") as stream:
-            for line in stream:
-                yield Entry.from_json(line)
+        return map(Entry.from_json, self._lines(self.sizes[0], self.sizes[1]))
 
     def rejects(self) -> Iterator[bytes]:
         """The lines for rejects.jsonl, newlines included."""
-        with (self.folder / "rejects.jsonl").open("rb") as stream:
-            yield from stream
+        return self._lines(self.sizes[0] + self.sizes[1], self.sizes[2])
 
-    @property
-    def samples(self) -> Path:
-        """The file of the samples."""
-        return self.folder / "samples"
+    def samples(self) -> Iterator[tuple[bytes, bytes]]:
+        """(line, meta line) of each proven sample, newlines included."""
+        with self.path.open("rb") as stream:
+            for entry in self.entries():
+                for item in entry.samples:
+                    yield stream.read(item.size[0]), stream.read(item.size[1])
+
+    def _lines(self, start: int, size: int) -> Iterator[bytes]:
+        if not size:
+            return
+        with self.path.open("rb") as stream:
+            stream.seek(start)
+            while size > 0:
+                line = stream.readline()
+                size -= len(line)
+                yield line
 
 
 class PartWriter:
-    """Writes a part into a folder of its own. Use as a context manager; `keep` makes it whole.
+    """Writes a part. Use as a context manager; `keep` makes it whole.
 
     `scrubber` takes what must not be written out of the texts of rejects.
     """
 
-    def __init__(
-        self, folder: Path, summary: PartSummary, scrubber: Scrubber | None = None
-    ) -> None:
-        self.folder = folder
+    def __init__(self, path: Path, summary: PartSummary, scrubber: Scrubber | None = None) -> None:
+        self.path = path
         self.summary = summary
         self.scrubber = scrubber
         self.first_code: str | None = None
         self._stack = ExitStack()
-        self._streams: dict[str, BinaryIO] = {}
 
     def __enter__(self) -> PartWriter:
         """Begin anew, whatever an earlier try left."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        for name in PART_FILES:
-            self._streams[name] = self._stack.enter_context((self.folder / name).open("wb"))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        folder = str(self.path.parent)
+        opened = self._stack.enter_context
+        self._file: BinaryIO = opened(self.path.open("wb"))
+        self._entries = opened(SpooledTemporaryFile(HELD_BYTES, dir=folder))
+        self._rejects = opened(SpooledTemporaryFile(HELD_BYTES, dir=folder))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -191,14 +206,13 @@ class PartWriter:
 
     def sample(self, line: bytes, meta: bytes) -> None:
         """Add a proven sample."""
-        self._streams["samples"].write(line)
-        self._streams["samples"].write(meta)
+        self._file.write(line)
+        self._file.write(meta)
         self.summary.samples += 1
 
     def entry(self, entry: Entry) -> None:
         """Add what became of a conversation."""
-        line = entry.to_json().encode("utf-8", "replace")
-        self._streams["entries.jsonl"].write(line + b"\n")
+        self._entries.write(entry.to_json().encode("utf-8", "replace") + b"\n")
 
     def reject(self, problem: Problem) -> None:
         """Note a fault for rejects.jsonl."""
@@ -206,37 +220,34 @@ class PartWriter:
         told = problem
         if self.scrubber is not None:
             name, told = self.scrubber.text(name), self.scrubber.problem(problem)
-        line = reject_line(told, name, self.summary.format, told.where)
-        self._streams["rejects.jsonl"].write(line)
+        self._rejects.write(reject_line(told, name, self.summary.format, told.where))
         self.summary.rejects += 1
         self.first_code = self.first_code or problem.code
 
     def keep(self, final: Path | None) -> Part:
         """The part, whole: on the disk, under its final name. None: it stays where it is."""
-        sizes: dict[str, Json] = {}
-        for name, stream in self._streams.items():
-            stream.flush()
-            if final is not None:
-                os.fsync(stream.fileno())
-            sizes[name] = stream.tell()
-        self._stack.close()
-        if final is None:
-            return Part(self.folder, self.summary)
+        sizes = (self._file.tell(), self._entries.tell(), self._rejects.tell())
+        for held in (self._entries, self._rejects):
+            held.seek(0)
+            shutil.copyfileobj(held, self._file)
         summary = _fields(self.summary)
         summary["ledger"] = _fields(self.summary.ledger)
-        done = {"sizes": sizes, "summary": summary}
-        with (self.folder / DONE).open("wb") as stream:
-            stream.write(json.dumps(done).encode("utf-8", "replace"))
-            os.fsync(stream.fileno())
-        final.parent.mkdir(parents=True, exist_ok=True)
+        told = json.dumps(summary).encode("utf-8", "replace")
+        self._file.write(told + _END.pack(*sizes, len(told), _MARK))
+        self._file.flush()
+        if final is not None:
+            os.fsync(self._file.fileno())
+        self._stack.close()
+        if final is None:
+            return Part(self.path, self.summary, sizes)
         there = find_part(final)
         if there is not None and there.summary == self.summary:
             # of another worker, which had been given up for lost: it may be in use by now
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.path.unlink()
             return there
-        shutil.rmtree(final, ignore_errors=True)
-        self.folder.replace(final)
-        return Part(final, self.summary)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        self.path.replace(final)
+        return Part(final, self.summary, sizes)
 
 
 def _fields(item: PartSummary | Ledger) -> dict[str, Any]:
@@ -244,29 +255,41 @@ def _fields(item: PartSummary | Ledger) -> dict[str, Any]:
     return {one.name: getattr(item, one.name) for one in fields(item)}
 
 
-def find_part(folder: Path) -> Part | None:
-    """The part in the folder if it is whole."""
+def find_part(path: Path) -> Part | None:
+    """The part at the path if it is whole."""
     try:
-        done = read_done((folder / DONE).read_bytes())
-        if done is None:
-            return None
-        sizes, summary = done
-        whole = all((folder / name).stat().st_size == sizes[name] for name in PART_FILES)
-    except (OSError, KeyError):
+        with path.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+
+            def last(count: int) -> bytes:
+                stream.seek(max(size - count, 0))
+                return stream.read(count)
+
+            found = read_end(last, size)
+    except OSError:
         return None
-    return Part(folder, summary) if whole else None
+    return Part(path, *found) if found is not None else None
 
 
-def read_done(data: bytes) -> tuple[dict[str, int], PartSummary] | None:
-    """(sizes of the part's files, its counts) out of done.json; None: it is damaged."""
+def read_end(
+    last: Callable[[int], bytes], size: int
+) -> tuple[PartSummary, tuple[int, int, int]] | None:
+    """(counts, sizes) of a part's file of `size` bytes; `last(n)` gives its last n bytes.
+
+    None: the file is not whole.
+    """
     try:
-        done: Any = loads(data)
-        told = done["summary"]
-        ledger = told.pop("ledger")
+        *sizes, told, mark = _END.unpack(last(_END.size))
+        if mark != _MARK or sum(sizes) + told + _END.size != size:
+            return None
+        summary: Any = loads(last(told + _END.size)[:told])
+        ledger = summary.pop("ledger")
         counted: dict[str, Any] = {
             key: Counter(value) if isinstance(value, dict) else value
             for key, value in ledger.items()
         }
-        return dict(done["sizes"]), PartSummary(**told, ledger=Ledger(**counted))
-    except (JsonFault, KeyError, TypeError, ValueError, AttributeError):
+        samples, entries, rejects = sizes
+        found = PartSummary(**summary, ledger=Ledger(**counted))
+    except (JsonFault, KeyError, TypeError, ValueError, AttributeError, struct.error):
         return None
+    return found, (samples, entries, rejects)

@@ -18,10 +18,9 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from builder.output import MANIFEST, STATE
-from builder.parts import DONE, PART_FILES, Part, PartSummary, find_part, read_done
+from builder.parts import Part, find_part, read_end
 from builder.problem import UsageError
 from builder.remote import connect, faults
 
@@ -80,12 +79,12 @@ class RemoteOutput:
         """Remove the parts there that the run did not use. Raises UsageError."""
         if self.store is None:
             return
-        used = {"/".join(part.folder.parts[-2:]) for part in parts}
+        used = {"/".join(part.path.parts[-2:]) for part in parts}
         with faults(self.url, "written"):
             system, root = connect(f"{self.store}/parts")
             system.invalidate_cache()
             for path in system.find(root) if system.exists(root) else ():
-                if "/".join(path.split("/")[-3:-1]) not in used:
+                if "/".join(path.split("/")[-2:]) not in used:
                     system.rm_file(path)
             loose = self._path(f"{STATE}/work")
             if system.exists(loose):
@@ -121,43 +120,35 @@ def _is_below(name: str) -> bool:
     return parts[0] != STATE and not any(part in ("", ".", "..") for part in parts)
 
 
-def put_part(folder: Path, url: str) -> None:
-    """Upload a part; what says that it is whole goes first and comes last. Raises UsageError."""
+def put_part(part: Path, url: str) -> None:
+    """Upload a part. Raises UsageError."""
     with faults(url, "written"):
         system, path = connect(url)
-        if system.exists(f"{path}/{DONE}"):
-            system.rm_file(f"{path}/{DONE}")
-        for name in (*PART_FILES, DONE):
-            if (folder / name).exists():
-                system.put_file(str(folder / name), f"{path}/{name}")
+        system.put_file(str(part), path)
 
 
-def stored_summary(url: str) -> PartSummary | None:
-    """The counts of a part that is whole there. Raises UsageError."""
-    with faults(url, "read"):
-        system, path = connect(url)
-        try:
-            done: Any = system.cat_file(f"{path}/{DONE}")
-        except FileNotFoundError:
-            return None
-    read = read_done(done)
-    return read[1] if read else None
-
-
-def fetch_part(part: Part, url: str, scratch: Path) -> Part:
-    """The part with its files here, taken from there unless they are. Raises UsageError."""
-    here = find_part(part.folder)
-    if here is not None and here.summary == part.summary:
-        return here
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
+def stored_part(url: str, final: Path) -> Part | None:
+    """What is known of a part that is whole there, and not here yet. Raises UsageError."""
     with faults(url, "read"):
         system, path = connect(url)
         system.invalidate_cache()
-        for name in (*PART_FILES, DONE):
-            if name != DONE or system.exists(f"{path}/{name}"):
-                system.get_file(f"{path}/{name}", str(scratch / name))
-    shutil.rmtree(part.folder, ignore_errors=True)
-    part.folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch.replace(part.folder)
+        try:
+            size = system.size(path)
+            found = read_end(lambda count: bytes(system.cat_file(path, start=-count)), size)
+        except FileNotFoundError:
+            return None
+    return Part(final, *found) if found is not None else None
+
+
+def fetch_part(part: Part, url: str, scratch: Path) -> Part:
+    """The part with its file here, taken from there unless it is. Raises UsageError."""
+    here = find_part(part.path)
+    if here is not None and here.summary == part.summary:
+        return here
+    with faults(url, "read"):
+        system, path = connect(url)
+        system.invalidate_cache()
+        system.get_file(path, str(scratch))
+    part.path.parent.mkdir(parents=True, exist_ok=True)
+    scratch.replace(part.path)
     return part

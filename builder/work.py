@@ -25,7 +25,7 @@ from builder.problem import Problem
 from builder.qwen3.tokenizer import Target, load
 from builder.readers import ENTRY_POINT_GROUP, readers, recognise
 from builder.remote import Changed, Gone
-from builder.remote_output import stored_summary
+from builder.remote_output import stored_part
 from builder.shard import Task, process_source
 from builder.source import Source, Window
 from builder.verify import Verifier
@@ -230,8 +230,8 @@ def _finished(final: Path, job: Job) -> Part | None:
     """The part if an earlier run has finished it with this key; its files may be in the store."""
     done = find_part(final)
     if done is None and job.store is not None:
-        summary = stored_summary(f"{job.store}/{final.relative_to(job.parts.parent).as_posix()}")
-        done = Part(final, summary) if summary is not None else None
+        url = f"{job.store}/{final.relative_to(job.parts.parent).as_posix()}"
+        done = stored_part(url, final)
     return done if done is not None and done.summary.keyed in ("", job.key_name) else None
 
 

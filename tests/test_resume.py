@@ -106,9 +106,14 @@ def test_a_damaged_part_is_done_again(logs, tmp_path, done):
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     before = files(out)
-    for number, part in enumerate(sorted((out / ".state" / "parts").glob("??/*"))[:4]):
-        name = ("samples", "entries.jsonl", "rejects.jsonl", "done.json")[number]
-        (part / name).write_bytes(b"{")
+    damages = (
+        lambda data: b"",
+        lambda data: data[:-1],
+        lambda data: data[1:],
+        lambda data: data[:-50] + b"{" + data[-49:],
+    )
+    for damage, part in zip(damages, sorted((out / ".state" / "parts").glob("??/*")), strict=False):
+        part.write_bytes(damage(part.read_bytes()))
     done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert len(done) == 4
