@@ -117,11 +117,8 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
 def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | None:
     """What the loader made of the sample, if a model would see it."""
     found = {"messages": row.get("messages"), "tools": row.get("tools")}
-    try:
-        if dumps(found) == dumps(sample.record):
-            return None
-    except TypeError:
-        pass  # a value that is no JSON, a timestamp for instance
+    if _is_same(sample, found["messages"], found["tools"]):
+        return None
     why = "; ".join(dict.fromkeys(_differences(sample.record, found)))
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
@@ -133,6 +130,17 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     if texts[0] == texts[1]:
         return None
     return differ(CODE, f"the loader changes it ({why}); {_ADVICE}", *texts)
+
+
+def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
+    """Are they the sample's, in the order of their keys too?"""
+    if messages != sample.record["messages"] or not isinstance(tools, list):
+        return False
+    try:
+        shown = tuple(map(dumps, tools))
+    except TypeError:
+        return False  # a value that is no JSON, a timestamp for instance
+    return shown == sample.definitions and all(list(one) == ["role", "content"] for one in messages)
 
 
 def _differences(was: Any, now: Any) -> Iterator[str]:

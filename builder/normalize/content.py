@@ -28,7 +28,9 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         keep = options.reasoning == "keep" and shown and has[at]
         dropped += has[at] and not keep
         text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
-        blocks.append(replace(block, reasoning=(text,) if keep else ()))
+        thoughts = (text,) if keep else ()
+        same = thoughts == block.reasoning
+        blocks.append(block if same else replace(block, reasoning=thoughts))
     draft = draft.counting(reasoning_dropped=dropped)
     state = "dropped" if draft.changes.get("reasoning_dropped") else "none"
     if any(block.reasoning for block in blocks):

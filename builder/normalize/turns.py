@@ -120,5 +120,6 @@ def joins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
         if block.role == "assistant" and text.startswith("\n"):
             counts["leading_newlines"] += 1
             text = text.lstrip("\n")
-        blocks.append(replace(block, texts=(text,) if text else ()))
+        texts = (text,) if text else ()
+        blocks.append(block if texts == block.texts else replace(block, texts=texts))
     return replace(draft, blocks=tuple(blocks)).counting(**counts)

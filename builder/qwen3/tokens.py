@@ -80,7 +80,8 @@ class Tokens:
     def across(self, borders: Sequence[int]) -> list[int]:
         """Those of the borders (code points, in order) that lie inside a token."""
         places = np.asarray(self._places(borders), dtype=self._ends.dtype)
-        whole = np.isin(places, self._ends) | (places == 0)
+        ends = np.concatenate(([0], self._ends))
+        whole = ends.take(np.searchsorted(ends, places), mode="clip") == places
         return [border for border, is_whole in zip(borders, whole, strict=True) if not is_whole]
 
     def _places(self, borders: Sequence[int]) -> Sequence[int]:
