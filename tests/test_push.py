@@ -601,6 +601,49 @@ def test_keys_are_hidden(monkeypatch):
     assert hide(text) == "… Bearer … … hf_xet https://s.example/o?… end?"
 
 
+# a dataset on the Hub as an input
+
+
+def test_a_dataset_of_the_hub_is_built_verified_and_audited_as_it_was_pushed(hub, push, out):
+    assert push(out, *ALLOWED).code == 0
+    again = out.parent / "again"
+    ran = hub.run("build", "hf://team/d", "-o", again, "--json", "--workers", "2", token=WRITER)
+    assert ran.code == 0, ran.err
+    for path in sorted((out / "data").iterdir()):
+        assert (again / "data" / path.name).read_bytes() == path.read_bytes()
+    (read,) = json.loads((again / "manifest.json").read_bytes())["inputs"]
+    assert read["path"].startswith("team/d@")
+    ran = hub.run("verify", "hf://team/d", "--as-loaded", "--json", token=WRITER)
+    assert (ran.code, ran.told["proven"], ran.told["findings"]) == (0, 30, {}), ran.err
+    ran = hub.run("audit", "hf://team/d", "--json", token=WRITER)
+    assert (ran.code, ran.told["samples"]) == (0, 30), ran.err
+
+
+@pytest.mark.parametrize("name", ["hf://team/none", "hf://team/d@none"])
+def test_a_dataset_that_the_hub_does_not_have_is_one_line(hub, push, out, name):
+    assert push(out, *ALLOWED).code == 0
+    for command in (["build", name, "-o", out.parent / "again"], ["verify", name], ["audit", name]):
+        ran = hub.run(*command, token=WRITER)
+        assert ran.code == 2
+        assert ran.err.count("\n") == 1
+        assert "Traceback" not in ran.err
+    assert not (out.parent / "again").exists()
+
+
+def test_a_secret_that_was_left_is_not_pushed(hub, push, tmp_path):
+    secret = "ghp_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1aBc4dEf7h"
+    left = build(tmp_path, [f"my token is {secret}"], "left", audit={"secrets": "report"})
+    assert secret in (left / "data" / "train-00000-of-00001.jsonl").read_text()
+    ran = push(left)
+    assert ran.code == 1
+    assert "github_token" in ran.err + json.dumps(ran.told)
+    assert secret not in ran.err + json.dumps(ran.told)
+    assert not hub.commits_made
+    gone = build(tmp_path, [f"my token is {secret}"], "gone")
+    assert secret not in (gone / "data" / "train-00000-of-00001.jsonl").read_text()
+    assert push(gone).code == 0
+
+
 # the README's path
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_build import build, files
 
-ray = pytest.importorskip("ray")
+ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 pytestmark = pytest.mark.filterwarnings("default")  # what another library warns of is its own
 
 

@@ -341,8 +341,9 @@ def test_a_manifest_in_a_store_removes_nothing_else(store, cache):
 @pytest.fixture(scope="module")
 def bucket():
     """The address of an empty bucket of an S3 server on this machine."""
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", port=0)
+    pytest.importorskip("s3fs", reason="the extra `s3` is not installed")
+    moto = pytest.importorskip("moto.server", reason="moto, the stand-in for S3, is not installed")
+    server = moto.ThreadedMotoServer("127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:
