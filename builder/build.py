@@ -7,12 +7,14 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 from builder.as_loaded import as_loaded
 from builder.audit.redact import Scrubber, derive_key
-from builder.audit.result import Finding
+from builder.audit.result import Audit, Finding
 from builder.audit.run import audit, evaluation_sets
 from builder.card.card import card, pictures
 from builder.config import Config, InputConfig
@@ -23,7 +25,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
-from builder.pool import default_workers
+from builder.pool import default_workers, pool
 from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
@@ -32,7 +34,11 @@ from builder.settle import Built, settle
 from builder.shard import Task
 from builder.source import Source
 from builder.text import map_strings, without_folders
-from builder.work import Job, cut, job_identity, verifier_for, versions
+from builder.verify_files import LineReport
+from builder.work import Job, cut, job_identity, target_for, verifier_for, versions
+
+LITTLE_BYTES = 4 << 20
+"""A smaller dataset is looked at by one process: others are not worth their start."""
 
 
 def build(
@@ -77,21 +83,22 @@ def build(
         )
         parts = list(engine.run(tasks, job, progress(tasks)))
         built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
-        found = None
-        if built.data_files:
-            here = min(engine.workers, default_workers())
-            found = audit(str(built.writer.folder), config.audit_options, workers=here)
         told = map_strings(config.resolved(), scrubber.text)
         used = versions()
+        made: dict[str, Json] = {"config": without_folders(told), "versions": used}
+        about_it = partial(card, config, built, normalize_options(config), target, made=made)
+        found = None
+        if built.data_files:
+            # What a loader needs of the card does not depend on what the audits find.
+            text = about_it(found=None)
+            (built.writer.folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
+            found, changed = _looked_at(config, built, min(engine.workers, default_workers()))
+            built.changed_by_loader = changed
+            if changed:
+                return built  # nothing of it goes to a final name
         for path, picture in pictures(found).items():
             built.writer.write(path, [picture])
-        made: dict[str, Json] = {"config": without_folders(told), "versions": used}
-        text = card(config, built, normalize_options(config), target, made=made, found=found)
-        built.writer.write("README.md", [text.encode("utf-8", "replace")])
-        if built.data_files:
-            built.changed_by_loader = list(as_loaded(built.writer.folder, target, work))
-            if built.changed_by_loader:
-                return built  # nothing of it goes to a final name
+        built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])
         about: dict[str, Json] = {
             "inputs": _inputs(tasks, parts, scrubber),
             "config": told,
@@ -129,6 +136,25 @@ def build(
             remote.prune(parts)
         _prune(parts_folder, parts)
     return built
+
+
+def _looked_at(config: Config, built: Built, workers: int) -> tuple[Audit, list[LineReport]]:
+    """The audit of what was written, and what a loader would change, at the same time."""
+    folder = built.writer.folder
+    load = partial(_loaded, folder, config.verify.target)
+    options = config.audit_options
+    if workers == 1 or sum(item.bytes for item in built.writer.files) < LITTLE_BYTES:
+        return audit(str(folder), options, workers=workers), load()
+    try:
+        with pool(1, config.verify.target) as executor:
+            loaded = executor.submit(load)
+            return audit(str(folder), options, workers=workers), loaded.result()
+    except BrokenProcessPool:
+        raise UsageError("a process that read the dataset was killed (out of memory?)") from None
+
+
+def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
+    return list(as_loaded(folder, target_for(tokenizer), folder.parent))
 
 
 def _shown(finding: Finding) -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections import deque
@@ -19,6 +20,9 @@ from builder.work import Job, do, unmade
 
 AHEAD = 4
 """Parts handed out per worker beyond those being worked on."""
+
+LITTLE_BYTES = 1 << 20
+"""Of less input all is done by this process: others are not worth their start."""
 
 Done = Callable[[Task, PartSummary], None]
 """What is called after each part."""
@@ -47,7 +51,7 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
     A worker that is killed by the system costs its part a second try alone, then the reject
     `worker_died`; the run goes on. Raises OSError if a part cannot be written.
     """
-    if workers <= 1 or len(tasks) <= 1:
+    if workers <= 1 or len(tasks) <= 1 or _is_little(tasks):
         for index, task in enumerate(tasks):
             part = do(task, index, job)
             done(task, part.summary)
@@ -56,6 +60,17 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
     start = 0
     while start < len(tasks):
         start = yield from _pooled(tasks, start, job, workers, done)
+
+
+def _is_little(tasks: Sequence[Task]) -> bool:
+    size = 0
+    for task in tasks:
+        for item in task.source.members or (task.source,):
+            with contextlib.suppress(OSError):  # doing the part reports it
+                size += item.path.stat().st_size if item.path is not None else LITTLE_BYTES
+        if size >= LITTLE_BYTES:
+            return False
+    return True
 
 
 def _pooled(

@@ -35,6 +35,8 @@ from builder.problem import Problem
 
 _END = struct.Struct("<4Q8s")
 _MARK = b"builder2"
+DIGEST_BYTES = 16
+"""Of the digests that tell conversations and their beginnings apart."""
 HELD_BYTES = 1 << 20
 """So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
 
@@ -43,12 +45,10 @@ HELD_BYTES = 1 << 20
 class Spooled:
     """A sample that waits among a part's samples.
 
-    size    bytes of its line and of its meta line, newlines included
     prefix  digest of the dialogue's messages up to its end
     calls   how many calls it holds: the dialogue's first ones
     """
 
-    size: tuple[int, int]
     prefix: bytes
     calls: int
     tokens: int
@@ -78,7 +78,7 @@ class Entry:
     def to_json(self) -> str:
         """A line of entries.jsonl."""
         samples: list[Json] = [
-            [*item.size, item.prefix.hex(), item.calls, item.tokens] for item in self.samples
+            [item.prefix.hex(), item.calls, item.tokens] for item in self.samples
         ]
         return dumps(
             [
@@ -100,10 +100,7 @@ class Entry:
         code, samples, prefixes, calls, tools_source, model, session, license_ = told
         return cls(
             code,
-            tuple(
-                Spooled((line, meta), bytes.fromhex(prefix), held, tokens)
-                for line, meta, prefix, held, tokens in samples
-            ),
+            tuple(Spooled(bytes.fromhex(prefix), held, tokens) for prefix, held, tokens in samples),
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),
             tools_source,
@@ -161,10 +158,8 @@ class Part:
 
     def samples(self) -> Iterator[tuple[bytes, bytes]]:
         """(line, meta line) of each proven sample, newlines included."""
-        with self.path.open("rb") as stream:
-            for entry in self.entries():
-                for item in entry.samples:
-                    yield stream.read(item.size[0]), stream.read(item.size[1])
+        lines = self._lines(0, self.sizes[0])
+        return zip(lines, lines, strict=True)
 
     def _lines(self, start: int, size: int) -> Iterator[bytes]:
         if not size:

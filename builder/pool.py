@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -68,6 +69,15 @@ def _start_worker() -> None:
     """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
+    threading.Thread(target=_end_with_driver, daemon=True).start()
+
+
+def _end_with_driver() -> None:
+    """A driver that is killed cannot end its workers, nor one that is interrupted those to come."""
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os._exit(1)
 
 
 def ordered(

@@ -18,7 +18,7 @@ from builder.config import Config
 from builder.jsonio import loads
 from builder.ledger import CallFates, Ledger
 from builder.output import SplitWriter, Writer
-from builder.parts import Entry, Part, reject_line
+from builder.parts import DIGEST_BYTES, Entry, Part, reject_line
 from builder.problem import Problem
 from builder.splits import SPLITS, assign, is_taken
 from builder.verify_files import LineReport
@@ -173,26 +173,34 @@ def _distinct(parts: Sequence[Part], drawn: Container[int], *, in_pieces: bool) 
     duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
     beginning each turn is taught once, where a sample is less than a conversation (`in_pieces`).
     """
-    whole = {entry.prefixes[-1] for entry, is_drawn in _proven(parts, drawn) if not is_drawn}
+    told = [
+        (b"".join(entry.prefixes), b"".join(item.prefix for item in entry.samples), is_drawn)
+        for entry, is_drawn in _proven(parts, drawn)
+    ]
+    whole = {prefixes[-DIGEST_BYTES:] for prefixes, _, is_drawn in told if not is_drawn}
     beginnings = {
         prefix
-        for entry, is_drawn in _proven(parts, drawn)
+        for prefixes, _, is_drawn in told
         if not is_drawn
-        for prefix in entry.prefixes[:-1]
+        for prefix in _digests(prefixes[:-DIGEST_BYTES])
         if prefix in whole
     }
     samples = bytearray()
     taught: set[bytes] = set()
-    for entry, is_drawn in _proven(parts, drawn):
-        known = entry.prefixes[-1] not in whole or entry.prefixes[-1] in beginnings
-        known = known or is_drawn
-        samples.extend(not known and item.prefix not in taught for item in entry.samples)
+    for prefixes, own, is_drawn in told:
+        last = prefixes[-DIGEST_BYTES:]
+        known = is_drawn or last not in whole or last in beginnings
+        samples.extend(not known and prefix not in taught for prefix in _digests(own))
         if known:
             continue
-        whole.discard(entry.prefixes[-1])  # the next one like it is a duplicate
+        whole.discard(last)  # the next one like it is a duplicate
         if in_pieces:
-            taught.update(item.prefix for item in entry.samples)
+            taught.update(_digests(own))
     return samples
+
+
+def _digests(joined: bytes) -> Iterator[bytes]:
+    return (joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES))
 
 
 def _proven(parts: Sequence[Part], drawn: Container[int]) -> Iterator[tuple[Entry, bool]]:

@@ -17,7 +17,7 @@ from builder.ledger import call_keys
 from builder.loader import loader_fault
 from builder.normalize import Normalised, NormalizeOptions, normalise
 from builder.parity import counts
-from builder.parts import Entry, PartSummary, PartWriter, Spooled
+from builder.parts import DIGEST_BYTES, Entry, PartSummary, PartWriter, Spooled
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.readers import Reader, readers, recognise
@@ -155,9 +155,8 @@ def _conversation(
                 meta = _meta(conversation, task, part.summary, normalised, proof, scrubber)
                 about = dumps(meta).encode("utf-8", "replace") + b"\n"
                 part.sample(line, about)
-                size = (len(line), len(about))
                 held = sum(len(turn.calls) for turn in proof.example.dialogue.turns)
-                samples.append(Spooled(size, prefixes[turns - 1], held, proof.verdict.tokens))
+                samples.append(Spooled(prefixes[turns - 1], held, proof.verdict.tokens))
     except (OSError, UsageError):
         raise  # the disk, or the installation: nothing that the log did
     except Exception as error:  # a bug of ours on one conversation; the others go on
@@ -303,11 +302,11 @@ def _prefixes(dialogue: Dialogue, tools_source: str) -> tuple[bytes, ...]:
     calls and differ between a conversation and its continuation.
     """
     seed = dumps(list(dialogue.tools)) if tools_source in ("logged", "supplied") else ""
-    digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=16).digest()
+    digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=DIGEST_BYTES).digest()
     prefixes = []
     for role, content in flatten(dialogue).messages:
         text = f"{role}\n{content}".encode()
-        digest = hashlib.blake2b(digest + text, digest_size=16).digest()
+        digest = hashlib.blake2b(digest + text, digest_size=DIGEST_BYTES).digest()
         if role == "assistant":
             prefixes.append(digest)
     return tuple(prefixes)
