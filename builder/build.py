@@ -23,6 +23,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
+from builder.pieces import cut
 from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
@@ -31,7 +32,7 @@ from builder.settle import Built, settle
 from builder.shard import Task
 from builder.source import Source
 from builder.text import map_strings, without_folders
-from builder.work import Job, cut, job_identity, verifier_for, versions
+from builder.work import Job, job_identity, verifier_for, versions
 
 
 def build(
@@ -155,11 +156,9 @@ def _inputs(tasks: Sequence[Task], parts: Sequence[Part], scrubber: Scrubber) ->
         window = task.source.window
         if window is not None and window.start:
             continue
-        told = (
-            (window.bytes, window.sha256) if window else (part.summary.bytes, part.summary.sha256)
-        )
+        told = window.whole if window is not None else part.summary
         name = scrubber.text(part.summary.name)
-        found.append({"path": name, "bytes": told[0], "sha256": told[1]})
+        found.append({"path": name, "bytes": told.bytes, "sha256": told.sha256})
     return found
 
 
