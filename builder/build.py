@@ -25,6 +25,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
+from builder.pieces import cut
 from builder.pool import default_workers, pool
 from builder.problem import Problem, UsageError
 from builder.readers import readers
@@ -35,7 +36,7 @@ from builder.shard import Task
 from builder.source import Source
 from builder.text import map_strings, without_folders
 from builder.verify_files import LineReport
-from builder.work import Job, cut, job_identity, target_for, verifier_for, versions
+from builder.work import Job, job_identity, target_for, verifier_for, versions
 
 LITTLE_BYTES = 4 << 20
 """A smaller dataset is looked at by one process: others are not worth their start."""
@@ -183,11 +184,9 @@ def _inputs(tasks: Sequence[Task], parts: Sequence[Part], scrubber: Scrubber) ->
         window = task.source.window
         if window is not None and window.start:
             continue
-        told = (
-            (window.bytes, window.sha256) if window else (part.summary.bytes, part.summary.sha256)
-        )
+        told = window.whole if window is not None else part.summary
         name = scrubber.text(part.summary.name)
-        found.append({"path": name, "bytes": told[0], "sha256": told[1]})
+        found.append({"path": name, "bytes": told.bytes, "sha256": told.sha256})
     return found
 
 

@@ -123,7 +123,7 @@ def _progress(*, quiet: bool) -> Callable[[list[Task]], Done]:
 
 def _size(source: Source) -> int:
     if source.window is not None:
-        return source.window.end - source.window.start
+        return source.window.bytes
     sizes = 0
     for item in source.members or (source,):
         if item.remote is not None:

@@ -30,10 +30,11 @@ from builder.verify import Finding, Verdict, Verifier
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the input: a source (perhaps a window of one), and what its input says of it.
+    """A part of the input: a source or a piece of one, and what its input says of it.
 
-    `origin` is unique among the sources of the run. A sample of more than `max_tokens` tokens is
-    rejected. Of its conversations the share `weight` is taken, which `builder.settle` sees to.
+    `origin` is unique among the sources of the run; the pieces of one share it. A sample of more
+    than `max_tokens` tokens is rejected. Of its conversations the share `weight` is taken, which
+    `builder.settle` sees to.
     """
 
     source: Source
@@ -57,7 +58,8 @@ def process_source(task: Task, verifier: Verifier, part: PartWriter, scrubber: S
         for conversation in _conversations(reader, source, part):
             _conversation(conversation, task, verifier, part, scrubber)
     ledger = summary.ledger
-    if not source.records_read:
+    is_later_piece = source.window is not None and source.window.start > 0
+    if not source.records_read and (summary.rejects or not is_later_piece):
         # A file that holds no record counts as one, so that it cannot vanish from the ledger.
         source.count_records()
         if not summary.rejects:

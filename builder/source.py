@@ -15,17 +15,18 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.remote import Remote
 from builder.table import ARROW_MAGIC, PARQUET_MAGIC, STREAM_MAGIC, FileTable, HubTable, Table
+from builder.window import Items, Lines, Window
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -40,6 +41,9 @@ PEEK_BYTES = 4 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SQLITE_MAGIC = b"SQLite format 3\x00"
+ZIP_MAGIC = b"PK\x03\x04"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +54,15 @@ class Record:
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A piece of a JSONL file: whole lines, bytes [start, end), the first of them line `line`.
-
-    `bytes`, `sha256` and `modified` (ns) are those of the whole file when it was cut.
-    """
-
-    start: int
-    end: int
-    line: int
-    bytes: int
-    sha256: str
-    modified: int
-
-
 class Source:
     """One file, or a folder that is one store.
 
     `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
     `data` is a source in memory (standard input, tests). A store has `members`, the files below
-    it, named relative to it and ordered by name; its own `peek.kind` is "folder". Of a source with
-    a `window` only `lines` and what is read by lines keep to it. A table (Parquet, Arrow, a dataset
-    on the Hub) is read as the JSONL of its rows. A `remote` source is an object in a store: its
-    beginning can be looked at; to read it, copy it here (`builder.copies`).
+    it, named relative to it and ordered by name; its own `peek.kind` is "folder". A source with a
+    `window` is a piece of a file: `lines` keeps to it, what is read by lines, and `own`. A table
+    (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote` source is an
+    object in a store: its beginning can be looked at; to read it, copy it here (`builder.copies`).
     """
 
     def __init__(
@@ -138,7 +127,7 @@ class Source:
             yield f"{self._table.repository}@{self._table.commit}".encode()
             return
         with self._open() as stream:
-            if self.window:
+            if isinstance(self.window, Lines):
                 stream.seek(self.window.start)
                 left = self.window.end - self.window.start
                 while left > 0 and (piece := stream.read(min(left, 1 << 20))):
@@ -179,6 +168,11 @@ class Source:
 
     # -- records -----------------------------------------------------------------------------
 
+    def own(self, items: Sequence[T]) -> Sequence[T]:
+        """Those of all items of the file that this piece of it holds, in order; else all."""
+        window = self.window
+        return items[window.start : window.end] if isinstance(window, Items) else items
+
     def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
         """Records out of a decoded list, counted; `where` is a format of the position."""
         for index, item in enumerate(items):
@@ -195,8 +189,8 @@ class Source:
             yield from self._rows(self.table)
             return
         limit = self.max_record_bytes
-        window = self.window
-        number = window.line - 1 if window else 0
+        window = self.window if isinstance(self.window, Lines) else None
+        number = window.first - 1 if window else 0
         at = window.start if window else 0
         try:
             with self.open() as stream:
@@ -230,7 +224,9 @@ class Source:
             yield stream_problem(error, f"after line {number}")
 
     def _rows(self, table: Table) -> Iterator[tuple[int, bytes, bool] | Problem]:
-        for number, row in enumerate(table.rows(), start=1):
+        if isinstance(self.window, Items) and isinstance(table, FileTable):
+            table = replace(table, window=self.window)
+        for number, row in table.rows():
             self._records_read += 1
             if isinstance(row, Problem):
                 yield row
@@ -302,7 +298,8 @@ class Source:
         """A read-only connection. Raises sqlite3.Error, OSError.
 
         A database without a write-ahead log is opened as immutable, so that nothing is written
-        beside it. With one (another process may be writing) its log is read as well.
+        beside it. With one (another process may be writing) its log is read as well, but not for
+        a piece of a database: it was cut when it had none.
         Text that is not UTF-8 comes with lone surrogates, which the normaliser counts.
         """
         with tempfile.TemporaryDirectory() as scratch:
@@ -321,9 +318,9 @@ class Source:
             with self.open() as stream, copy.open("wb") as out:
                 shutil.copyfileobj(stream, out)
             return sqlite3.connect(f"{copy.as_uri()}?immutable=1", uri=True)
-        wal = self.path.with_name(self.path.name + "-wal")
+        wal = self.log_beside() if self.window is None else None
         uri = self.path.resolve().as_uri()
-        if not wal.exists() or wal.stat().st_size == 0:
+        if wal is None:
             return sqlite3.connect(f"{uri}?immutable=1", uri=True)
         connection = sqlite3.connect(f"{uri}?mode=ro", uri=True)
         try:
@@ -335,6 +332,13 @@ class Source:
             shutil.copyfile(wal, copy.with_name("store.db-wal"))
             return sqlite3.connect(copy)
         return connection
+
+    def log_beside(self) -> Path | None:
+        """The write-ahead log beside a database, if there is anything in it. Raises OSError."""
+        if self.path is None or self.peek.kind != "sqlite":
+            return None
+        log = self.path.with_name(self.path.name + "-wal")
+        return log if log.exists() and log.stat().st_size else None
 
     def _magic(self) -> bytes:
         assert self.path is not None
@@ -384,7 +388,7 @@ def _peek(source: Source) -> Peek:
         return Peek("empty")
     if head.startswith(SQLITE_MAGIC):
         return Peek("sqlite")
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(ZIP_MAGIC):
         return Peek("zip")
     first, values, single = _first_lines(source)
     if first and not single:
@@ -402,7 +406,7 @@ def _peek(source: Source) -> Peek:
 
 
 def _peek_rows(table: Table) -> Peek:
-    rows = list(islice(table.rows(), PEEK_LINES))
+    rows = [row for _, row in islice(table.rows(), PEEK_LINES)]
     values = tuple(row for row in rows if not isinstance(row, Problem))
     problem = next((row for row in rows if isinstance(row, Problem)), None)
     return Peek("jsonl" if values else "binary" if problem else "empty", values, problem)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem, UsageError
+from builder.window import Items
 
 BATCH_ROWS = 64
 PARQUET_MAGIC = b"PAR1"
@@ -25,27 +26,64 @@ ARROW_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
 """With this an Arrow stream begins: the files of `save_to_disk` and of the cache of `datasets`."""
 
+Row = tuple[int, dict[str, Json] | Problem]
+"""(number from 1, the row), or (number, the Problem) from where on rows cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of a table that can be read apart: how many, and about how many bytes, unpacked."""
+
+    rows: int
+    bytes: int
+
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """The rows of a Parquet or Arrow file."""
+    """The rows of a Parquet or Arrow file, or of those of its groups that `window` names."""
 
     path: Path
+    window: Items | None = None
 
-    def rows(self) -> Iterator[dict[str, Json] | Problem]:
-        """Each row in order; a file that cannot be read (any further) ends with a Problem."""
+    def rows(self) -> Iterator[Row]:
+        """Each row in order. A group that cannot be read to its end ends with a Problem."""
         import pyarrow  # noqa: PLC0415 - only for such files
 
-        done = 0
+        faults = (OSError, ValueError, pyarrow.ArrowException)
+        first = self.window.first if self.window else 1
         try:
-            for batch in _batches(self.path):
-                json_columns = _json_columns(batch.schema)
-                for row in batch.to_pylist():
-                    yield _row(row, json_columns)
-                    done += 1
-        except (OSError, ValueError, pyarrow.ArrowException) as error:
-            reason = " ".join(str(error).split())[:200]
-            yield Problem("unreadable", f"after row {done}", f"no readable table: {reason}")
+            for count, batches in _groups(self.path, self.window):
+                number = first
+                try:
+                    for batch in batches:
+                        json_columns = _json_columns(batch.schema)
+                        for row in batch.to_pylist():
+                            yield number, _row(row, json_columns)
+                            number += 1
+                except faults as error:
+                    yield number, _unreadable(number, error)
+                first += count
+        except faults as error:
+            yield first, _unreadable(first, error)
+
+    def groups(self) -> Sequence[Group]:
+        """The groups of the file, none if it cannot be read in groups. Raises OSError."""
+        import pyarrow.ipc  # noqa: PLC0415 - only for such files
+        import pyarrow.parquet  # noqa: PLC0415 - as above
+
+        try:
+            if _magic(self.path).startswith(PARQUET_MAGIC):
+                about = pyarrow.parquet.read_metadata(self.path)
+                parts = map(about.row_group, range(about.num_row_groups))
+                return [Group(part.num_rows, part.total_byte_size) for part in parts]
+            if not _magic(self.path).startswith(ARROW_MAGIC):
+                return ()
+            with pyarrow.memory_map(str(self.path)) as stream:
+                table = pyarrow.ipc.open_file(stream)
+                batches = map(table.get_batch, range(table.num_record_batches))
+                return [Group(item.num_rows, item.get_total_buffer_size()) for item in batches]
+        except (ValueError, pyarrow.ArrowException):
+            return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +93,22 @@ class HubTable:
     repository: str
     commit: str
 
-    def rows(self) -> Iterator[dict[str, Json] | Problem]:
+    def rows(self) -> Iterator[Row]:
         """Each row in order; what the library cannot read ends with a Problem."""
         import datasets  # noqa: PLC0415 - two seconds of import
 
-        done = 0
+        number = 1
         try:
             splits = datasets.load_dataset(self.repository, revision=self.commit, streaming=True)
             for rows in splits.values():
                 parsed = frozenset(_json_features(rows.features or {}))
                 for row in rows:
-                    yield _row(dict(row), frozenset(), keeps=parsed)
-                    done += 1
+                    yield number, _row(dict(row), frozenset(), keeps=parsed)
+                    number += 1
         except Exception as error:  # a library's many ways of saying that it cannot be had
             reason = " ".join(str(error).split())[:200]
-            yield Problem("unreadable", f"after row {done}", f"the Hub's dataset: {reason}")
+            where = f"after row {number - 1}"
+            yield number, Problem("unreadable", where, f"the Hub's dataset: {reason}")
 
 
 Table = FileTable | HubTable
@@ -89,26 +128,44 @@ def hub_table(spec: str) -> HubTable:
     return HubTable(repository, commit or revision)
 
 
-def _batches(path: Path) -> Iterator[Any]:
-    """Record batches of a few rows. Raises OSError, pyarrow's exceptions."""
+def _groups(path: Path, window: Items | None) -> Iterator[tuple[int, Iterator[Any]]]:
+    """(rows of the group, its record batches of a few rows). Raises OSError, pyarrow's errors."""
     import pyarrow.ipc  # noqa: PLC0415 - only for such files
     import pyarrow.parquet  # noqa: PLC0415 - as above
 
-    with path.open("rb") as stream:
-        magic = stream.read(8)
+    start, end = (window.start, window.end) if window else (0, None)
+    magic = _magic(path)
     if magic.startswith(PARQUET_MAGIC):
         with pyarrow.parquet.ParquetFile(path) as table:
-            yield from table.iter_batches(batch_size=BATCH_ROWS)
+            for index in range(table.num_row_groups)[start:end]:
+                rows = table.metadata.row_group(index).num_rows
+                yield rows, table.iter_batches(batch_size=BATCH_ROWS, row_groups=[index])
         return
     with pyarrow.OSFile(str(path)) as stream:
         if magic.startswith(ARROW_MAGIC):
             table = pyarrow.ipc.open_file(stream)
-            whole = (table.get_batch(index) for index in range(table.num_record_batches))
+            whole = (table.get_batch(index) for index in range(table.num_record_batches)[start:end])
         else:
             whole = iter(pyarrow.ipc.open_stream(stream))
         for batch in whole:
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield batch.slice(start, BATCH_ROWS)
+            yield batch.num_rows, _slices(batch)
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    """The batch, a few rows at a time. Raises pyarrow's errors."""
+    batch.validate(full=True)  # reading it checks nothing: values that lie may end the process
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(8)
+
+
+def _unreadable(row: int, error: Exception) -> Problem:
+    reason = " ".join(str(error).split())[:200]
+    return Problem("unreadable", f"after row {row - 1}", f"no readable table: {reason}")
 
 
 def _json_columns(schema: Any) -> frozenset[str]:

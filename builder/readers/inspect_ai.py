@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolCall
@@ -21,7 +21,7 @@ from builder.readers._inspect_messages import Texts, digests, read_message
 from builder.readers._messages import unique, unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._replays import with_keys
-from builder.readers._zip import first_name, members
+from builder.readers._zip import first_name, member, members, sizes
 from builder.source import STREAM_ERRORS, Record, Source, stream_problem
 
 NAME = "inspect-ai"
@@ -59,6 +59,11 @@ class _Log:
     model: str | None = None
 
 
+def item_sizes(source: Source) -> Sequence[int]:
+    """The members of an archive: a sample is one, and is read with the log's beginning alone."""
+    return sizes(source) if source.peek.kind == "zip" else ()
+
+
 def read(source: Source) -> Iterator[Event]:
     """The conversations of each sample."""
     names: Counter[str] = Counter()
@@ -80,7 +85,11 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _archive(source: Source, names: Counter[str]) -> Iterator[Event]:
-    log = _Log(source.name)
+    # The header comes last, and not at all if the run was interrupted.
+    start = member(source, _START)
+    about = _decode(start, _START) if isinstance(start, bytes) else None
+    told = None if isinstance(about, Problem) else about
+    log = _log(as_dict(as_dict(told).get("eval")), source.name)
     for name, data in members(source):
         value = data if isinstance(data, Problem) else _decode(data, name)
         if isinstance(value, Problem):
@@ -88,8 +97,6 @@ def _archive(source: Source, names: Counter[str]) -> Iterator[Event]:
         elif name.startswith("samples/"):
             yield from _sample(Record(name, value), log, names)
         else:
-            if name == _START:  # the header comes last, and not at all if the run was interrupted
-                log = _log(as_dict(as_dict(value).get("eval")), source.name)
             yield Ignored("no_sample")
 
 

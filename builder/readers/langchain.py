@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
+from builder.readers import _langgraph_store
 from builder.readers._any_parts import decoded
 from builder.readers._any_requests import tools_of
 from builder.readers._langgraph_store import COLUMNS, Store
@@ -53,6 +54,11 @@ def recognise(source: Source) -> str | None:
         if isinstance(item, dict) and _of_session(item) is not None:
             return "LangChain messages by session"
     return None
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The threads of a database of checkpoints; the rows of a history's sessions lie mixed."""
+    return _langgraph_store.item_sizes(source) if "checkpoints" in tables(source) else ()
 
 
 def read(source: Source) -> Iterator[Event]:

@@ -17,7 +17,7 @@ from builder.problem import Problem
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none, unknown
 from builder.readers._opencode_rows import Row, conversations
 from builder.readers._session import ignored
-from builder.readers._sqlite import first_column, guarded, json_column, rows, tables
+from builder.readers._sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 from builder.source import Source
 
 NAME = "opencode"
@@ -62,6 +62,12 @@ def recognise(source: Source) -> str | None:
 def _is_exported(value: Json) -> bool:
     item = as_dict(value)
     return "role" in as_dict(item.get("info")) and isinstance(item.get("parts"), list)
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of the database, none of which is read with another, and what is in none."""
+    found = session_sizes(source, _SESSIONS, _SIZES)
+    return [*found, 0] if found else ()
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -207,6 +213,14 @@ def _load(member: Source) -> dict[str, Json] | Problem:
 # -- the database --------------------------------------------------------------------------------
 
 _SESSIONS = "SELECT id FROM session UNION SELECT session_id FROM message ORDER BY 1"
+_SIZES = """
+SELECT session_id, sum(bytes) FROM (
+    SELECT session_id, length(CAST(data AS BLOB)) AS bytes FROM message
+    UNION ALL
+    SELECT message.session_id, length(CAST(part.data AS BLOB)) AS bytes
+    FROM part JOIN message ON message.id = message_id
+) GROUP BY 1
+"""
 _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY id"
 _PARTS = """
 SELECT part.id, message_id, part.data FROM part JOIN message ON message.id = message_id
@@ -224,15 +238,24 @@ WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
 def _database(source: Source) -> Iterator[Event]:
     names = tables(source)
     with source.sqlite() as connection:
-        for session in first_column(connection, _SESSIONS):
-            yield from _stored_session(source, connection, session)
-        yield from _stored_orphans(source, connection)
-        if "event" in names:  # the same messages and parts again, as they came to be
-            n = _count(source, connection, "SELECT count(*) AS n FROM event")
-            yield Ignored("event_copy", n)
-        if "session_message" in names and (n := _count(source, connection, _TO_COME)):
-            detail = "sessions in the table session_message alone"
-            yield Problem("unverified_format", "session_message", detail, records=n)
+        for session in source.own([*first_column(connection, _SESSIONS), None]):
+            if session is None:
+                yield from _no_session(source, connection, names)
+            else:
+                yield from _stored_session(source, connection, session)
+
+
+def _no_session(
+    source: Source, connection: sqlite3.Connection, names: dict[str, frozenset[str]]
+) -> Iterator[Event]:
+    """What is in no session: parts without their message, and other tables."""
+    yield from _stored_orphans(source, connection)
+    if "event" in names:  # the same messages and parts again, as they came to be
+        n = _count(source, connection, "SELECT count(*) AS n FROM event")
+        yield Ignored("event_copy", n)
+    if "session_message" in names and (n := _count(source, connection, _TO_COME)):
+        detail = "sessions in the table session_message alone"
+        yield Problem("unverified_format", "session_message", detail, records=n)
 
 
 def _count(source: Source, connection: sqlite3.Connection, query: str) -> int:
