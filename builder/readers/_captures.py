@@ -21,6 +21,7 @@ from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, p
 from builder.readers._gemini_bodies import GENERATE
 from builder.readers._histories import Api, History, Log
 from builder.readers._narrow import as_dict
+from builder.readers._once import once
 from builder.readers._responses_bodies import RESPONSES
 from builder.readers._rows import read_list, row_conversation
 from builder.source import Record, Source
@@ -129,6 +130,7 @@ def _joined(one: Exchange, other: Exchange) -> Exchange | None:
     return replace(got, where=sent.where, url=sent.url, request=sent.request)
 
 
+@once
 def first_api(source: Source) -> tuple[str | None, str]:
     """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
     if (whole := _list(source.peek.records)) is not None:

@@ -16,6 +16,7 @@ from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._once import once
 from builder.readers._span_values import (
     any_value,
     attributes,
@@ -90,6 +91,7 @@ class Span:
         ]
 
 
+@once
 def first_dialect(source: Source) -> str | None:
     """The reader of the source's spans, for `recognise`; None if there are none that one knows."""
     order = [name for name, _ in _OWN]
