@@ -76,7 +76,10 @@ def identifier(value: Json) -> str:
 
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """The first of the named fields that holds anything."""
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
 
 
 def dotted(name: str, value: Json) -> dict[str, Json]:
