@@ -106,8 +106,8 @@ class Logs:
         self._halves[exchange.key] = exchange
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
-        exchange = replace(exchange, log=None)  # whoever wrote it down, the bodies are of an API
-        name = exchange.dialect
+        name = exchange.api or exchange.body_dialect
+        exchange = replace(exchange, log=None, api=name)  # whoever wrote it down
         name = name if name is not None and name in self._apis else self.own
         if name not in self._logs:
             self._logs[name] = Log(self._apis[name])

@@ -84,11 +84,13 @@ def dialect(body: Json, url: str) -> str | None:
 
     None: a path that is known for something else (embeddings, token counts), or nothing is known.
     """
-    path = path_of(url)
-    for pattern, name in _PATHS:
-        if pattern.search(path):
-            return name
-    if _OTHER_PATH.search(path) or not isinstance(body, dict):
+    if path := path_of(url) if url else "":
+        for pattern, name in _PATHS:
+            if pattern.search(path):
+                return name
+        if _OTHER_PATH.search(path):
+            return None
+    if not isinstance(body, dict):
         return None
     return response_dialect(body) or request_dialect(body)
 
@@ -120,14 +122,14 @@ def request_dialect(body: dict[str, Json]) -> str | None:
         if isinstance(body.get("model"), str) and _is_responses_input(body):
             return OPENAI_RESPONSES
         return None
-    roles = [as_dict(message).get("role") for message in as_list(messages)]
-    if not roles or not all(isinstance(role, str) for role in roles):
+    blocks: list[dict[str, Json]] = []
+    for message in as_list(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return None
+        if isinstance(content := message.get("content"), list):
+            blocks += map(as_dict, content)
+    if not as_list(messages):
         return None
-    blocks = [
-        as_dict(block)
-        for message in as_list(messages)
-        for block in as_list(as_dict(message).get("content"))
-    ]
     if not _BEDROCK_KEYS.isdisjoint(body) or (blocks and all("type" not in b for b in blocks)):
         return BEDROCK
     return ANTHROPIC if _is_anthropic(body, blocks) else OPENAI_CHAT
