@@ -152,7 +152,8 @@ def is_interaction(body: dict[str, Json]) -> bool:
 
 def is_interaction_event(body: dict[str, Json]) -> bool:
     """Whether a body is an event of a streamed interaction."""
-    return _INTERACTION_EVENT.fullmatch(as_str(body.get("event_type"))) is not None
+    kind = body.get("event_type")
+    return isinstance(kind, str) and _INTERACTION_EVENT.fullmatch(kind) is not None
 
 
 def _is_responses_input(body: dict[str, Json]) -> bool:
@@ -198,14 +199,15 @@ def response_dialect(body: dict[str, Json]) -> str | None:
         return BEDROCK
     if _is_bedrock_event(body):
         return BEDROCK
-    error = as_dict(body.get("error"))
-    if set(body) <= {"error", "user_id"} and {"message", "type", "code", "param"} <= set(error):
+    if body.keys() <= _ERROR and as_dict(body.get("error")).keys() >= _ERROR_FIELDS:
         return OPENAI_CHAT
     return None
 
 
 _RESPONSES_EVENT = frozenset({"response", "sequence_number", "output_index", "item_id"})
 _CHOICE_KEYS = ("message", "delta")
+_ERROR = frozenset({"error", "user_id"})
+_ERROR_FIELDS = frozenset({"message", "type", "code", "param"})
 _EXTRA = frozenset({"content_block", "usage", "context_management"})
 
 

@@ -47,6 +47,10 @@ BODY_KEYS = (
 )  # fmt: skip
 URL_KEYS = ("url", "uri", "path", "endpoint")
 STATUS_KEYS = ("status", "status_code", "statusCode", "code")
+_ENVELOPES = frozenset(
+    {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
+)  # fmt: skip
+"""Keys of which every envelope has one."""
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
 """The time before each record in what CloudWatch exports to S3."""
@@ -261,6 +265,8 @@ def _holds_both(value: dict[str, Json]) -> bool:
 
 def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     """The exchange in an envelope, or None if it is none. Raises JsonFault: an unreadable body."""
+    if _ENVELOPES.isdisjoint(value):
+        return None
     value = _batch_line(value)
     request = _first(value, REQUEST_KEYS)
     response = _first(value, RESPONSE_KEYS)

@@ -95,6 +95,8 @@ def _dialects(
     for key in ("llm", "openinference"):  # nested, not dotted
         names += [f"{key}.{name}" for name in as_dict(attributes.get(key))]
     known = [name for name in names if name.startswith(_ANY)]
+    if not known:
+        return []
     return [dialect for dialect, starts in _OWN if any(name.startswith(starts) for name in known)]
 
 
@@ -102,8 +104,9 @@ def _dialects(
 def first_dialect(source: Source) -> str | None:
     """The reader of the source's spans, for `recognise`; None if there are none that one knows."""
     order = [name for name, _ in _OWN]
-    told = (_told(value, log) for _, value, log in islice(_peeked(source), PEEK_SPANS))
-    found = {name for what in told for name in _dialects(what.attributes, what.events)[:1]}
+    items = islice(_peeked(source), PEEK_SPANS)
+    told = (_told(value, log) for _, value, log in items)
+    found = {name for _, inner, events, _ in told for name in _dialects(inner, events)[:1]}
     return min(found, key=order.index, default=None)
 
 
@@ -192,6 +195,8 @@ _SCOPES = (
     "instrumentationLibraryLogs",
 )  # fmt: skip
 _LOGS = ("logRecords", "log_records")
+_AROUND = frozenset({*_RESOURCES, "trace", "data", "spans"})
+"""Keys of which a record around spans has one."""
 
 
 _Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
@@ -200,6 +205,9 @@ _Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
 
 def _items(value: dict[str, Json]) -> Iterator[_Item]:
     """The spans and log records in a record, or the one that it is."""
+    if _AROUND.isdisjoint(value):
+        yield None, value, False
+        return
     value = _whole_trace(as_dict(decoded(value.get("trace")))) or value
     resources = [item for key in _RESOURCES for item in as_list(value.get(key))]
     if resources or any(key in value for key in _RESOURCES):
@@ -245,51 +253,43 @@ def _scoped(resources: list[Json]) -> Iterator[_Item]:
 # -- one span ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What a span says in words, see `Span`."""
-
-    name: str
-    attributes: dict[str, Json]
-    events: tuple[tuple[str, dict[str, Json]], ...]
-    log: bool
+_Events: TypeAlias = tuple[tuple[str, dict[str, Json]], ...]
 
 
-def _told(value: dict[str, Json], log: bool) -> _Told:
+def _told(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
+    """Name, attributes and events of a span, and whether it is a log record, as `Span` has them."""
     log = log or "body" in value or "severityNumber" in value or "severity_number" in value
     inner = _attributes_of(value)
     name = as_str(first_of(value, *_NAMES)) or as_str(inner.get("event.name"))
     if log:
-        return _Told(name, inner, ((name, {**inner, "body": any_value(value.get("body"))}),), log)
-    return _Told(name, inner, tuple(_events(first_of(value, "events", "otel_events"))), log)
+        return name, inner, ((name, {**inner, "body": any_value(value.get("body"))}),), log
+    return name, inner, tuple(_events(first_of(value, "events", "otel_events"))), log
 
 
 def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> Span:
-    told = _told(value, log)
+    name, inner, events, log = _told(value, log)
     where = place if number is None else f"{place} [{number}]"
     keys = ("context", "spanContext", "_spanContext")
     context = next((found for key in keys if (found := as_dict(value.get(key)))), {})
     own = first_of(value, "spanId", "span_id", "context.span_id", "spanID", "SpanId")
-    own = identifier(
-        own or first_of(context, "span_id", "spanId") or (not told.log and value.get("id"))
-    )
+    own = identifier(own or first_of(context, "span_id", "spanId") or (not log and value.get("id")))
     trace = first_of(value, "traceId", "trace_id", "context.trace_id", "traceID", "TraceId")
     parent = first_of(
         value, "parentSpanId", "parent_span_id", "parent_id", "parentId", "ParentSpanId"
     )
     parent = parent or as_dict(value.get("parentSpanContext")).get("spanId")
     return Span(
-        f"{where} span {own}" if _PLAIN.fullmatch(own) and not told.log else where,
+        f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
         place,
         identifier(trace or first_of(context, "trace_id", "traceId")),
         own,
         identifier(parent),
-        told.name,
-        told.attributes,
-        told.events,
+        name,
+        inner,
+        events,
         sum(count for key in _DROPPED if isinstance(count := value.get(key), int)),
         _failed(value),
-        told.log,
+        log,
     )
 
 
