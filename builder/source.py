@@ -247,10 +247,10 @@ class Source:
     def json_lines(self) -> Iterator[Record | Problem]:
         """The records of a JSONL file; each line that is no JSON is a Problem, the rest goes on.
 
-        A last line without newline that does not parse is `truncated`. The first values are those
-        that recognition looked at: they are not to be changed.
+        A last line without newline that does not parse is `truncated`. The first values may be
+        those in `peek`: they are not to be changed.
         """
-        decoded = iter(self._decoded)
+        decoded, self._decoded = iter(self._decoded), []
         due = next(decoded, None)
         name = "line" if self.table is None else "row"
         for item in self.lines():
