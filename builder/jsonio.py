@@ -127,7 +127,8 @@ def depth(value: Json) -> int:
             child
             for item in level
             for child in (item.values() if type(item) is dict else item)
-            if child and (type(child) is dict or type(child) is list)  # no subclasses: half as dear
+            if child
+            and (type(child) is dict or type(child) is list)  # isinstance takes twice as long
         ]
     return deepest
 

@@ -40,7 +40,7 @@ class Line:
     attached  user: words that stand in an attachment, not in a line of their own
     said      user: its texts and media, those of the program marked
     results   user: the tool results in it
-    is_answer  it is the model's: API errors and the like stand in an assistant's place too
+    is_answer assistant: it is the model's; API errors and the like stand in its place too
     value     the line as logged; of an attachment, in the shape of a user line
     """
 
