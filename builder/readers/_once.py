@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def once(judge: Callable[[Source], _T]) -> Callable[[Source], _T]:
-    """`judge`, asked once of each source: what it says must follow from the beginning alone.
+    """`judge`, asked once of each source, about what does not change while it is read.
 
     Kept beside the sources and not in them, so that it is not sent to workers with them.
     """
