@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from builder.parts import Part, PartSummary
@@ -53,7 +53,8 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
     """
     if workers <= 1 or len(tasks) <= 1 or _is_little(tasks):
         for index, task in enumerate(tasks):
-            part = do(task, index, job)
+            # What reading it remembers goes with it, not with the list of tasks.
+            part = do(replace(task, source=task.source.anew()), index, job)
             done(task, part.summary)
             yield part
         return

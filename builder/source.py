@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -42,6 +42,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 ZIP_MAGIC = b"PK\x03\x04"
+BOM = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
 
@@ -86,6 +87,7 @@ class Source:
         self._records_read = 0
         self._data = data
         self._table = table
+        self._decoded: list[tuple[bytes, Json]] = []  # first lines: what recognition has of them
 
     @property
     def records_read(self) -> int:
@@ -95,6 +97,19 @@ class Source:
     def count_records(self, records: int = 1) -> None:
         """Count records that a reader took by other means (rows of a database)."""
         self._records_read += records
+
+    def anew(self) -> Source:
+        """The same source, of which nothing is read and remembered yet."""
+        return Source(
+            self.name,
+            self.path,
+            data=self._data,
+            members=[member.anew() for member in self.members],
+            max_record_bytes=self.max_record_bytes,
+            window=self.window,
+            table=self._table,
+            remote=self.remote,
+        )
 
     # -- bytes -------------------------------------------------------------------------------
 
@@ -215,7 +230,7 @@ class Source:
                     ended = line.endswith(b"\n")
                     line = line.rstrip(b"\r\n")
                     if number == 1:
-                        line = line.removeprefix(b"\xef\xbb\xbf")
+                        line = line.removeprefix(BOM)
                     if line.strip():
                         self._records_read += 1
                         yield number, line, ended
@@ -241,14 +256,21 @@ class Source:
     def json_lines(self) -> Iterator[Record | Problem]:
         """The records of a JSONL file; each line that is no JSON is a Problem, the rest goes on.
 
-        A last line without newline that does not parse is `truncated`.
+        A last line without newline that does not parse is `truncated`. The first values may be
+        those in `peek`: they are not to be changed.
         """
+        decoded, self._decoded = iter(self._decoded), []
+        due = next(decoded, None)
         name = "line" if self.table is None else "row"
         for item in self.lines():
             if isinstance(item, Problem):
                 yield item
                 continue
             number, line, ended = item
+            if due is not None and due[0] == line:
+                yield Record(f"{name} {number}", due[1])
+                due = next(decoded, None)
+                continue
             try:
                 yield Record(f"{name} {number}", loads(line))
             except JsonFault as fault:
@@ -288,6 +310,9 @@ class Source:
             return stream_problem(error, "file")
         if len(data) > self.max_record_bytes:
             return Problem("too_large", "file", f"more than {self.max_record_bytes} bytes")
+        for line, value in self._decoded[:1]:
+            if data.startswith(line) and not data[len(line) :].strip(b" \t\r\n"):
+                return value
         try:
             return loads(data)
         except JsonFault as fault:
@@ -358,7 +383,7 @@ def stream_problem(error: Exception, where: str) -> Problem:
     return Problem("unreadable", where, text or type(error).__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Peek:
     """What the beginning of a file shows.
 
@@ -372,7 +397,7 @@ class Peek:
     records: tuple[Json, ...] = ()
     problem: Problem | None = None
 
-    @property
+    @cached_property
     def objects(self) -> tuple[dict[str, Json], ...]:
         """Those of `records` that are JSON objects."""
         return tuple(value for value in self.records if isinstance(value, dict))
@@ -383,23 +408,33 @@ def _peek(source: Source) -> Peek:
         return Peek("folder")
     if source.table is not None:
         return _peek_rows(source.table)
-    head = source.head.removeprefix(b"\xef\xbb\xbf")
+    head = source.head.removeprefix(BOM)
     if not head.strip():
         return Peek("empty")
     if head.startswith(SQLITE_MAGIC):
         return Peek("sqlite")
     if head.startswith(ZIP_MAGIC):
         return Peek("zip")
-    first, values, single = _first_lines(source)
-    if first and not single:
-        return Peek("jsonl", tuple(values))
+    lines = _some_lines(source)
+    first = next(lines, b"")
+    value = _container(first)
+    second = next(lines, None) if value is not None else None
+    if second is not None:
+        decoded = [(first.removeprefix(BOM), value), *_decoded([second]), *_decoded(lines)]
+        source._decoded = [pair for pair in decoded if len(pair[0]) <= PEEK_BYTES]
+        return Peek("jsonl", tuple(item for _, item in decoded))
+    lines.close()
     problem: Problem | None = None
-    if first or head.lstrip()[:1] in (b"[", b"{"):
-        value = source.document()
-        if not isinstance(value, Problem):
-            return Peek("json", tuple(value[:PEEK_LINES]) if isinstance(value, list) else (value,))
-        problem = value
+    if value is not None or head.lstrip()[:1] in (b"[", b"{"):
+        source._decoded = [(first, value)] if value is not None else []
+        document = source.document()
+        source._decoded = []
+        if not isinstance(document, Problem):
+            items = document[:PEEK_LINES] if isinstance(document, list) else [document]
+            return Peek("json", tuple(items))
+        problem = document
     # A log that begins with a broken line still has good ones.
+    values = [item for line in _some_lines(source) if (item := _container(line)) is not None]
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values))
     return Peek("binary" if b"\x00" in head else "text", problem=problem)
@@ -412,24 +447,28 @@ def _peek_rows(table: Table) -> Peek:
     return Peek("jsonl" if values else "binary" if problem else "empty", values, problem)
 
 
-def _first_lines(source: Source) -> tuple[bool, list[Json], bool]:
-    """(does the first line parse, values of the lines that do, is it the only line)."""
-    values: list[Json] = []
-    first = False
-    lines = 0
-    for line in _some_lines(source):
-        lines += 1
+def _container(line: bytes) -> dict[str, Json] | list[Json] | None:
+    """The object or list that a line is, or None: most lines of other texts do not even look so."""
+    if not line.startswith((b"{", b"[", BOM)) or not line.endswith((b"}", b"]")):
+        return None
+    try:
+        value = loads(line)
+    except JsonFault:
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json]]:
+    """The lines that are JSON, and what they hold."""
+    for line in lines:
         try:
             value = loads(line)
         except JsonFault:
             continue
-        if isinstance(value, dict | list) or first:
-            values.append(value)
-            first = first or lines == 1
-    return first, values, lines == 1
+        yield line, value
 
 
-def _some_lines(source: Source) -> Iterator[bytes]:
+def _some_lines(source: Source) -> Generator[bytes]:
     """The first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES."""
     read = lines = 0
     with contextlib.suppress(*STREAM_ERRORS), source.open() as stream:

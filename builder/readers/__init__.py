@@ -9,7 +9,8 @@ A reader is a module (or any object) with
 - `read(source) -> Iterator[Event]`: `Conversation`s, and a `Problem`, `Ignored` or `Used` for
   every record that is not counted in a conversation's `records`. For the whole source
   `records_read == Σ conversation.records + Σ used + Σ ignored + Σ problem.records` must hold.
-  It never raises for what the data holds.
+  It never raises for what the data holds, and changes no value that it was given: the first
+  ones may be those that `recognise` saw.
 
 A format that keeps one conversation in many files has `is_store(folder: Path) -> bool` as well: is
 this folder, judged by the names at its top, one store? It is then one source with `members`: all

@@ -75,6 +75,8 @@ def content_of(message: dict[str, Json]) -> Json:
 
 def messages_of(value: Json) -> list[Json]:
     """The messages of a chat: a list of them, or what an object keeps as `messages`."""
+    if isinstance(value, dict) and "messages" not in value:
+        return []
     listed = value if isinstance(value, list) else decoded(as_dict(value).get("messages"))
     return [item for item in as_list(listed) if "role" in as_dict(item)]
 

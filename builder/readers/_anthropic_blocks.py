@@ -61,18 +61,18 @@ def read_parts(content: Json, unknown: list[str]) -> list[Part]:
 
     Texts with citations are one text, cut where its sources change.
     """
-    parts: list[Part] = []
+    found: list[Part | list[str]] = []  # texts as their pieces
     cited = False
     for block in blocks(content):
         part = _part(block, unknown)
         cites = bool(block.get("citations"))
-        last = parts[-1] if parts else None
-        if isinstance(part, Text) and isinstance(last, Text) and (cited or cites):
-            parts[-1] = Text(last.text + part.text)
+        last = found[-1] if found else None
+        if isinstance(part, Text) and isinstance(last, list) and (cited or cites):
+            last.append(part.text)
         elif part is not None:
-            parts.append(part)
+            found.append([part.text] if isinstance(part, Text) else part)
         cited = cites
-    return parts
+    return [Text("".join(part)) if isinstance(part, list) else part for part in found]
 
 
 def _part(block: Block, unknown: list[str]) -> Part | None:

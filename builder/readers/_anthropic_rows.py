@@ -31,7 +31,9 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 def is_body(value: dict[str, Json]) -> bool:
     """Whether an object's `messages` are Anthropic's, not another format's list of that name."""
-    if not FOREIGN.isdisjoint(value) or request_dialect(value) != ANTHROPIC:
+    if "messages" not in value or not FOREIGN.isdisjoint(value):
+        return False
+    if request_dialect(value) != ANTHROPIC:
         return False
     messages = [as_dict(item) for item in as_list(value.get("messages"))]
     if not messages or not all(map(_is_message, messages)):

@@ -52,32 +52,33 @@ class _Block:
 
     def __init__(self, start: dict[str, Json]) -> None:
         self.start = start
-        self.texts = {name: as_str(start.get(name)) for name in ("text", "thinking")}
+        self.texts = {name: [as_str(start.get(name))] for name in ("text", "thinking")}
         self.citations = list(as_list(start.get("citations")))
-        self.json = ""
+        self.json: list[str] = []
         self.ended = False
 
     def add(self, delta: dict[str, Json]) -> None:
-        for name in self.texts:
-            self.texts[name] += as_str(delta.get(name))
-        self.json += as_str(delta.get("partial_json"))
+        for name, pieces in self.texts.items():
+            pieces.append(as_str(delta.get(name)))
+        self.json.append(as_str(delta.get("partial_json")))
         if delta.get("citation") is not None:
             self.citations.append(delta["citation"])
 
     def logged(self, *, ended: bool, whole: bool) -> dict[str, Json]:
         """The block. `ended`: the message has an end; `whole`: by its own will, not by a limit."""
-        block = {**self.start, **{name: text for name, text in self.texts.items() if text}}
+        texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
+        block = {**self.start, **{name: text for name, text in texts.items() if text}}
         if self.citations:
             block["citations"] = self.citations
         if block.get("type") != "tool_use":
             return block
-        if self.json:
+        if given := "".join(self.json):
             try:
-                block["input"] = loads(self.json)
+                block["input"] = loads(given)
             except JsonFault:
                 if not whole:
-                    return {"type": HALF_CALL, "text": self.json}
-                block["input"] = self.json  # the model's own mistake
+                    return {"type": HALF_CALL, "text": given}
+                block["input"] = given  # the model's own mistake
         elif not (self.ended or ended):
             return {"type": HALF_CALL, "text": ""}
         return block

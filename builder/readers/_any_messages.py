@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from builder.readers._any_parts import (
@@ -52,7 +53,11 @@ def read_messages(value: Json, notes: Notes) -> list[Message]:
                 found[-1] = replace(last, parts=(*last.parts, *message.parts))
             else:
                 found.append(message)
-    return [replace(message, turn=None) for message in found if message.parts]
+    return [
+        message if message.turn is None else replace(message, turn=None)
+        for message in found
+        if message.parts
+    ]
 
 
 def _read(item: Json, notes: Notes) -> Sequence[Message]:
@@ -94,10 +99,11 @@ def _with_role(fields: dict[str, Json], role: str, notes: Notes) -> Sequence[Mes
             return [Message("assistant", tuple(calls))]
         parts = as_list(body)
         if not any(as_str(as_dict(part).get("type")) in _RESULT_PARTS for part in parts):
-            result = replace(read_result(fields, notes), content=result_content(body, notes))
+            result = read_result(fields, notes)
+            said = result_content(body, notes)
             more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
             call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
-            return [Message("tool", (replace(result, call_id=call_id),))]
+            return [Message("tool", (replace(result, content=said, call_id=call_id),))]
     if role == "assistant":
         return _split(Message(role, tuple(_assistant(fields, body, notes))))
     return _split(Message(role, tuple(read_parts(body, notes))))
@@ -139,17 +145,11 @@ def _split(message: Message) -> list[Message]:
 
     A client's results come before its words; a provider's stand where the model saw them.
     """
-    found: list[Message] = []
-    parts = list(message.parts)
+    parts = message.parts
     if message.role != "assistant":
-        parts.sort(key=lambda part: not isinstance(part, ToolResult))
-    for part in parts:
-        role = "tool" if isinstance(part, ToolResult) else message.role
-        if found and found[-1].role == role:
-            found[-1] = replace(found[-1], parts=(*found[-1].parts, part))
-        else:
-            found.append(Message(role, (part,)))
-    return found
+        parts = tuple(sorted(parts, key=lambda part: not isinstance(part, ToolResult)))
+    runs = groupby(parts, lambda part: "tool" if isinstance(part, ToolResult) else message.role)
+    return [Message(role, tuple(run)) for role, run in runs]
 
 
 def _response_item(fields: dict[str, Json], kind: str, notes: Notes) -> list[Message]:

@@ -84,7 +84,10 @@ def read_call(item: Json) -> ToolCall | Unparsed:
 
 
 def _first(value: dict[str, Json], *keys: str) -> str | None:
-    return next((name for key in keys if (name := name_or_none(value.get(key)))), None)
+    for key in keys:
+        if (name := name_or_none(value.get(key))) is not None:
+            return name
+    return None
 
 
 def read_result(item: dict[str, Json], notes: Notes) -> ToolResult:

@@ -21,6 +21,7 @@ from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, p
 from builder.readers._gemini_bodies import GENERATE
 from builder.readers._histories import Api, History, Log
 from builder.readers._narrow import as_dict
+from builder.readers._once import once
 from builder.readers._responses_bodies import RESPONSES
 from builder.readers._rows import read_list, row_conversation
 from builder.source import Record, Source
@@ -105,8 +106,8 @@ class Logs:
         self._halves[exchange.key] = exchange
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
-        exchange = replace(exchange, log=None)  # whoever wrote it down, the bodies are of an API
-        name = exchange.dialect
+        name = exchange.api or exchange.body_dialect
+        exchange = replace(exchange, log=None, api=name)  # whoever wrote it down
         name = name if name is not None and name in self._apis else self.own
         if name not in self._logs:
             self._logs[name] = Log(self._apis[name])
@@ -129,6 +130,7 @@ def _joined(one: Exchange, other: Exchange) -> Exchange | None:
     return replace(got, where=sent.where, url=sent.url, request=sent.request)
 
 
+@once
 def first_api(source: Source) -> tuple[str | None, str]:
     """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
     if (whole := _list(source.peek.records)) is not None:

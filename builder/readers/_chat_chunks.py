@@ -49,8 +49,13 @@ class _Call:
         self.kind = kind  # function or custom
         self.id = ""
         self.name = ""
-        self.text = ""
+        self.pieces: list[str] = []
         self.value: Json = None  # arguments that came as a value instead of text
+
+    @property
+    def text(self) -> str:
+        """The arguments as far as they came."""
+        return "".join(self.pieces)
 
     @property
     def is_whole(self) -> bool:
@@ -66,12 +71,13 @@ class _Call:
         self.name = self.name or as_str(body.get("name"))
         piece = body.get("input" if self.kind == "custom" else "arguments")
         if isinstance(piece, str):
-            self.text += piece
+            self.pieces.append(piece)
         elif piece is not None:
             self.value = piece
 
     def logged(self) -> Json:
-        arguments = self.value if self.value is not None and not self.text else self.text
+        text = self.text
+        arguments = self.value if self.value is not None and not text else text
         field = "input" if self.kind == "custom" else "arguments"
         body: dict[str, Json] = {"name": self.name, field: arguments}
         return {"id": self.id, "type": self.kind, self.kind: body}
@@ -81,7 +87,7 @@ class _Choice:
     """One choice whose pieces arrive."""
 
     def __init__(self) -> None:
-        self.texts = dict.fromkeys(_TEXTS, "")
+        self.pieces: dict[str, list[str]] = {name: [] for name in _TEXTS}
         self.details: list[Json] = []
         self.calls: list[_Call] = []
         self.at: dict[int, _Call] = {}  # the call that an index means now
@@ -91,7 +97,8 @@ class _Choice:
     def add(self, piece: dict[str, Json]) -> None:
         delta = as_dict(piece.get("delta")) or as_dict(piece.get("message"))
         for name in _TEXTS:
-            self.texts[name] += as_str(delta.get(name))
+            if text := as_str(delta.get(name)):
+                self.pieces[name].append(text)
         for item in as_list(delta.get("content")):
             self._part(as_dict(item))
         self.details += as_list(delta.get("reasoning_details"))
@@ -102,11 +109,11 @@ class _Choice:
 
     def _part(self, part: dict[str, Json]) -> None:
         """A content part (Mistral): the pieces of a thought and of the text are each one text."""
-        self.texts["content"] += as_str(part.get("text"))
+        self.pieces["content"].append(as_str(part.get("text")))
         thinking = part.get("thinking")
-        self.texts["reasoning_content"] += as_str(thinking)
-        for item in as_list(thinking):
-            self.texts["reasoning_content"] += as_str(as_dict(item).get("text"))
+        thought = self.pieces["reasoning_content"]
+        thought.append(as_str(thinking))
+        thought += [as_str(as_dict(item).get("text")) for item in as_list(thinking)]
 
     def _call(self, piece: dict[str, Json]) -> None:
         """A piece of a call. Servers leave out the index, repeat one for all, or send id "" later.
@@ -131,7 +138,8 @@ class _Choice:
         return bool(as_str(body.get("name"))) and call.is_whole
 
     def message(self) -> dict[str, Json]:
-        said: dict[str, Json] = {name: text for name, text in self.texts.items() if text}
+        texts = {name: "".join(pieces) for name, pieces in self.pieces.items()}
+        said: dict[str, Json] = {name: text for name, text in texts.items() if text}
         if self.details:
             said["reasoning_details"] = self.details
         if self.calls:

@@ -39,22 +39,24 @@ _KEYS = frozenset(
 
 def is_chat(value: dict[str, Json]) -> bool:
     """Whether an object's `messages` are those of chat, not another format's list of that name."""
-    nested = {key for key, item in value.items() if isinstance(item, list | dict)}
-    if not FOREIGN.isdisjoint(value) or nested - _COLUMNS:
+    messages = as_list(value.get("messages"))
+    if not messages or not FOREIGN.isdisjoint(value):
         return False
-    messages = [as_dict(item) for item in as_list(value.get("messages"))]
-    return bool(messages) and all(map(_is_chat_message, messages))
+    if any(isinstance(item, list | dict) and key not in _COLUMNS for key, item in value.items()):
+        return False
+    return all(_is_chat_message(as_dict(item)) for item in messages)
 
 
 def _is_chat_message(message: dict[str, Json]) -> bool:
     body = message.get("content")
     if as_str(message.get("role")) not in ROLES or not isinstance(body, str | list | None):
         return False
-    parts = [as_dict(part) for part in as_list(body)]
-    if any("value" in part for part in parts):
-        return False  # LLaMA-Factory's typed parts
-    if message["role"] != "tool" and parts and not any("type" in part for part in parts):
-        return False  # Bedrock's blocks
+    if isinstance(body, list):
+        parts = [as_dict(part) for part in body]
+        if any("value" in part for part in parts):
+            return False  # LLaMA-Factory's typed parts
+        if message["role"] != "tool" and parts and not any("type" in part for part in parts):
+            return False  # Bedrock's blocks
     # SWE-agent and OpenHands write calls of their own into the text.
     return not (message["role"] == "assistant" and "<function=" in as_str(body))
 

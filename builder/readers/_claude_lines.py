@@ -40,6 +40,7 @@ class Line:
     attached  user: words that stand in an attachment, not in a line of their own
     said      user: its texts and media, those of the program marked
     results   user: the tool results in it
+    is_answer assistant: it is the model's; API errors and the like stand in its place too
     value     the line as logged; of an attachment, in the shape of a user line
     """
 
@@ -54,6 +55,7 @@ class Line:
     attached: bool
     said: tuple[Text | Media, ...]
     results: tuple[ToolResult, ...]
+    is_answer: bool
     value: dict[str, Json]
 
     @property
@@ -82,12 +84,6 @@ class Line:
         return self.kind == "user" and _is_summary(self.value)
 
     @property
-    def is_answer(self) -> bool:
-        """Is it the model's? API errors and the like stand in an assistant's place too."""
-        synthetic = self.model == "<synthetic>" or self.value.get("isApiErrorMessage") is True
-        return self.kind == "assistant" and not synthetic
-
-    @property
     def is_typed(self) -> bool:
         """Does the user line hold words (or pictures) of the user?"""
         if self.is_meta:
@@ -113,6 +109,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> Line | None:
     sidechain = value.get("isSidechain") is True
     uuid = uuid or f"#{at}"
     blocks = _blocks(value) if kind == "user" else []
+    synthetic = message.get("model") == "<synthetic>" or value.get("isApiErrorMessage") is True
     return Line(
         at=at,
         where=where,
@@ -125,6 +122,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> Line | None:
         attached=attached is not None,
         said=tuple(_said(blocks, _is_summary(value))),
         results=tuple(_results(blocks)),
+        is_answer=kind == "assistant" and not synthetic,
         value=value,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -26,6 +26,9 @@ _BILLING = "x-anthropic-billing-header:"
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _DIGITS = re.compile(r"[0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+MAX_DIGESTED = 16
+"""Histories that may go on without being digested again; agents at work side by side take turns."""
 
 
 def calls(message: Message) -> list[ToolCall]:
@@ -92,13 +95,73 @@ def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:
     Thoughts and ids are left out: clients drop the ones and replace the others. Messages of
     another session have other digests.
     """
-    found: list[bytes] = []
-    running = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
-    for message in messages:
-        text = repr((message.role, *_comparable(message)))
-        running.update(text.encode("utf-8", "surrogatepass"))
-        found.append(running.digest())
-    return found
+    return _Digested(session).extended(messages).marks
+
+
+class Marks:
+    """`digests` of histories that repeat one another: what was digested is not digested again."""
+
+    def __init__(self) -> None:
+        self._last: deque[_Digested] = deque(maxlen=MAX_DIGESTED)  # the last used first
+
+    def of(self, messages: Sequence[Message], session: str = "") -> list[bytes]:
+        """The digests of the messages."""
+        known = next((one for one in self._last if one.is_beginning(messages, session)), None)
+        if known is None:
+            known = _Digested(session)
+        else:
+            self._last.remove(known)
+        found = known.extended(messages)
+        self._last.appendleft(found)
+        return [*found.marks]
+
+
+class _Digested:
+    """Messages with their digests, and the state that digests what comes after them."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.messages: tuple[Message, ...] = ()
+        self.marks: list[bytes] = []
+        self._running = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
+
+    def is_beginning(self, messages: Sequence[Message], session: str) -> bool:
+        """Whether messages begin with these; it may be denied of some that only look different."""
+        if session != self.session or len(messages) < len(self.messages):
+            return False
+        return all(map(_is_alike, self.messages, messages))
+
+    def extended(self, messages: Iterable[Message]) -> _Digested:
+        """The messages, which begin with these, with their digests."""
+        found = _Digested(self.session)
+        found.messages = tuple(messages)
+        found.marks = [*self.marks]
+        found._running = self._running.copy()
+        for message in found.messages[len(self.messages) :]:
+            text = repr((message.role, *_comparable(message)))
+            found._running.update(text.encode("utf-8", "surrogatepass"))
+            found.marks.append(found._running.digest())
+        return found
+
+
+def _is_alike(one: Message, other: Message) -> bool:
+    if one.role != other.role or len(one.parts) != len(other.parts):
+        return False
+    return all(map(_is_alike_part, one.parts, other.parts))
+
+
+def _is_alike_part(one: Part, other: Part) -> bool:
+    match one:
+        case Text() | Reasoning():
+            return one == other
+        case ToolCall(name=name, arguments=str(text)):
+            return isinstance(other, ToolCall) and (name, text) == (other.name, other.arguments)
+        case ToolResult(content=content):
+            if not isinstance(other, ToolResult) or len(content) != len(other.content):
+                return False
+            return all(map(_is_alike_part, content, other.content))
+        case _:  # values: 1, 1.0 and True are equal, and the order of keys counts
+            return repr(one) == repr(other)
 
 
 def _comparable(message: Message) -> list[object]:

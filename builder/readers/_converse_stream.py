@@ -19,37 +19,39 @@ class _Block:
 
     def __init__(self, start: dict[str, Json]) -> None:
         self.use = as_dict(start.get("toolUse"))
-        self.text = ""
-        self.input: str | None = None
+        self.text: list[str] = []
+        self.input: list[str] = []
         self.value: Json = None  # an input that came as a value instead of text
-        self.thought: str | None = None
+        self.thought: list[str] | None = None
         self.other: Json = None
         self.ended = False
 
     def add(self, delta: dict[str, Json]) -> None:
-        self.text += as_str(delta.get("text"))
+        self.text.append(as_str(delta.get("text")))
         if "toolUse" in delta:
             piece = as_dict(delta["toolUse"]).get("input")
             if isinstance(piece, str):
-                self.input = (self.input or "") + piece
+                self.input.append(piece)
             elif piece is not None:
                 self.value = piece
         if "reasoningContent" in delta:
             thought = as_dict(delta["reasoningContent"])
-            self.thought = (self.thought or "") + as_str(thought.get("text"))
+            self.thought = self.thought or []
+            self.thought.append(as_str(thought.get("text")))
         for key in ("image", "toolResult"):
             if key in delta:
                 self.other = {key: delta[key]}
 
     def logged(self) -> dict[str, Json]:
         if self.use:
-            given = self.value if self.value is not None and not self.input else self.input or ""
+            text = "".join(self.input)
+            given = self.value if self.value is not None and not text else text
             return {"toolUse": {**self.use, "input": given}}
         if self.thought is not None:
-            return {"reasoningContent": {"reasoningText": {"text": self.thought}}}
+            return {"reasoningContent": {"reasoningText": {"text": "".join(self.thought)}}}
         if isinstance(self.other, dict):
             return self.other
-        return {"text": self.text}
+        return {"text": "".join(self.text)}
 
 
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:

@@ -84,11 +84,13 @@ def dialect(body: Json, url: str) -> str | None:
 
     None: a path that is known for something else (embeddings, token counts), or nothing is known.
     """
-    path = path_of(url)
-    for pattern, name in _PATHS:
-        if pattern.search(path):
-            return name
-    if _OTHER_PATH.search(path) or not isinstance(body, dict):
+    if path := path_of(url) if url else "":
+        for pattern, name in _PATHS:
+            if pattern.search(path):
+                return name
+        if _OTHER_PATH.search(path):
+            return None
+    if not isinstance(body, dict):
         return None
     return response_dialect(body) or request_dialect(body)
 
@@ -120,14 +122,14 @@ def request_dialect(body: dict[str, Json]) -> str | None:
         if isinstance(body.get("model"), str) and _is_responses_input(body):
             return OPENAI_RESPONSES
         return None
-    roles = [as_dict(message).get("role") for message in as_list(messages)]
-    if not roles or not all(isinstance(role, str) for role in roles):
+    blocks: list[dict[str, Json]] = []
+    for message in as_list(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return None
+        if isinstance(content := message.get("content"), list):
+            blocks += map(as_dict, content)
+    if not as_list(messages):
         return None
-    blocks = [
-        as_dict(block)
-        for message in as_list(messages)
-        for block in as_list(as_dict(message).get("content"))
-    ]
     if not _BEDROCK_KEYS.isdisjoint(body) or (blocks and all("type" not in b for b in blocks)):
         return BEDROCK
     return ANTHROPIC if _is_anthropic(body, blocks) else OPENAI_CHAT
@@ -150,7 +152,8 @@ def is_interaction(body: dict[str, Json]) -> bool:
 
 def is_interaction_event(body: dict[str, Json]) -> bool:
     """Whether a body is an event of a streamed interaction."""
-    return _INTERACTION_EVENT.fullmatch(as_str(body.get("event_type"))) is not None
+    kind = body.get("event_type")
+    return isinstance(kind, str) and _INTERACTION_EVENT.fullmatch(kind) is not None
 
 
 def _is_responses_input(body: dict[str, Json]) -> bool:
@@ -196,14 +199,15 @@ def response_dialect(body: dict[str, Json]) -> str | None:
         return BEDROCK
     if _is_bedrock_event(body):
         return BEDROCK
-    error = as_dict(body.get("error"))
-    if set(body) <= {"error", "user_id"} and {"message", "type", "code", "param"} <= set(error):
+    if body.keys() <= _ERROR and as_dict(body.get("error")).keys() >= _ERROR_FIELDS:
         return OPENAI_CHAT
     return None
 
 
 _RESPONSES_EVENT = frozenset({"response", "sequence_number", "output_index", "item_id"})
 _CHOICE_KEYS = ("message", "delta")
+_ERROR = frozenset({"error", "user_id"})
+_ERROR_FIELDS = frozenset({"message", "type", "code", "param"})
 _EXTRA = frozenset({"content_block", "usage", "context_management"})
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
@@ -46,6 +47,10 @@ BODY_KEYS = (
 )  # fmt: skip
 URL_KEYS = ("url", "uri", "path", "endpoint")
 STATUS_KEYS = ("status", "status_code", "statusCode", "code")
+_ENVELOPES = frozenset(
+    {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
+)  # fmt: skip
+"""Keys of which every envelope has one."""
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
 """The time before each record in what CloudWatch exports to S3."""
@@ -70,7 +75,7 @@ class Exchange:
               cannot be unpacked
     key       joins the input and output lines of a Batch file (`custom_id`, `key`)
     log       the reader whose records these are, where a gateway's own log is the envelope
-    api       the API of the bodies, where the record itself names it
+    api       the API of the bodies, where the record itself names it or it was judged before
     """
 
     where: str
@@ -87,8 +92,11 @@ class Exchange:
     @property
     def dialect(self) -> str | None:
         """The API (or the gateway's log) that the exchange is of, or None."""
-        if self.log or self.api:
-            return self.log or self.api
+        return self.log or self.api or self.body_dialect
+
+    @property
+    def body_dialect(self) -> str | None:
+        """The API that the exchange is of by its path and its bodies, or None."""
         bodies = (self.request, self.response, *(self.events or ())[:3], None)
         return next((name for body in bodies if (name := dialect(body, self.url))), None)
 
@@ -214,18 +222,15 @@ def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
     request = sent if isinstance(sent, dict) and sent else None
     if request is not None and found.model is not None:
         request = {**request, "model": found.model}
-    exchange = Exchange(
+    return Exchange(
         where,
-        url=found.url,
-        status=found.status,
-        request=request,
+        found.url,
+        found.status,
+        request,
+        *_answer(found.response),
         log=found.log,
         api=found.api,
     )
-    try:
-        return _answer(exchange, read_body(found.response))
-    except JsonFault as fault:  # the history of the request is none the worse for it
-        return replace(exchange, text=fault.detail)
 
 
 def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
@@ -233,7 +238,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
     if _holds_both(value):
         return Exchange(where, request=value, response=value)
     if response_dialect(value) is not None:
-        return _answer(Exchange(where), Body(value=value))
+        return Exchange(where, "", None, None, *_of_body(Body(value=value)))
     name = request_dialect(value)
     if name is None or "response" in value:  # with its answer beside it: another format's record
         return None
@@ -260,6 +265,8 @@ def _holds_both(value: dict[str, Json]) -> bool:
 
 def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     """The exchange in an envelope, or None if it is none. Raises JsonFault: an unreadable body."""
+    if _ENVELOPES.isdisjoint(value):
+        return None
     value = _batch_line(value)
     request = _first(value, REQUEST_KEYS)
     response = _first(value, RESPONSE_KEYS)
@@ -278,26 +285,24 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
         request = value  # the answer stands beside the request's own keys
     if not any((request, response, stream, url, value.get("custom_id"))):
         return None
-    traced = not _OF_TRACES.isdisjoint(value) or not _is_pair(request, response)
-    if "input" in value and request is value["input"] and traced:
+    is_input = "input" in value and request is value["input"]
+    if is_input and (not _OF_TRACES.isdisjoint(value) or not _is_pair(request, response)):
         return None
     sent, got = _http(request), _http(response)
     status = got.status if got.status is not None else _status(_first(value, STATUS_KEYS))
     body = read_body(sent.body).value
-    exchange = Exchange(
+    if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
+        answer = _of_body(Body(events=tuple(map(_event, stream))))
+    else:
+        answer = _answer(got.body if isinstance(stream, bool) else stream or got.body)
+    return Exchange(
         where,
-        url=sent.url or url,
-        status=status,
-        request=body if isinstance(body, dict) else None,
+        sent.url or url,
+        status,
+        body if isinstance(body, dict) else None,
+        *answer,
         key=_batch_key(value),
     )
-    if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
-        return _answer(exchange, Body(events=tuple(map(_event, stream))))
-    answered = got.body if isinstance(stream, bool) else stream or got.body
-    try:
-        return _answer(exchange, read_body(answered))
-    except JsonFault as fault:  # the history of the request is none the worse for it
-        return replace(exchange, text=fault.detail)
 
 
 def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
@@ -334,7 +339,14 @@ def _is_pair(request: Json, response: Json) -> bool:
 
 
 def _first(value: dict[str, Json], keys: tuple[str, ...]) -> Json:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
+
+
+_Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
+"""What comes of a response's body: `Exchange.response`, `.events` or `.text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,11 +377,18 @@ def _status(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _answer(exchange: Exchange, body: Body) -> Exchange:
-    """The exchange with the response's body in the field where it belongs."""
+def _answer(logged: Json) -> _Answer:
+    """The body of a response as a recorder wrote it, or why it cannot be unpacked."""
+    try:
+        return _of_body(read_body(logged))
+    except JsonFault as fault:  # the history of the request is none the worse for it
+        return None, None, fault.detail
+
+
+def _of_body(body: Body) -> _Answer:
     value = body.value
     if isinstance(value, dict) and not is_event(value):
-        return replace(exchange, response=value)
+        return value, None, ""
     if isinstance(value, dict | list):
-        return replace(exchange, events=tuple(value) if isinstance(value, list) else (value,))
-    return replace(exchange, events=body.events, text=body.text)
+        return None, tuple(value) if isinstance(value, list) else (value,), ""
+    return None, body.events, body.text

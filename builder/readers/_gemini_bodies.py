@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolResult
 from builder.problem import Problem
@@ -105,18 +106,23 @@ def _model(body: dict[str, Json]) -> str | None:
 
 def _joined(message: Message) -> Message:
     """The model's message with its neighbouring texts, and thoughts, as one: pieces of a stream."""
+    if message.role != "assistant" or len(message.parts) < 2:
+        return message
     parts: list[Part] = []
-    for part in message.parts:
-        last = parts[-1] if parts else None
-        if message.role != "assistant":
-            parts.append(part)
-        elif isinstance(part, Text) and isinstance(last, Text) and part.harness == last.harness:
-            parts[-1] = replace(last, text=last.text + part.text)
-        elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
-            parts[-1] = Reasoning(last.text + part.text)
+    for kind, run in groupby(message.parts, key=_kind):
+        if kind in ("text", "harness", "thought"):
+            text = "".join(part.text for part in run if isinstance(part, Text | Reasoning))
+            whole = Text(text, harness=kind == "harness")
+            parts.append(Reasoning(text) if kind == "thought" else whole)
         else:
-            parts.append(part)
+            parts += run
     return replace(message, parts=tuple(parts))
+
+
+def _kind(part: Part) -> str:
+    if isinstance(part, Text):
+        return "harness" if part.harness else "text"
+    return "thought" if isinstance(part, Reasoning) else "other"
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers._comparison import (
+    Marks,
     calls,
     cut_off,
     digests,
@@ -170,6 +171,7 @@ class Histories:
     """
 
     def __init__(self) -> None:
+        self.marks = Marks()
         self._open: OrderedDict[str, _Chain] = OrderedDict()  # by id, the last touched at the end
         self._index: dict[bytes, list[_Chain]] = {}  # by the digests of their beginnings
         self._thoughts: OrderedDict[str, tuple[Part, ...]] = OrderedDict()  # by call id
@@ -193,7 +195,7 @@ class Histories:
             return
         answers = tuple(answers)
         self._remember(answers)
-        marks = digests(history.messages, history.session)
+        marks = self.marks.of(history.messages, history.session)
         for known in self._index.get(marks[-1], ()):
             if (code := known.repeated_by(history, answers)) is not None:
                 yield Ignored(code)

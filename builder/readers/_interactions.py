@@ -185,7 +185,7 @@ def _step(output: dict[str, Json]) -> dict[str, Json]:
 
 def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
     """The interaction that the events are pieces of; its status is None if they break off."""
-    found: dict[int, dict[str, Json]] = {}
+    found: dict[int, _Open] = {}
     whole: dict[str, Json] = {}
     broken = False
     for item in events:
@@ -198,29 +198,51 @@ def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
         index = event.get("index")
         place = index if isinstance(index, int) else 0
         if kind.endswith(".start") and not kind.startswith("interaction."):
-            found[place] = dict(_step(as_dict(event.get("step") or event.get("content"))))
+            found[place] = _Open(_step(as_dict(event.get("step") or event.get("content"))))
         elif kind.endswith(".delta"):
-            _add(found.setdefault(place, {}), as_dict(event.get("delta")))
+            found.setdefault(place, _Open({})).add(as_dict(event.get("delta")))
     if not as_list(whole.get("steps")) and not as_list(whole.get("outputs")):
-        whole["steps"] = [found[place] for place in sorted(found)]
+        whole["steps"] = [found[place].whole() for place in sorted(found)]
     return {**whole, "status": None if broken else whole.get("status")}
 
 
-def _add(step: dict[str, Json], delta: dict[str, Json]) -> None:
-    """Add a piece to a step; the first piece may say what kind of step it is."""
-    kind = as_str(delta.get("type"))
-    if kind == "text" or kind in _MEDIA:
-        step.setdefault("type", "model_output")
-        step["content"] = [*as_list(step.get("content")), delta]
-    elif kind == "thought_summary":
-        step.setdefault("type", "thought")
-        step["summary"] = [*as_list(step.get("summary")), delta.get("content")]
-    elif kind == "arguments_delta":
-        before = step.get("arguments")  # {} from the start of the step
-        text = before if isinstance(before, str) else ""
-        step["arguments"] = text + as_str(delta.get("arguments"))
-    elif kind not in ("thought_signature", "text_annotation_delta"):
-        step.update(delta)
+class _Open:
+    """A step whose pieces arrive. The lists that it made itself grow without being copied."""
+
+    def __init__(self, start: dict[str, Json]) -> None:
+        self.step = dict(start)
+        self.lists: dict[str, list[Json]] = {}
+        self.arguments: list[Json] = []
+
+    def add(self, delta: dict[str, Json]) -> None:
+        """Add a piece; the first may say what kind of step it is."""
+        kind = as_str(delta.get("type"))
+        if kind == "text" or kind in _MEDIA:
+            self.step.setdefault("type", "model_output")
+            self._append("content", delta)
+        elif kind == "thought_summary":
+            self.step.setdefault("type", "thought")
+            self._append("summary", delta.get("content"))
+        elif kind == "arguments_delta":
+            before = self.step.get("arguments")  # {} from the start of the step
+            if before is not self.arguments:
+                self.arguments = [before] if isinstance(before, str) else []
+                self.step["arguments"] = self.arguments
+            self.arguments.append(as_str(delta.get("arguments")))
+        elif kind not in ("thought_signature", "text_annotation_delta"):
+            self.step.update(delta)
+
+    def _append(self, name: str, item: Json) -> None:
+        if name not in self.lists or self.step.get(name) is not self.lists[name]:
+            self.lists[name] = [*as_list(self.step.get(name))]
+            self.step[name] = self.lists[name]
+        self.lists[name].append(item)
+
+    def whole(self) -> dict[str, Json]:
+        """The step as far as it came."""
+        if self.step.get("arguments") is not self.arguments:
+            return self.step
+        return {**self.step, "arguments": "".join(map(as_str, self.arguments))}
 
 
 def continues(before: Json, after: Json) -> bool:

@@ -35,6 +35,7 @@ from builder.readers._messages import (
     unknown_parts,
 )
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers._once import once
 from builder.readers._replays import with_keys
 from builder.readers._session import span
 from builder.source import Record, Source
@@ -302,6 +303,7 @@ def calls_finish(message: Message) -> bool:
     return any(isinstance(part, ToolCall) and part.name == FINISH for part in message.parts)
 
 
+@once
 def is_dump(source: Source) -> bool:
     """A list of chat messages behind the system text of OpenHands' agent."""
     first = source.peek.objects[0] if source.peek.objects else {}

@@ -24,6 +24,9 @@ def with_keys(format_name: str, messages: Iterable[Message], scope: str) -> Iter
     keys = CallKeys(format_name)
     ordinal = 0
     for message in messages:
+        if not any(isinstance(part, ToolCall) for part in message.parts):
+            yield message
+            continue
         parts: list[Part] = []
         for part in message.parts:
             if not isinstance(part, ToolCall):

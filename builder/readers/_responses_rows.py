@@ -22,8 +22,9 @@ _ANSWERS = frozenset({"output", "response", "outputs"})
 
 def is_list(values: Sequence[Json]) -> bool:
     """Whether values are all items, a function's call or output among them."""
-    kinds = [item_type(as_dict(value)) for value in values if _is_item(as_dict(value))]
-    return len(kinds) == len(values) and not _PAIRED.isdisjoint(kinds)
+    if not all(_is_item(as_dict(value)) for value in values):
+        return False
+    return any(item_type(as_dict(value)) in _PAIRED for value in values)
 
 
 def _is_item(item: dict[str, Json]) -> bool:

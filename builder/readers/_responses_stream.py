@@ -20,7 +20,7 @@ def whole_response(events: Iterable[Json]) -> dict[str, Json]:
     response: dict[str, Json] = {}
     ended = broken = False
     done: dict[int, Json] = {}
-    words: dict[int, str] = {}
+    words: dict[int, list[str]] = {}
     for value in events:
         event = as_dict(value)
         kind = as_str(event.get("type"))
@@ -31,13 +31,13 @@ def whole_response(events: Iterable[Json]) -> dict[str, Json]:
         elif kind == "response.output_item.done":
             done[at] = event.get("item")
         elif kind in ("response.output_text.delta", "response.refusal.delta"):
-            words[at] = words.get(at, "") + as_str(event.get("delta"))
+            words.setdefault(at, []).append(as_str(event.get("delta")))
         elif kind == "error":
             broken = True
     if broken or not ended:
         response = {**response, "status": "incomplete"}
     if not as_list(response.get("output")):
         for at in words.keys() - done.keys():
-            done[at] = {"type": "message", "role": "assistant", "content": words[at]}
+            done[at] = {"type": "message", "role": "assistant", "content": "".join(words[at])}
         response = {**response, "output": [done[at] for at in sorted(done)]}
     return response

@@ -155,8 +155,9 @@ class _Log:
             yield self._completed(event)
 
     def _remember(self, history: History, answers: Sequence[Answer]) -> None:
-        self._asked.add(digests(history.messages)[-1])
-        sent = digests(history.messages, history.session)[-1]
+        marks = self._histories.marks
+        self._asked.add(marks.of(history.messages)[-1])
+        sent = marks.of(history.messages, history.session)[-1]
         for answer in answers:
             self._made.update((call.name, call.id) for call in calls(answer.message))
             if answer.usable:

@@ -18,6 +18,8 @@ from builder.readers._narrow import as_dict, as_list, as_str
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _ANY = re.compile(r"(string|int|double|bool|array|kvlist|bytes)_?[vV]alue")
 _DIGITS = re.compile(r"[0-9]{1,6}")
+_BEGINNINGS = frozenset('{["-0123456789tfnNI\ufeff')
+"""Characters that JSON texts begin with."""
 MAX_STEPS = 12
 """Steps of a path that are told apart; no convention has more."""
 
@@ -48,7 +50,7 @@ def any_value(value: Json) -> Json:
 
 def decoded(value: Json) -> Json:
     """The JSON that a string holds; anything else, and a string that is no JSON, is given back."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or value.lstrip()[:1] not in _BEGINNINGS:
         return value
     try:
         return loads(value)
@@ -76,7 +78,10 @@ def identifier(value: Json) -> str:
 
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """The first of the named fields that holds anything."""
-    return next((value[key] for key in keys if value.get(key) is not None), None)
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
 
 
 def dotted(name: str, value: Json) -> dict[str, Json]:

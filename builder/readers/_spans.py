@@ -8,14 +8,16 @@ mlflow.md). A span is a record.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers._narrow import as_dict, as_list, as_str
+from builder.readers._once import once
 from builder.readers._span_values import (
     any_value,
     attributes,
@@ -48,6 +50,7 @@ _OWN = (
 )  # fmt: skip
 """The beginnings of attribute names by which an instrumentation is known, the surest first: those
 of the first three write attributes of the last as well."""
+_ANY = tuple(start for _, starts in _OWN for start in starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +83,40 @@ class Span:
     @property
     def dialects(self) -> list[str]:
         """The readers of such spans by the names of attributes and events, the surest first."""
-        names = [*self.attributes, *(name for name, _ in self.events)]
-        for _, inner in self.events:
-            names += inner
-        for key in ("llm", "openinference"):  # nested, not dotted
-            names += [f"{key}.{name}" for name in as_dict(self.attributes.get(key))]
-        return [
-            dialect for dialect, starts in _OWN if any(name.startswith(starts) for name in names)
-        ]
+        return _dialects(self.attributes, self.events)
 
 
+def _dialects(
+    attributes: dict[str, Json], events: Iterable[tuple[str, dict[str, Json]]]
+) -> list[str]:
+    names = [*attributes]
+    for name, inner in events:
+        names += [name, *inner]
+    for key in ("llm", "openinference"):  # nested, not dotted
+        names += [f"{key}.{name}" for name in as_dict(attributes.get(key))]
+    known = [name for name in names if name.startswith(_ANY)]
+    if not known:
+        return []
+    return [dialect for dialect, starts in _OWN if any(name.startswith(starts) for name in known)]
+
+
+@once
 def first_dialect(source: Source) -> str | None:
     """The reader of the source's spans, for `recognise`; None if there are none that one knows."""
     order = [name for name, _ in _OWN]
-    found = {name for span in islice(_peeked(source), PEEK_SPANS) for name in span.dialects[:1]}
+    items = islice(_peeked(source), PEEK_SPANS)
+    told = (_told(value, log) for _, value, log in items)
+    found = {name for _, inner, events, _ in told for name in _dialects(inner, events)[:1]}
     return min(found, key=order.index, default=None)
 
 
-def _peeked(source: Source) -> Iterator[Span]:
+def _peeked(source: Source) -> Iterator[_Item]:
     values: list[Json] = list(source.peek.records)
     if source.peek.kind == "text" and _is_console(source):
         lines = source.first(PEEK_BYTES).decode("utf-8", "replace").splitlines()
         values = [decoded(text) for _, text in _documents(lines)]
     for value in values:
-        yield from _spans_of(Record("", value))
+        yield from _items(as_dict(value))
 
 
 def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
@@ -115,7 +128,7 @@ def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
             detail = f"a record that is a {type(item.value).__name__}"
             yield Problem("not_object", item.where, detail)
         else:
-            found = list(_spans_of(item))
+            found = [_span(item.where, *one) for one in _items(item.value)]
             source.count_records(max(len(found) - 1, 0))
             yield from found
             if not found:
@@ -182,26 +195,34 @@ _SCOPES = (
     "instrumentationLibraryLogs",
 )  # fmt: skip
 _LOGS = ("logRecords", "log_records")
+_AROUND = frozenset({*_RESOURCES, "trace", "data", "spans"})
+"""Keys of which a record around spans has one."""
 
 
-def _spans_of(record: Record) -> Iterator[Span]:
+_Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
+"""A span in a record: its number there, or None if it is the record; what it is; is it of a log."""
+
+
+def _items(value: dict[str, Json]) -> Iterator[_Item]:
     """The spans and log records in a record, or the one that it is."""
-    value = as_dict(record.value)
+    if _AROUND.isdisjoint(value):
+        yield None, value, False
+        return
     value = _whole_trace(as_dict(decoded(value.get("trace")))) or value
     resources = [item for key in _RESOURCES for item in as_list(value.get(key))]
     if resources or any(key in value for key in _RESOURCES):
-        yield from _scoped(record.where, resources)
+        yield from _scoped(resources)
         return
     data = decoded(value.get("data"))
     inner = decoded(value.get("spans")) or as_dict(data).get("spans") or data
     if not isinstance(inner, list):
-        yield _span(record.where, None, value)
+        yield None, value, False
         return
     info = as_dict(value.get("info"))
     trace = info.get("trace_id") or info.get("request_id")
     given: dict[str, Json] = {"trace_id": trace, "trace_info": info} if info else {}
     for number, item in enumerate(_nested(inner)):
-        yield _span(record.where, number, {**given, **as_dict(item)})
+        yield number, {**given, **as_dict(item)}, False
 
 
 def _whole_trace(value: dict[str, Json]) -> dict[str, Json] | None:
@@ -216,7 +237,7 @@ def _nested(items: list[Json]) -> Iterator[Json]:
         yield from inside if isinstance(inside, list) else [item]
 
 
-def _scoped(where: str, resources: list[Json]) -> Iterator[Span]:
+def _scoped(resources: list[Json]) -> Iterator[_Item]:
     scopes = [
         as_dict(scope)
         for resource in resources
@@ -226,17 +247,30 @@ def _scoped(where: str, resources: list[Json]) -> Iterator[Span]:
     spans = [(item, False) for scope in scopes for item in as_list(scope.get("spans"))]
     logs = [(item, True) for scope in scopes for key in _LOGS for item in as_list(scope.get(key))]
     for number, (item, is_log) in enumerate(spans + logs):
-        yield _span(where, number, as_dict(item), log=is_log)
+        yield number, as_dict(item), is_log
 
 
 # -- one span ------------------------------------------------------------------------------------
 
 
-def _span(place: str, number: int | None, value: dict[str, Json], *, log: bool = False) -> Span:
+_Events: TypeAlias = tuple[tuple[str, dict[str, Json]], ...]
+
+
+def _told(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
+    """Name, attributes and events of a span, and whether it is a log record, as `Span` has them."""
+    log = log or "body" in value or "severityNumber" in value or "severity_number" in value
+    inner = _attributes_of(value)
+    name = as_str(first_of(value, *_NAMES)) or as_str(inner.get("event.name"))
+    if log:
+        return name, inner, ((name, {**inner, "body": any_value(value.get("body"))}),), log
+    return name, inner, tuple(_events(first_of(value, "events", "otel_events"))), log
+
+
+def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> Span:
+    name, inner, events, log = _told(value, log)
     where = place if number is None else f"{place} [{number}]"
     keys = ("context", "spanContext", "_spanContext")
     context = next((found for key in keys if (found := as_dict(value.get(key)))), {})
-    log = log or "body" in value or "severityNumber" in value or "severity_number" in value
     own = first_of(value, "spanId", "span_id", "context.span_id", "spanID", "SpanId")
     own = identifier(own or first_of(context, "span_id", "spanId") or (not log and value.get("id")))
     trace = first_of(value, "traceId", "trace_id", "context.trace_id", "traceID", "TraceId")
@@ -244,12 +278,6 @@ def _span(place: str, number: int | None, value: dict[str, Json], *, log: bool =
         value, "parentSpanId", "parent_span_id", "parent_id", "parentId", "ParentSpanId"
     )
     parent = parent or as_dict(value.get("parentSpanContext")).get("spanId")
-    inner = _attributes_of(value)
-    name = as_str(first_of(value, *_NAMES))
-    name = name or as_str(inner.get("event.name"))
-    events = tuple(_events(first_of(value, "events", "otel_events")))
-    if log:
-        events = ((name, {**inner, "body": any_value(value.get("body"))}),)
     return Span(
         f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
         place,

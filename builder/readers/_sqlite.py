@@ -10,6 +10,7 @@ from typing import Any
 from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
+from builder.readers._once import once
 from builder.source import STREAM_ERRORS, Source
 
 SQLITE_ERRORS: tuple[type[Exception], ...] = (
@@ -26,6 +27,7 @@ MAX_TABLES = 500
 """Tables that are looked at; a store of conversations has fewer."""
 
 
+@once
 def tables(source: Source) -> dict[str, frozenset[str]]:
     """The columns of each table, by name; {} if the source is no database that can be read."""
     if source.peek.kind != "sqlite":

@@ -235,14 +235,16 @@ class _Chains:
         self.events += 1
         choice = as_dict(choices[0])
         messages = self._request(event, pool)
-        marks = digests(messages)
+        before = len(messages)
         messages += read_message(
             choice.get("message"), self.texts, as_str(choice.get("stop_reason"))
         )
-        end = digests(messages)[-1]
+        marks = digests(messages)
+        end = marks[-1]
         if end in self._seen:
             return
-        chain = next((self._ends[mark] for mark in reversed(marks) if mark in self._ends), None)
+        asked = reversed(marks[: before + 1])
+        chain = next((self._ends[mark] for mark in asked if mark in self._ends), None)
         if chain is None or chain.graded != graded:
             chain = _Chain([], None, graded=graded)
             self.chains.append(chain)
@@ -253,7 +255,7 @@ class _Chains:
         for tool in as_list(self.texts.value(event.get("tools"))):
             chain.tools.setdefault(as_str(as_dict(tool).get("name")), tool)
         self._ends[end] = chain
-        self._seen.update(digests(messages))
+        self._seen.update(marks)
 
     def _request(self, event: dict[str, Json], pool: list[Json]) -> list[Message]:
         items = as_list(event.get("input"))

@@ -1,0 +1,76 @@
+"""JSON is read exactly: the standard library says what a text holds."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import MANY, json_values
+
+from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads
+
+DIGITS = st.text("0123456789", min_size=1, max_size=30).map(lambda text: text.lstrip("0") or "0")
+numbers = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-"]),
+    DIGITS,
+    st.sampled_from(["", ".5", ".1234567890123456789", ".0000000000000000000001"]),
+    st.sampled_from(["", "e5", "E-07", "e+0000000000000000000000012"]),
+)
+beside = st.sampled_from(["", " ", "id ", "-", "+", ".", "e", ",", ":", "[", "\\n", "\\u0031", "é"])
+in_text = st.builds('"{}{}{}"'.format, beside, DIGITS, beside)
+documents = st.recursive(
+    st.one_of(numbers, in_text, json_values.map(json.dumps)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map(lambda items: "[" + ",\n ".join(items) + "]"),
+        st.lists(st.tuples(in_text, inner), max_size=4).map(
+            lambda items: "{" + ",".join(f"{key}:{value}" for key, value in items) + "}"
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@MANY
+@given(documents)
+def test_a_text_holds_what_the_standard_library_says(text):
+    """No number is rounded, whatever its digits; 1, 1.0 and the order of keys are told apart."""
+    assert repr(loads(text)) == repr(loads(text.encode("utf-8"))) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9223372036854775807", "9223372036854775808", "-9223372036854775808",
+        "-9223372036854775809", "9999999999999999999", "-9999999999999999999",
+        "18446744073709551615", "18446744073709551616", "-18446744073709551616",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["{}", "[{}]", '{{"a":{}}}', "[0,{}]", "[0, {}]", "[\n{}]"])
+def test_integers_around_64_bits_are_exact(number, form):
+    text = form.format(number)
+    assert repr(loads(text)) == repr(json.loads(text))
+
+
+def plain_depth(value):
+    inside = list(value.values()) if isinstance(value, dict) else value
+    return 1 + max(map(plain_depth, inside)) if isinstance(value, dict | list) and value else 0
+
+
+@given(json_values)
+def test_depth_is_that_of_the_definition(value):
+    assert depth(value) == plain_depth(value)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "levels"),
+    [("[", "]", 1), ('{"a":', "}", 1), ('[1,{"a":', ',"b":2}]', 2)],
+)
+def test_nesting_ends_at_its_limit(opening, closing, levels):
+    """Brackets in texts do not nest, however many there are."""
+    times = MAX_DEPTH // levels
+    fits = opening * times + '"' + "[{" * MAX_DEPTH + '"' + closing * times
+    assert loads(fits) == json.loads(fits)
+    with pytest.raises(JsonFault) as found:
+        loads(f"[{fits}]")
+    assert found.value.code == "too_deep"
