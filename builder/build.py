@@ -149,9 +149,10 @@ def _looked_at(config: Config, built: Built, workers: int) -> tuple[Audit, list[
     try:
         with pool(1, config.verify.target) as executor:
             loaded = executor.submit(load)
-            return audit(str(folder), options, workers=workers), loaded.result()
-    except BrokenProcessPool:
-        raise UsageError("a process that read the dataset was killed (out of memory?)") from None
+            found = audit(str(folder), options, workers=workers)
+            return found, loaded.result()
+    except BrokenProcessPool:  # killed by the system: once more, here
+        return found, load()
 
 
 def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:

@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from builder.memory import collect_seldom
-from builder.problem import UsageError
 
 PRELOADED = "BUILDER_PRELOADED_TOKENIZER"
 """The environment variable that tells the server of processes which tokenizer to load."""
@@ -85,8 +84,8 @@ def ordered(
 ) -> Iterator[Result]:
     """`work` of each item, in order, by so many processes, this one among them.
 
-    Of fewer than four items all are worked on here: a pool is not worth its start. Raises what
-    `work` raises, UsageError if a process was killed.
+    Of fewer than four items all are worked on here: a pool is not worth its start. What a process
+    was killed at is done again here, and so is the rest. Raises what `work` raises.
     """
     left = iter(items)
     first = list(islice(left, 4))
@@ -94,13 +93,8 @@ def ordered(
         yield from map(work, first)
         yield from map(work, left)
         return
-    try:
-        with pool(workers - 1, tokenizer) as executor:
-            yield from _shared(work, _chained(first, left), executor, workers - 1)
-    except BrokenProcessPool:
-        raise UsageError(
-            "a worker process was killed (out of memory?): try again with --workers 1"
-        ) from None
+    with pool(workers - 1, tokenizer) as executor:
+        yield from _shared(work, chain(first, left), executor, workers - 1)
 
 
 def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
@@ -117,26 +111,30 @@ def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list
         yield batch
 
 
-def _chained(first: list[Item], rest: Iterator[Item]) -> Iterator[Item]:
-    yield from first
-    yield from rest
-
-
 def _shared(
     work: Callable[[Item], Result],
-    items: Iterator[Item],
+    items: Iterable[Item],
     executor: ProcessPoolExecutor,
     workers: int,
 ) -> Iterator[Result]:
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[tuple[Item, Future[Result]]] = deque()
+
+    def first() -> Result:
+        item, future = waiting.popleft()
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return work(item)
+
     for item in items:
-        while waiting and waiting[0].done():
-            yield waiting.popleft().result()
-        if sum(not future.done() for future in waiting) < workers * (1 + AHEAD):
-            waiting.append(executor.submit(work, item))
-            continue
+        while waiting and waiting[0][1].done():
+            yield first()
+        if sum(not future.done() for _, future in waiting) < workers * (1 + AHEAD):
+            with contextlib.suppress(BrokenProcessPool):
+                waiting.append((item, executor.submit(work, item)))
+                continue
         here: Future[Result] = Future()
         here.set_result(work(item))
-        waiting.append(here)
+        waiting.append((item, here))
     while waiting:
-        yield waiting.popleft().result()
+        yield first()
