@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-
-ESCAPED = r"(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm)"
-"""Where a word begins after an escape: a newline in JSON text, a URL's, a terminal's colour."""
+from functools import lru_cache, wraps
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +20,7 @@ class Hit:
     certain: bool = True
 
 
-def apart(hits: Iterable[Hit]) -> list[Hit]:
+def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     """The hits in order; overlapping ones as one that covers them, of the certain one's kind."""
     chosen: list[Hit] = []
     for hit in sorted(hits, key=lambda hit: (hit.start, not hit.certain, -hit.end)):
@@ -33,7 +30,7 @@ def apart(hits: Iterable[Hit]) -> list[Hit]:
         last = chosen[-1]
         better = hit if hit.certain and not last.certain else last
         chosen[-1] = Hit(last.start, max(last.end, hit.end), better.kind, better.certain)
-    return chosen
+    return tuple(chosen)
 
 
 Find = Callable[[str], tuple[Hit, ...]]
@@ -45,6 +42,7 @@ def remembering(find: Find) -> Find:
     """The same function, its results of the last short texts remembered."""
     remembered = lru_cache(maxsize=4096)(find)
 
+    @wraps(find)
     def found(text: str) -> tuple[Hit, ...]:
         return remembered(text) if len(text) <= REMEMBERED else find(text)
 

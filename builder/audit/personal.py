@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from builder.audit.hits import ESCAPED, Hit, apart, remembering
+from builder.audit.gates import Gate, necessary
+from builder.audit.hits import Hit, apart, remembering
+from builder.audit.rules import after_none_of, anywhere
 
 KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name")
 
 
-def _after(none_of: str) -> str:
-    """A pattern of the beginning: none of these characters before it, or an escape."""
-    return f"(?:(?<![{none_of}])|{ESCAPED})"
-
-
-_MAIL = re.compile(
-    _after(r"\w.+%\\-") + r"[A-Za-z0-9_][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61})\.){1,8}"
-    r"(?P<top>[A-Za-z]{2,24})(?![\w@-]|\.\w)"
+_MAIL = after_none_of(
+    r"\w.+%\\-",
+    r"[A-Za-z0-9_][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61})\.){1,8}(?P<top>[A-Za-z]{2,24})",
+    end=r"(?![\w@-]|\.\w)",
 )
 _NO_MAIL = re.compile(
     r"(?:git|hg|svn|noreply|no-reply|do-not-reply|donotreply|root)@|.*@noreply\.", re.IGNORECASE
@@ -36,20 +34,24 @@ _NO_TOP = frozenset((
 ))  # fmt: skip
 """What stands after an @ in names of files and units."""
 
-_PHONE = re.compile(
-    _after(r"\w+./=-") + r"(?:"
-    r"\+[1-9](?:[ .()-]{0,2}\d){7,14}"
-    r"|(?<!\d )00[1-9]\d(?:[ .-]\d{2,5}){2,5}"
-    r"|(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[.-]\d{4}"
-    r")(?![\w/]|[.-]\d)"
+_PHONE = after_none_of(
+    r"\w+./=-",
+    r"\+[1-9](?:[ .()-]{0,2}\d){7,14}",
+    r"0(?<!\d 0)0[1-9]\d(?:[ .-]\d{2,5}){2,5}",
+    r"1[ .-](?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[.-]\d{4}",
+    r"\([2-9]\d{2}\) ?[2-9]\d{2}[.-]\d{4}",
+    r"[2-9]\d{2}[ .-][2-9]\d{2}[.-]\d{4}",
+    end=r"(?![\w/]|[.-]\d)",
 )
 
-_IPV4 = re.compile(_after(r"\w.") + r"(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
-_IPV6 = re.compile(_after(r"\w:.") + r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+_IPV4 = after_none_of(r"\w.", r"\d\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}", end=r"(?!\w|\.\d)")
+_IPV6 = after_none_of(r"\w:.", r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}", end=r"(?![\w:])")
 _RESOLVERS = frozenset(("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "1.2.3.4"))
 
-_IBAN = re.compile(
-    _after("A-Za-z0-9") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+_IBAN = after_none_of(
+    "A-Za-z0-9",
+    r"[A-Z][A-Z]\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",
+    end="(?![A-Za-z0-9])",
 )
 _IBAN_LENGTHS = {
     code: length
@@ -64,22 +66,29 @@ _IBAN_LENGTHS = {
 }  # fmt: skip
 """Length by country (the register of ISO 13616)."""
 
-_CARD = re.compile(
-    _after(r"\w.+-") + r"(?:[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5})"
-    r"(?![\w-]|\.\d)"
+_CARD = after_none_of(
+    r"\w.+-",
+    r"[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}",
+    r"3[47]\d{2}[ -]?\d{6}[ -]?\d{5}",
+    end=r"(?![\w-]|\.\d)",
 )
 _CARD_BEGINS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65|64[4-9]|62|35|30[0-5]|36|38")
 
-_HOME = re.compile(
+_HOME = anywhere(
     r"(?:(?:/|%2[Ff])(?:home|Users)(?:/|%2[Ff])|\b[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
     r"(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
 )
-_ENCODED = re.compile(
-    r"(?<![A-Za-z0-9])-(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
+_HOME_OF_POSIX = re.compile(
+    r"[/%](?:(?<=/)|(?<=%)2[Ff])(?:home|Users)(?:/|%2[Ff])(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
 )
-_PROMPT = re.compile(
-    _after(r"\w.@/\\-") + r"(?P<name>[a-z_][\w.-]{0,31})@(?P<host>[A-Za-z0-9][\w.-]{1,62})"
-    r"(?=:[~/]| ?[~%$#] )"
+"""The same for a text without paths of Windows, whose drives may be any letter."""
+_ENCODED = anywhere(
+    r"-(?<![A-Za-z0-9]-)(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
+)
+_PROMPT = after_none_of(
+    r"\w.@/\\-",
+    r"[a-z_][\w.-]{0,31}@(?P<host>[A-Za-z0-9][\w.-]{1,62})",
+    end=r"(?=:[~/]| ?[~%$#] )",
 )
 _EVERYBODY = frozenset((
     "admin", "administrator", "agent", "airflow", "all", "alpine", "app", "appuser", "appveyor",
@@ -95,13 +104,16 @@ _EVERYBODY = frozenset((
 ))  # fmt: skip
 """Names of home folders that stand in images and in documentation."""
 
-_HOST = re.compile(
-    _after(r"\w.\\-") + r"(?:"
-    r"(?:DESKTOP|LAPTOP|WIN|EC2AMAZ)-[A-Z0-9]{6,11}"
-    r"|[\w]{2,30}s?-(?:[Mm]ac[Bb]ook|i?[Mm]ac-?(?:[Mm]ini|[Ss]tudio)|[Ii][Mm]ac|thinkpad|laptop)"
-    r"(?:-(?:[Pp]ro|[Aa]ir|\d{1,4})){0,3}(?:\.(?:local|lan|home))?"
-    r"|ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[a-z0-9.-]{1,60}internal)?"
-    r")(?![\w-])"
+_HOST = after_none_of(
+    r"\w.\\-",
+    r"DESKTOP-[A-Z0-9]{6,11}",
+    r"LAPTOP-[A-Z0-9]{6,11}",
+    r"WIN-[A-Z0-9]{6,11}",
+    r"EC2AMAZ-[A-Z0-9]{6,11}",
+    r"\w\w{1,29}s?-(?:[Mm]ac[Bb]ook|i?[Mm]ac-?(?:[Mm]ini|[Ss]tudio)|[Ii][Mm]ac|thinkpad|laptop)"
+    r"(?:-(?:[Pp]ro|[Aa]ir|\d{1,4})){0,3}(?:\.(?:local|lan|home))?",
+    r"ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[a-z0-9.-]{1,60}internal)?",
+    end=r"(?![\w-])",
 )
 _HOST_CUES = (
     "DESKTOP-",
@@ -115,14 +127,15 @@ _HOST_CUES = (
     "-im",
     "-think",
 )
-_NAMED_HOST = re.compile(
+_NAMED_HOST = anywhere(
     r"[Nn](?:ame|AME)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
     r"(?P<host>[A-Za-z0-9][\w.-]{2,62})(?![\w(\[.])"
 )
-_HOST_NAMES = re.compile(r"(?<![A-Za-z])(?:host|computer|node|server)[_ ]?$", re.IGNORECASE)
-_UNAME = re.compile(r"(?:Linux|Darwin|FreeBSD) (?P<host>[A-Za-z0-9][\w.-]{1,62}) \d+\.\d+")
-_INNER_HOST = re.compile(
-    r"(?:(?<=@)|(?<=//))(?P<host>[A-Za-z0-9][\w-]{1,62}(?:\.[\w-]{1,62}){0,4}"
+_HOST_NAME = "(?:host|computer|node|server)[_ ]?"
+_HOST_NAMES = re.compile(f"(?<![A-Za-z]){_HOST_NAME}$", re.IGNORECASE)
+_UNAME = anywhere(r"(?:Linux|Darwin|FreeBSD) (?P<host>[A-Za-z0-9][\w.-]{1,62}) \d+\.\d+")
+_INNER_HOST = anywhere(
+    r"[@/](?:(?<=@)|(?<=//))(?P<host>[A-Za-z0-9][\w-]{1,62}(?:\.[\w-]{1,62}){0,4}"
     r"\.(?:local|lan|corp|intranet|localdomain|internal))(?![\w.])"
 )
 _NO_HOST = re.compile(
@@ -136,39 +149,41 @@ _NO_HOST = re.compile(
 @remembering
 def find_personal(text: str) -> tuple[Hit, ...]:
     """The personal data in a decoded text, in order, none overlapping."""
-    found = (*_mails(text), *_numbers(text), *_addresses(text), *_users(text), *_hosts(text))
-    return tuple(apart(found))
+    return apart(hit for finder in _MAY_HIT(text) for hit in finder(text))
+
+
+_MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
+"""What every mail address holds. It begins with one character, which `re` finds at once."""
 
 
 def _mails(text: str) -> Iterator[Hit]:
-    if "@" not in text:
-        return
-    for match in _MAIL.finditer(text):
+    for match in _MAIL.pattern.finditer(text) if _MAIL_AT.search(text) else ():
         if _IN_URL.search(text, max(0, match.start() - 100), match.start()):
             continue  # the password of a URL
         if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
             yield Hit(match.start(), match.end(), "mail")
 
 
-_DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
-_LONG = re.compile(r"\d{4}[ -]?\d{4}[ -]?\d{2}|[A-Z]{2}\d{2}[ A-Z0-9]")
-
-
-def _numbers(text: str) -> Iterator[Hit]:
-    """Phone numbers, IBANs and cards."""
-    if not _DIGITS.search(text):
-        return
-    for match in _PHONE.finditer(text):
+def _phones(text: str) -> Iterator[Hit]:
+    for match in _PHONE.pattern.finditer(text):
         digits = sum(map(str.isdigit, match[0]))
         is_added = match[0][1:].isdigit() and text[match.start() - 1 : match.start()] in ("", "\n")
         if 8 <= digits <= 15 and not (match[0][0] == "+" and is_added):  # a line of a diff
             yield Hit(match.start(), match.end(), "phone")
-    if not _LONG.search(text):
-        return
-    for match in _IBAN.finditer(text):
-        if is_iban(match[0]):
+
+
+_DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
+"""What a text holds in which an IBAN counts: one made of letters alone is none."""
+
+
+def _ibans(text: str) -> Iterator[Hit]:
+    for match in _IBAN.pattern.finditer(text):
+        if is_iban(match[0]) and _DIGITS.search(text):
             yield Hit(match.start(), match.end(), "iban")
-    for match in _CARD.finditer(text):
+
+
+def _cards(text: str) -> Iterator[Hit]:
+    for match in _CARD.pattern.finditer(text):
         if is_card(match[0]):
             yield Hit(match.start(), match.end(), "card")
 
@@ -191,18 +206,24 @@ def is_card(text: str) -> bool:
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-_DOTTED = re.compile(r"\d\.\d{1,3}\.\d")
+_DOTTED = re.compile(r"\.(?<=\d\.)\d{1,3}\.\d")
 
 
 def _addresses(text: str) -> Iterator[Hit]:
-    for match in _IPV4.finditer(text) if _DOTTED.search(text) else ():
+    for match in _IPV4.pattern.finditer(text) if _DOTTED.search(text) else ():
         before = text[max(0, match.start() - 9) : match.start()].lower()
         version = before.endswith(("v", "version ", "version: ", "ver ")) or (
             before.endswith("/") and not before.endswith("//")
         )
         if not version and match[0] not in _RESOLVERS and _is_somebodys(match[0]):
             yield Hit(match.start(), match.end(), "ip")
-    for match in _IPV6.finditer(text) if text.count(":") > 1 else ():
+
+
+_GROUPED = re.compile(r":(?<=[23][0-9A-Fa-f]{3}:)")
+
+
+def _long_addresses(text: str) -> Iterator[Hit]:
+    for match in _IPV6.pattern.finditer(text) if _GROUPED.search(text) else ():
         if _is_somebodys(match[0]):
             yield Hit(match.start(), match.end(), "ip")
 
@@ -224,13 +245,20 @@ def _is_somebodys(text: str) -> bool:
 
 
 def _users(text: str) -> Iterator[Hit]:
-    if "sers" not in text and "home" not in text:
-        return
-    for pattern in (_HOME, _ENCODED):
-        for match in pattern.finditer(text):
-            name = match["name"].rstrip(".")
-            if _is_users(name):
-                yield Hit(match.start("name"), match.start("name") + len(name), "user_name")
+    if "Users" in text or "home" in text:
+        is_windows = ":\\" in text or ":/Users" in text
+        yield from _named_users((_HOME.pattern if is_windows else _HOME_OF_POSIX).finditer(text))
+
+
+def _encoded_users(text: str) -> Iterator[Hit]:
+    yield from _named_users(_ENCODED.pattern.finditer(text))
+
+
+def _named_users(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
+    for place in places:
+        name = place["name"].rstrip(".")
+        if _is_users(name):
+            yield Hit(place.start("name"), place.start("name") + len(name), "user_name")
 
 
 _STAND_IN = re.compile(r"user\d{12}")
@@ -240,24 +268,63 @@ def _is_users(name: str) -> bool:
     return name.lower() not in _EVERYBODY and not _STAND_IN.fullmatch(name) and not name.isdigit()
 
 
-def _hosts(text: str) -> Iterator[Hit]:
-    if "@" in text:
-        for match in _PROMPT.finditer(text):
-            if _is_users(match["name"]) and match["name"] not in ("git", "hg"):
-                yield Hit(*match.span("name"), "user_name")
-            if not _NO_HOST.fullmatch(match["host"]) and match["name"] != "git":
-                yield Hit(*match.span("host"), "host_name")
-    places = [*_UNAME.finditer(text)] if "inux " in text or "arwin " in text else []
-    if "//" in text or "@" in text:
-        places += _INNER_HOST.finditer(text)
-    for match in _NAMED_HOST.finditer(text):
-        if _HOST_NAMES.search(text, max(0, match.start() - 10), match.start()):
-            places.append(match)
-    for match in places:
-        if not _NO_HOST.fullmatch(match["host"]):
+_PROMPT_AT = re.compile(r"@[A-Za-z0-9][\w.-]{1,62}(?=:[~/]| ?[~%$#] )")
+
+
+def _prompts(text: str) -> Iterator[Hit]:
+    for match in _PROMPT.pattern.finditer(text) if _PROMPT_AT.search(text) else ():
+        name, _, host = match[0].partition("@")
+        if _is_users(name) and name not in ("git", "hg"):
+            yield Hit(match.start(), match.start() + len(name), "user_name")
+        if not _NO_HOST.fullmatch(host) and name != "git":
             yield Hit(*match.span("host"), "host_name")
-    for match in _HOST.finditer(text) if any(cue in text for cue in _HOST_CUES) else ():
+
+
+def _unames(text: str) -> Iterator[Hit]:
+    if "inux " in text or "arwin " in text:
+        yield from _named_hosts(_UNAME.pattern.finditer(text))
+
+
+_INNER_TOP = re.compile(r"\.(?:local|lan|corp|int)")
+
+
+def _inner_hosts(text: str) -> Iterator[Hit]:
+    if _INNER_TOP.search(text):
+        yield from _named_hosts(_INNER_HOST.pattern.finditer(text))
+
+
+def _hosts_by_key(text: str) -> Iterator[Hit]:
+    for place in _NAMED_HOST.pattern.finditer(text):
+        if _HOST_NAMES.search(text, max(0, place.start() - 10), place.start()):
+            yield from _named_hosts([place])
+
+
+def _named_hosts(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
+    for place in places:
+        if not _NO_HOST.fullmatch(place["host"]):
+            yield Hit(*place.span("host"), "host_name")
+
+
+def _hosts(text: str) -> Iterator[Hit]:
+    for match in _HOST.pattern.finditer(text) if any(cue in text for cue in _HOST_CUES) else ():
         yield Hit(match.start(), match.end(), "host_name")
+
+
+_MAY_HIT = Gate((
+    (_MAIL.condition, _mails),
+    (_PHONE.condition, _phones),
+    (_IBAN.condition, _ibans),
+    (_CARD.condition, _cards),
+    (_IPV4.condition, _addresses),
+    (_IPV6.condition, _long_addresses),
+    (_HOME.condition, _users),
+    (_ENCODED.condition, _encoded_users),
+    (_PROMPT.condition, _prompts),
+    (_UNAME.condition, _unames),
+    (_INNER_HOST.condition, _inner_hosts),
+    (necessary(_HOST_NAME + "\n?", ignore_case=True) + _NAMED_HOST.condition, _hosts_by_key),
+    (_HOST.condition, _hosts),
+))  # fmt: skip
 
 
 def pseudonym(kind: str, digits: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from builder.audit.hits import Hit, apart
+from builder.audit.hits import Find, Hit, apart
 from builder.audit.options import ScrubOptions
 from builder.audit.personal import find_personal, pseudonym
 from builder.audit.secrets import (
@@ -81,19 +81,21 @@ class Scrubber:
     def _scrubbed(self, dialogue: Dialogue) -> Scrubbed:
         changes: dict[str, int] = {}
         if self.options.secrets in ("redact", "reject"):
-            known = _known(dialogue)
+            known, found = _known(dialogue)
             if known and self.options.secrets == "reject":
                 return _rejected(dialogue, "secret", known)
             if known:
-                finder = _Finder(known)
+                finder = _Finder(known, found)
                 dialogue, places = self._changed(dialogue, finder.hits, self.placeholder)
                 changes["secret_redacted"] = places
         if self.options.personal_data in ("pseudonymise", "reject"):
-            data = _personal(dialogue)
-            if data and self.options.personal_data == "reject":
-                return _rejected(dialogue, "personal_data", data)
-            if data:
-                dialogue, places = self._changed(dialogue, _personal_hits, self.pseudonym)
+            found = _hits(dialogue, find_personal)
+            if found and self.options.personal_data == "reject":
+                return _rejected(dialogue, "personal_data", _data(found))
+            if found:
+                dialogue, places = self._changed(
+                    dialogue, lambda text, _: found.get(text, ()), self.pseudonym
+                )
                 changes["pseudonymised"] = places
         return Scrubbed(dialogue, changes)
 
@@ -172,45 +174,47 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
     return "".join(pieces) + text[at:]
 
 
-def _personal_hits(text: str, _: str) -> Sequence[Hit]:
-    return find_personal(text)
+def _hits(dialogue: Dialogue, find: Find) -> dict[str, tuple[Hit, ...]]:
+    """{text: what is found in it} of the texts of a dialogue in which something is found."""
+    return {text: hits for _, text in dialogue_strings(dialogue) if (hits := find(text))}
 
 
-def _personal(dialogue: Dialogue) -> dict[str, str]:
-    """{datum: kind} of all that is found in the dialogue."""
-    return {
-        text[hit.start : hit.end]: hit.kind
-        for _, text in dialogue_strings(dialogue)
-        for hit in find_personal(text)
-    }
+def _data(found: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
+    """{datum: kind} of what is found."""
+    return {text[hit.start : hit.end]: hit.kind for text, hits in found.items() for hit in hits}
 
 
 _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
 """What differs between spellings of one private key: line ends, escaped or not."""
 
 
-def _known(dialogue: Dialogue) -> dict[str, str]:
-    """{secret: kind} of all that is found in the dialogue, in order."""
+def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
+    """{secret: kind} of all that is found in the dialogue, in order, and {text: hits}."""
     known: dict[str, str] = {}
+    found: dict[str, tuple[Hit, ...]] = {}
     texts: list[str] = []
     for name, text in dialogue_strings(dialogue):
         texts.append(text)
         if name and named_secret(name, text):
             known.setdefault(text, "secret")
-        for hit in find_secrets(text):
+        hits = find_secrets(text)
+        if hits:
+            found[text] = hits
+        for hit in hits:
             secret = text[hit.start : hit.end]
             if hit.certain or secret not in known:
                 known[secret] = hit.kind if hit.certain else "secret"
     for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
-    return known
+    return known, found
 
 
 class _Finder:
     """Finds secrets by what tells them and, where they are long enough, by being known."""
 
-    def __init__(self, known: dict[str, str]) -> None:
+    def __init__(self, known: dict[str, str], found: dict[str, tuple[Hit, ...]]) -> None:
         self.known = known
+        self._found = found
         self._begins: dict[str, list[tuple[str, str]]] = {}
         for secret, kind in known.items():
             if len(secret) >= (16 if secret.isalpha() else MIN_KNOWN):  # never a mere word
@@ -219,14 +223,14 @@ class _Finder:
         for listed in self._begins.values():
             listed.sort(key=lambda item: -len(item[0]))
 
-    def hits(self, text: str, name: str) -> list[Hit]:
+    def hits(self, text: str, name: str) -> tuple[Hit, ...]:
         """The secrets in a text that stands under a name ("": under none)."""
         if name and named_secret(name, text):
-            return [Hit(0, len(text), self.known.get(text, "secret"), certain=False)]
-        return apart([*find_secrets(text), *self._again(text)])
+            return (Hit(0, len(text), self.known.get(text, "secret"), certain=False),)
+        return apart([*self._found.get(text, ()), *self._again(text)])
 
     def _again(self, text: str) -> Iterator[Hit]:
-        if not self._begins:
+        if not any(begin in text for begin in self._begins):
             return
         at = 0
         last = len(text) - MIN_KNOWN

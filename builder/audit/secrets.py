@@ -19,15 +19,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from builder.audit.hits import ESCAPED, Hit, apart, remembering
-from builder.audit.secret_forms import FORMS
+from builder.audit.gates import Lines, necessary
+from builder.audit.hits import Hit, apart, remembering
+from builder.audit.rules import by_first
+from builder.audit.secret_forms import found_forms
 
 MARK = "REDACTED_"
 """Every placeholder begins with this."""
-
-_BEGIN, _END = rf"(?:(?<![A-Za-z0-9])|{ESCAPED})", r"(?![A-Za-z0-9])"
-_ANY_FORM = re.compile(f"{_BEGIN}(?:{'|'.join(pattern for _, pattern in FORMS)}){_END}")
-_KINDS = tuple((kind, re.compile(f"{_BEGIN}(?:{pattern}){_END}")) for kind, pattern in FORMS)
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -111,13 +109,14 @@ _PLACES = (
     ),
 )
 
-_NAMED = re.compile(
-    r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,4}"
-    r"(?P<sep>:=|=>|={1,2}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?|[ \t](?=\S))[ \t]{0,4}"
-    r"(?:\w{1,20} = )?"
+_CLOSED = r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,4}"
+_SIGN = r":=|=>|={1,2}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+_VALUE = (
+    r"[ \t]{0,4}(?:\w{1,20} = )?"
     r"(?:\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,3}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
+_NAMED = re.compile(rf"{_CLOSED}(?P<sep>{_SIGN}|[ \t](?=\S)){_VALUE}")
 """What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
 
 _WEAK = ("password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk")
@@ -125,11 +124,12 @@ _SHORT = ("pass", "pw", "psk", "auth")
 _STRONG = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
 )  # fmt: skip
-_KEY_BEFORE = re.compile(
-    r"(?:api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
+_KEY = (
+    r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
     r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
-    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write)[_-]?$"
+    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write"
 )
+_KEY_BEFORE = re.compile(rf"(?:{_KEY})[_-]?$")
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
 _NO_KEY_BEFORE = re.compile(
     r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
@@ -144,7 +144,7 @@ _BEFORE = re.compile(r"[\w-]{0,40}$")
 _KEYWORDS = (*_WEAK, *_STRONG, "key")
 
 _CUES = re.compile(
-    "|".join(
+    by_first(
         re.escape(cue)
         for cue in sorted({cue for cue, _ in _PLACES} | set(_KEYWORDS), key=len, reverse=True)
     )
@@ -152,6 +152,24 @@ _CUES = re.compile(
 _AT_PLACE: dict[str, list[re.Pattern[str]]] = {}
 for _cue, _pattern in _PLACES:
     _AT_PLACE.setdefault(_cue, []).append(re.compile(_pattern, re.IGNORECASE))
+
+_NAME = "|".join((
+    necessary("|".join((*_WEAK, *_STRONG, f"(?:{_KEY})[_-]?key")), ignore_case=True),
+    necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
+))  # fmt: skip
+_SIGNED = necessary(f"{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
+_SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
+_LINES_WITH_CUE = Lines(
+    "|".join(
+        (
+            necessary("|".join(pattern for _, pattern in _PLACES), ignore_case=True),
+            f"(?:{_NAME}){_SIGNED}",
+            rf"-[\w?-]*(?:{_NAME}){_SPACED}",
+            # what stands before a name may end the line before it (`$` in `_BEFORE`)
+            rf"\n{necessary('|'.join(_KEYWORDS), ignore_case=True)}(?:{_SIGNED}|{_SPACED})",
+        )
+    )
+)
 
 _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$\w+$|%\w+%$|%[sd(]|<|\{|@\w+$|&\w|\*|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
@@ -190,17 +208,16 @@ def named_secret(name: str, value: str) -> bool:
     if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
         name = name[:-1]  # a list of them
     lower = name.lower()
-    keyword = next((word for word in _KEYWORDS if lower.endswith(word)), None)
-    if keyword is None or MARK in value or len(lower) != len(name):
+    if not lower.endswith(_KEYWORDS) or MARK in value or len(lower) != len(name):
         return False
+    keyword = next(word for word in _KEYWORDS if lower.endswith(word))
     return _is_named(keyword, name[: -len(keyword)]) and _is_value(keyword, value, quoted=True)
 
 
 def _forms(text: str) -> Iterator[Hit]:
-    for match in _ANY_FORM.finditer(text):
+    for match, kind in found_forms(text):
         if "EXAMPLE" in match[0]:
             continue  # the keys of AWS's documentation
-        kind = next(kind for kind, form in _KINDS if form.match(text, match.start()))
         yield Hit(match.start(), match.end(), kind)
         if kind == "aws_access_key":
             yield from _aws_secrets(text, match.start(), match.end())
@@ -234,11 +251,18 @@ def _pems(text: str) -> Iterator[Hit]:
 
 
 def _by_cue(text: str) -> Iterator[Hit]:
-    lower = text.lower()
+    lines = tuple(_LINES_WITH_CUE(text))
+    lower = text.lower() if lines else text
     if len(lower) != len(text):  # a letter that is two in lower case
         lower = text.translate(_ASCII_LOWER)
+    for start, end in lines:
+        yield from _in_lines(text, lower, start, end)
+
+
+def _in_lines(text: str, lower: str, start: int, end: int) -> Iterator[Hit]:
+    """What cues tell in whole lines. What stands after a name ends with its line, if not before."""
     nested, examined = 0, 0
-    for cue in _CUES.finditer(lower):
+    for cue in _CUES.finditer(lower, start, end):
         nested = nested + 1 if cue.start() < examined else 0
         if nested > MAX_NESTED:
             continue
@@ -249,11 +273,11 @@ def _by_cue(text: str) -> Iterator[Hit]:
             continue
         name = cue[0].rstrip("=:")
         keyword = next((item for item in _KEYWORDS if name.endswith(item)), None)
-        end = cue.start() + len(name)
-        match = _NAMED.match(text, end) if keyword is not None else None
+        after = cue.start() + len(name)
+        match = _NAMED.match(text, after) if keyword is not None else None
         if match is not None:
             examined = match.end()
-            yield from _assigned(match, text, end - len(str(keyword)), str(keyword))
+            yield from _assigned(match, text, after - len(str(keyword)), str(keyword))
 
 
 def _is_placed(cue: str, value: str) -> bool:

@@ -28,17 +28,23 @@ def dialogue_strings(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
         yield from value_strings(tool)
 
 
-def value_strings(value: Json, name: str = "") -> Iterator[tuple[str, str]]:
+def value_strings(value: Json, name: str = "") -> list[tuple[str, str]]:
     """(name of the member or "", text) of the strings and keys of a JSON value."""
+    told: list[tuple[str, str]] = []
+    _tell(value, name, told)
+    return told
+
+
+def _tell(value: Json, name: str, told: list[tuple[str, str]]) -> None:
     if isinstance(value, str):
-        yield name, value
+        told.append((name, value))
     elif isinstance(value, list):
         for item in value:
-            yield from value_strings(item, name)
+            _tell(item, name, told)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield "", key
-            yield from value_strings(item, _name_of(key, value, name))
+            told.append(("", key))
+            _tell(item, _name_of(key, value, name), told)
 
 
 _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
