@@ -122,14 +122,18 @@ def _kill_all() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def below(pid: int) -> list[int]:
-    """All processes that this one, or one below it, has started and not yet waited for (Linux)."""
-    found = []
+def children(pid: int) -> list[int]:
+    """The processes that this one has started, or adopted, and not yet waited for (Linux)."""
+    found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
-            for child in path.read_text().split():
-                found += [int(child), *below(int(child))]
+            found += map(int, path.read_text().split())
     return found
+
+
+def below(pid: int) -> list[int]:
+    """The processes below this one, those of its children among them (Linux)."""
+    return [item for child in children(pid) for item in (child, *below(child))]
 
 
 @dataclass(slots=True)

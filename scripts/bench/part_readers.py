@@ -48,4 +48,4 @@ def _row(name: str, logs: Made, found: Found) -> list[str]:
 
 def _rate(size: int, spent: float | None) -> float | None:
     """MB a second; None: unknown, or too short to say."""
-    return size / 1e6 / spent if spent is not None and spent > 0.01 else None
+    return size / 1e6 / spent if spent is not None and spent > 0.002 else None
