@@ -21,7 +21,7 @@ from builder.inputs import find_sources
 from builder.problem import Problem
 from builder.readers import recognise
 
-LONG = 16
+LONG = 10
 """Texts of at least so many characters are varied."""
 UNIQUE = re.compile(
     r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}|(?<=[_-])[0-9A-Za-z]{20,}"
@@ -156,18 +156,19 @@ def _parsed(text: str) -> tuple[Any, dict[str, Any] | None]:
         return None, None
     try:
         value = json.loads(text)
-        styles = INDENTED if "\n" in text.strip() else ONE_LINE
+        shapes = INDENTED if "\n" in text.strip() else ONE_LINE
+        styles = [{**shape, "ensure_ascii": text.isascii()} for shape in shapes]
         return value, min(styles, key=lambda style: abs(len(_dumped(value, style)) - len(text)))
     except (ValueError, RecursionError):
         return None, None
 
 
 def _dumped(value: Any, style: dict[str, Any]) -> str:
-    text = json.dumps(value, ensure_ascii=False, **style)
+    text = json.dumps(value, **style)
     try:
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
-        return json.dumps(value, **style)
+        return json.dumps(value, **{**style, "ensure_ascii": True})
     return text
 
 
