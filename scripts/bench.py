@@ -81,7 +81,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("logs", nargs="*", type=Path, default=[ROOT / "data"])
-    parser.add_argument("--copies", type=int, help="default: so many that they are 8 MB, at least 10")
+    parser.add_argument("--copies", type=int, help="default: 8 MB, at least 10")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, help="default: the cores")
     parser.add_argument("--only", type=_parts, default=list(PARTS), help=", ".join(PARTS))

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 PR_SET_CHILD_SUBREAPER = 36
 INTERVAL = 0.1
-"""Seconds between two looks at the memory."""
+"""Seconds between two looks at the memory, once a command has run for so long."""
 SHARE = 30
 """A look that takes long is followed by a pause of so many times that, or it would be the load."""
 PATIENCE = 20
@@ -148,14 +148,16 @@ def _watched() -> Iterator[_Watch]:
     ended = threading.Event()
 
     def look() -> None:
+        pause = INTERVAL / 10
         while True:
             started = time.perf_counter()
             held = [size for pid in below(os.getpid()) if (size := pss(pid)) is not None]
             if held:
                 watch.peak = max(watch.peak or 0, sum(held))
             took = time.perf_counter() - started
-            if ended.wait(max(INTERVAL, SHARE * took)):
+            if ended.wait(max(pause, SHARE * took)):
                 return
+            pause = min(pause * 2, INTERVAL)
 
     thread = threading.Thread(target=look, daemon=True)
     if sys.platform == "linux":
