@@ -66,7 +66,7 @@ def main() -> int:
             rounds=options.rounds,
             workers=cores,
             fast=_fastokens(),
-            teich=options.teich,
+            teich=options.teich and options.teich.absolute(),
         )
         _tell(bench)
         try:

@@ -81,7 +81,12 @@ class Run:
         with said.open("wb") as stream:
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             self.process = subprocess.Popen(
-                line, env=environment, start_new_session=True, stdout=stream, stderr=stream
+                line,
+                cwd=ROOT,
+                env=environment,
+                start_new_session=True,
+                stdout=stream,
+                stderr=stream,
             )
 
     def stage(self) -> str:

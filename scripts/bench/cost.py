@@ -67,12 +67,15 @@ def adopt_orphans() -> bool:
 
 
 def measure(
-    line: Sequence[str], environment: Mapping[str, str], accepted: Sequence[int] = (0,)
+    line: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    accepted: Sequence[int] = (0,),
 ) -> Cost:
-    """Run a command to its end and to that of all it started. Raises Failed."""
+    """Run a command in the folder, to its end and to that of all it started. Raises Failed."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
-        process = subprocess.Popen(line, env=environment, stdout=out, stderr=err)
+        process = subprocess.Popen(line, env=environment, cwd=folder, stdout=out, stderr=err)
         with _watched() as watch:
             try:
                 code, cpu = _wait(process)

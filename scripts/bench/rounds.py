@@ -92,7 +92,7 @@ class Bench:
         if command.clear is not None:
             shutil.rmtree(command.clear, ignore_errors=True)
         environment = self.environment(fast=command.fast)
-        return measure(command.line, environment, command.accepted)
+        return measure(command.line, environment, ROOT, command.accepted)
 
     def alternate(self, commands: dict[str, Command]) -> Found:
         """All commands in each round, in every other round the last one first. Raises Failed."""
