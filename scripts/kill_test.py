@@ -39,8 +39,9 @@ from bench.cost import adopt_orphans, below, children
 from bench.logs import make, survey
 
 ROOT = Path(__file__).parents[1]
-STAGES = ("start", "parts", "settle", "audit", "as-loaded", "report", "publish", "end")
-AIMED = (*STAGES, "parts", "parts", "parts", "parts", "audit", "audit", "publish")
+STAGES = ("start", "parts", "settle", "checks", "report", "publish", "end")
+"""checks: the audits and the loading of what was written; end: after the last file is in place."""
+AIMED = (*STAGES, "parts", "parts", "parts", "parts", "checks", "checks", "publish")
 """The stages of so many kills; then again, in another order."""
 LOOK = 0.001
 """Seconds between two looks at what a run has written."""
@@ -74,7 +75,7 @@ class Run:
         self.out = out
         self.work = out / ".state" / "work"
         self.killed_worker = False
-        self._begun = self._loaded = False
+        self._begun = False
         # An open folder keeps its number: the new run's work folder cannot get the old one's.
         self._old = os.open(self.work, os.O_RDONLY) if self.work.is_dir() else None
         self._manifest = _number(out / "manifest.json")
@@ -90,7 +91,7 @@ class Run:
             )
 
     def stage(self) -> str:
-        """Where it is, or was when it was killed. To be asked often: it looks for what passes."""
+        """Where it is, or was when it was killed."""
         number = _number(self.work)
         if number is None or (self._old is not None and number == os.fstat(self._old).st_ino):
             return "end" if self._begun else "start"
@@ -100,12 +101,10 @@ class Run:
             return "parts"
         if (new / "manifest.json").exists() or (new / "report.html").exists():
             return "publish"
-        if (new / "README.md").exists():
-            caches = any(path.is_dir() for path in self.work.glob("tmp*"))  # the loader's
-            self._loaded |= caches
-            return "report" if self._loaded and not caches else "as-loaded"
+        if (new / "assets").is_dir():  # pictures of what the audits found
+            return "report"
         if (new / "rejects.jsonl").exists():
-            return "audit"
+            return "checks"
         published = _number(self.out / "manifest.json") not in (None, self._manifest)
         return "end" if published else "settle"
 
@@ -120,6 +119,11 @@ class Run:
                 return stage is None
             time.sleep(LOOK)
         return False
+
+    def wait_for_workers(self) -> None:
+        """Wait until it has workers, or is past the parts."""
+        while self.process.poll() is None and self.stage() == "parts" and not self.workers():
+            time.sleep(LOOK * 10)
 
     def workers(self) -> list[int]:
         """The processes of the pool that work, or Ray's at a task."""
@@ -136,10 +140,9 @@ class Run:
         """Kill it, or one of its workers. False: it had ended."""
         pid = self.process.pid
         if kind == "worker":
-            workers = self.workers()
-            if workers:
-                os.kill(pick.choice(workers), signal.SIGKILL)
-            self.killed_worker = bool(workers)
+            with contextlib.suppress(IndexError, ProcessLookupError):  # it has just ended
+                os.kill(pick.choice(self.workers()), signal.SIGKILL)
+                self.killed_worker = True
             return self.killed_worker
         for one in (pid, *(below(pid) if kind == "tree" else ())):
             with contextlib.suppress(ProcessLookupError):
@@ -207,6 +210,9 @@ class Series:
             if run.wait(LIMIT, stage):
                 share = 1 / 2 if stage == "parts" else 1  # of which half are there
                 run.wait(self.pick.uniform(0, seconds[stage] * share))
+                if stage == "parts" and self.pick.random() < 1 / 2:
+                    run.wait_for_workers()
+                    run.wait(self.pick.uniform(0, seconds[stage] * share / 2))
             elif run.process.poll() is None:
                 self.faults.append(f"a run did not reach {stage} in {LIMIT:.0f} seconds")
             if not self._kill(run):
@@ -234,10 +240,9 @@ class Series:
 
     def _kill(self, run: Run) -> bool:
         """Kill the run or a worker of it, and count that. False: it had ended."""
-        kinds = ["tree", "driver"]
+        kind = self.pick.choice(("tree", "driver"))
         if not run.killed_worker and run.workers():  # two kills may cost a part its sample
-            kinds += ["worker", "worker"]
-        kind = self.pick.choice(kinds)
+            kind = self.pick.choice((kind, "worker"))
         stage = run.stage()
         if not run.kill(kind, self.pick):
             return run.process.poll() is None
