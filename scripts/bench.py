@@ -34,7 +34,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench import part_peer, part_ratios, part_readers, part_scaling, part_startup
-from bench.cost import Failed, adopt_orphans
+from bench.cost import Failed, adopt_orphans, end_on_sigterm
 from bench.logs import survey
 from bench.rounds import ROOT, Bench
 
@@ -51,6 +51,7 @@ ENOUGH = 8_000_000
 
 def main() -> int:
     options = _options()
+    end_on_sigterm()
     cores = _pin(options.workers)
     if not adopt_orphans():
         print("CPU seconds and memory are not known on this system")

@@ -35,7 +35,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.cost import adopt_orphans, below, children
+from bench.cost import adopt_orphans, below, children, end_on_sigterm, kill_all
 from bench.logs import make, survey
 
 ROOT = Path(__file__).parents[1]
@@ -279,29 +279,37 @@ def main() -> int:
     if not adopt_orphans():
         print("this needs Linux", file=sys.stderr)
         return 2
+    end_on_sigterm()
+    with tempfile.TemporaryDirectory(prefix="kill-", ignore_cleanup_errors=True) as scratch:
+        try:
+            return int(_test(options, Path(scratch)))
+        finally:
+            kill_all()  # a run that was broken off; what drivers left that were killed alone
+
+
+def _test(options: argparse.Namespace, folder: Path) -> bool:
+    """Was there a fault?"""
     pick = random.Random(options.seed)  # noqa: S311 - moments, not secrets
     failed = False
-    with tempfile.TemporaryDirectory(prefix="kill-", ignore_cleanup_errors=True) as scratch:
-        folder = Path(scratch)
-        made = make(survey(options.logs).logs, options.copies, folder / "logs")
-        print(f"{made.files} files, {made.size / 1e6:.2f} MB; seed {options.seed}")
-        whole = folder / "whole"
-        undisturbed(command(made.folder, whole, 1, "local"), whole, folder / "whole.said")
-        wanted = contents(whole)
-        for workers in map(int, options.workers.split(",")):
-            out = folder / f"out-{workers}"
-            line = command(made.folder, out, workers, options.engine)
-            seconds = undisturbed(line, out, folder / "out.said")
-            told = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
-            print(f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({told})")
-            series = Series(line, out, wanted, pick)
-            series.disturb(options.kills, seconds)
-            failed |= bool(series.faults)
-            _tell(series)
-        for pid in below(os.getpid()):  # of drivers that were killed alone
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    return int(failed)
+    made = make(survey(options.logs).logs, options.copies, folder / "logs")
+    print(f"{made.files} files, {made.size / 1e6:.2f} MB; seed {options.seed}")
+    whole = folder / "whole"
+    undisturbed(command(made.folder, whole, 1, "local"), whole, folder / "whole.said")
+    wanted = contents(whole)
+    for workers in map(int, options.workers.split(",")):
+        out = folder / f"out-{workers}"
+        line = command(made.folder, out, workers, options.engine)
+        seconds = undisturbed(line, out, folder / "out.said")
+        told = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
+        print(
+            f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({told})",
+            flush=True,
+        )
+        series = Series(line, out, wanted, pick)
+        series.disturb(options.kills, seconds)
+        failed |= bool(series.faults)
+        _tell(series)
+    return failed
 
 
 def _options() -> argparse.Namespace:
@@ -325,7 +333,7 @@ def _tell(series: Series) -> None:
     for fault in dict.fromkeys(series.faults):
         print(f"  FAULT ({series.faults.count(fault)} times): {fault}")
     if not series.faults:
-        print("  the same bytes each time")
+        print("  the same bytes each time", flush=True)
 
 
 if __name__ == "__main__":

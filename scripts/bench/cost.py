@@ -66,6 +66,11 @@ def adopt_orphans() -> bool:
     return bool(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
+def end_on_sigterm() -> None:
+    """Let SIGTERM end this process as an error does: what it started and made is removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
 def measure(
     line: Sequence[str],
     environment: Mapping[str, str],
@@ -82,7 +87,7 @@ def measure(
                 seconds = time.perf_counter() - started
                 cpu += _reap()
             except BaseException:
-                _kill_all()
+                kill_all()
                 raise
         if code not in accepted:
             said = (_text(out) + _text(err)).strip()[-2000:]
@@ -115,11 +120,12 @@ def _reap() -> float:
             cpu += usage.ru_utime + usage.ru_stime
             continue
         if time.monotonic() > patience:
-            _kill_all()
+            kill_all()
         time.sleep(0.01)
 
 
-def _kill_all() -> None:
+def kill_all() -> None:
+    """Kill all processes below this one (Linux)."""
     for pid in below(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ def show(title: str, rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
         cells[0] = row[0].ljust(widths[0])
-        print("  ".join(cells).rstrip())
+        print("  ".join(cells).rstrip(), flush=True)
 
 
 def number(value: float | None, digits: int = 2) -> str:
