@@ -1,213 +1,145 @@
 """How fast, beside what a user does today: medians and ratios over alternating rounds.
 
-    scripts/bench.py [LOGS…] [--copies 20] [--rounds 5] [--workers 2]
+    scripts/bench.py [LOGS…] [--copies N] [--rounds 5] [--workers CORES] [--only PART,…]
+                     [--teich PATH]
 
-The input is made of LOGS (default: data/): each JSON log is copied, and in every copy the ids and
-the long texts differ (by a digest of the copy's number, so that the same input comes again). Then,
-one after the other in each round:
+The input is made of LOGS (default: data/): each file is copied, and in every copy ids and texts
+differ (bench/logs.py). Everything runs below one process, on the same cores, one command after the
+other in each round. The parts:
 
-- H: `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over
-  the finished samples
-- build: the whole build from the raw logs
-- verify: all checks of the finished samples; floor: their rendering by the template alone
+- ratios: the build from raw logs, fresh and again, and the check of its samples, beside H:
+  `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
+  finished samples. `fast`: with fastokens; without it is hidden. floor: the samples rendered by
+  the template alone. H's map alone is what it does between start-up and end
+- readers: MB of raw log a second of CPU, for each format in the corpus
+- scaling: one worker and two, the input and ten times the input
+- startup: each command's help, and its work on a log of a few lines
+- peer: the Claude Code files through `teich convert` (https://pypi.org/project/teich), if PATH says
+  where it is; it is never installed from here
 
-Seconds are those of the clock, with start-up; CPU seconds and the peak of the largest process stand
-beside them. Not part of the tests: timings depend on the machine.
+Seconds are those of the clock, with start-up. CPU seconds and memory are those of all processes of
+a command, workers too; the memory is the sum of their PSS, looked at ten times a second (less often
+where looking takes long). Both are known on Linux only. Not part of the tests: timings depend on
+the machine.
 """
+
+from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import platform
-import re
-import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[1]
-LONG = 24
-"""Strings of at least so many characters with a space in them are varied."""
-UNIQUE = re.compile(
-    r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}|(?<=_)[0-9A-Za-z]{20,}"
-)
+from bench import part_peer, part_ratios, part_readers, part_scaling, part_startup
+from bench.cost import Failed, adopt_orphans, end_on_sigterm
+from bench.logs import survey
+from bench.rounds import ROOT, Bench
 
-TODAY = """
-import sys, datasets
-from transformers import AutoTokenizer
-datasets.disable_progress_bars()
-data, tokenizer, workers, cache = sys.argv[1:]
-tok = AutoTokenizer.from_pretrained(tokenizer)
-rows = datasets.load_dataset(data, split="train", cache_dir=cache)
-def ids(row):
-    got = tok.apply_chat_template(row["messages"], tools=row["tools"] or None, tokenize=True)
-    return {"ids": got["input_ids"]}
-rows.map(ids, num_proc=int(workers), remove_columns=rows.column_names, load_from_cache_file=False)
-"""
-
-FLOOR = """
-import sys, json
-from pathlib import Path
-from builder.qwen3.tokenizer import load
-target = load()
-for path in sorted(Path(sys.argv[1], "data").glob("*.jsonl")):
-    for line in path.open("rb"):
-        row = json.loads(line)
-        target.render(row["messages"], row["tools"])
-"""
+PARTS = {
+    "ratios": part_ratios.run,
+    "readers": part_readers.run,
+    "scaling": part_scaling.run,
+    "startup": part_startup.run,
+    "peer": part_peer.run,
+}
+ENOUGH = 8_000_000
+"""Bytes that the copies make together, unless --copies says how many there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of one command and its children: seconds by the clock, CPU seconds, peak bytes."""
-
-    seconds: float
-    cpu: float
-    peak: int
-
-
-def cost(command: list[str]) -> Cost:
-    started = time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOKENIZERS_PARALLELISM": "false"}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"failed: {' '.join(command)[:200]}")
-    unit = 1 if sys.platform == "darwin" else 1024
-    seconds = time.perf_counter() - started
-    return Cost(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit)
-
-
-def builder(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "builder", *arguments]
-
-
-def varied(value: Any, number: int) -> Any:
-    """A JSON value in which ids and long texts say which copy they are of."""
-    if isinstance(value, dict):
-        return {key: varied(item, number) for key, item in value.items()}
-    if isinstance(value, list):
-        return [varied(item, number) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def other(found: re.Match[str]) -> str:
-        digest = hashlib.sha256(f"{number} {found[0]}".encode()).hexdigest()
-        fresh = iter(digest)
-        return "".join(next(fresh, "0") if char.isalnum() else char for char in found[0])
-
-    value = UNIQUE.sub(other, value)
-    if len(value) >= LONG and " " in value and value.lstrip()[:1] not in "{[<":
-        value += f" ({hashlib.sha256(f'{number} {value}'.encode()).hexdigest()[:12]})"
-    return value
-
-
-def make_input(logs: list[Path], copies: int, out: Path) -> int:
-    """Copies of the JSON logs; returns their bytes."""
-    size = 0
-    for log in logs:
-        paths = sorted(log.rglob("*.jsonl")) if log.is_dir() else [log]
-        paths += sorted(log.rglob("*.json")) if log.is_dir() else []
-        for path in paths:
-            values = documents(path)
-            for number in range(copies if values else 0):
-                name = path.relative_to(log) if log.is_dir() else Path(path.name)
-                target = out / log.name / f"{number:05d}" / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                lines = [json.dumps(varied(value, number), ensure_ascii=False) for value in values]
-                target.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
-                size += target.stat().st_size
-    return size
-
-
-def documents(path: Path) -> list[Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        return (
-            [json.loads(text)]
-            if path.suffix == ".json"
-            else list(map(json.loads, text.splitlines()))
+def main() -> int:
+    options = _options()
+    end_on_sigterm()
+    cores = _pin(options.workers)
+    if not adopt_orphans():
+        print("CPU seconds and memory are not known on this system")
+    corpus = survey(options.logs)
+    if not corpus.logs:
+        print("no file that a reader knows", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        bench = Bench(
+            corpus=corpus,
+            scratch=Path(scratch),
+            copies=options.copies or max(-(-ENOUGH // corpus.size), 10),
+            rounds=options.rounds,
+            workers=cores,
+            fast=_fastokens(),
+            teich=options.teich and options.teich.absolute(),
         )
-    except ValueError:
-        return []
+        _tell(bench)
+        try:
+            for name in options.only:
+                PARTS[name](bench)
+        except Failed as failed:
+            print(failed, file=sys.stderr)
+            return 1
+    return 0
 
 
-def main() -> None:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("logs", nargs="*", type=Path, default=[ROOT / "data"])
-    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--copies", type=int, help="default: 8 MB, at least 10")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
-        bench(chosen, Path(scratch))
+    parser.add_argument("--workers", type=int, help="default: the cores")
+    parser.add_argument("--only", type=_parts, default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--teich", type=Path, metavar="PATH", help="the peer's command")
+    return parser.parse_args()
 
 
-def bench(chosen: argparse.Namespace, scratch: Path) -> None:
-    logs, out, one = scratch / "logs", scratch / "out", scratch / "one"
-    size = make_input(chosen.logs, chosen.copies, logs)
-    workers = str(chosen.workers)
-    subprocess.run(builder("build", str(logs), "-o", str(out), "-q"), check=True, cwd=ROOT)
-    manifest = json.loads((out / "manifest.json").read_bytes())
-    data = sum(item["bytes"] for item in manifest["files"] if item["path"].startswith("data/"))
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+def _parts(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in PARTS]:
+        raise argparse.ArgumentTypeError(f"no such part: {', '.join(unknown)}")
+    return names
+
+
+def _pin(workers: int | None) -> int:
+    """Keep to so many cores, this process and all below it; returns how many workers to start."""
+    if not hasattr(os, "sched_setaffinity"):
+        return workers or os.cpu_count() or 1
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[:workers])
+    return workers or len(cores)
+
+
+def _fastokens() -> str | None:
+    try:
+        return version("fastokens")
+    except PackageNotFoundError:
+        return None
+
+
+def _tell(bench: Bench) -> None:
+    """The machine, the versions and the input."""
+    made = bench.copied(bench.copies)
+    names = ("transformers", "tokenizers", "datasets")
+    used = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in names)]
+    print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores; {', '.join(used)}")
+    print(f"{bench.workers} workers on as many cores, {bench.rounds} rounds")
+    if bench.fast:
+        print(f"fast: fastokens {bench.fast}")
+    else:
+        print("fast: fastokens is not installed, what needs it is left out")
+    corpus = bench.corpus
     print(
-        f"{size / 1e6:.1f} MB of logs ({chosen.copies} copies),"
-        f" {manifest['ledger']['samples']} samples of {data / 1e6:.1f} MB,"
-        f" {chosen.workers} workers, {chosen.rounds} rounds"
+        f"input: {len(corpus.logs)} files, {corpus.size / 1e6:.2f} MB, {bench.copies} copies:"
+        f" {made.files} files, {made.size / 1e6:.2f} MB of logs"
     )
-    tokenizer = str(ROOT / "builder" / "qwen3" / "assets")
-    cache = scratch / "cache"
-    commands = {
-        "H": [sys.executable, "-c", TODAY, str(out), tokenizer, workers, str(cache)],
-        "build": builder("build", str(logs), "-o", str(one), "-q", "--fresh", "--workers", workers),
-        "build, 1 worker": builder(
-            "build", str(logs), "-o", str(one), "-q", "--fresh", "--workers", "1"
-        ),
-        "build again": builder("build", str(logs), "-o", str(out), "-q", "--workers", workers),
-        "verify": builder("verify", str(out), "-q"),
-        "floor": [sys.executable, "-c", FLOOR, str(out)],
-        "audit": builder("audit", str(out), "-q"),
-        "--help": builder("--help"),
-    }
-    found: dict[str, list[Cost]] = {name: [] for name in commands}
-    for _ in range(chosen.rounds):
-        for name, command in commands.items():
-            shutil.rmtree(cache, ignore_errors=True)
-            found[name].append(cost(command))
-    show(found, size)
-
-
-def show(found: dict[str, list[Cost]], size: int) -> None:
-    seconds = {
-        name: statistics.median(item.seconds for item in runs) for name, runs in found.items()
-    }
-    cpu = {name: statistics.median(item.cpu for item in runs) for name, runs in found.items()}
-    print(f"\n{'':18}{'seconds':>9}{'CPU s':>9}{'peak MB':>9}")
-    for name, runs in found.items():
-        peak = max(item.peak for item in runs) / 1e6
-        print(f"{name:18}{seconds[name]:9.2f}{cpu[name]:9.2f}{peak:9.0f}")
-    print(f"\n{'ratio':34}{'seconds':>9}{'CPU s':>9}")
-    for one, other in (
-        ("build", "H"),
-        ("verify", "H"),
-        ("floor", "H"),
-        ("build, 1 worker", "build"),
-        ("build again", "build"),
-        ("audit", "build"),
-    ):
-        ratio = seconds[one] / seconds[other], cpu[one] / cpu[other]
-        print(f"{one + ' / ' + other:34}{ratio[0]:9.2f}{ratio[1]:9.2f}")
-    over = (cpu["verify"] - cpu["floor"]) / cpu["floor"]
-    print(f"{'(verify - floor) / floor':34}{'':9}{over:9.2f}")
-    print(f"\nbuild: {size / 1e6 / cpu['build']:.2f} MB of logs a second of CPU")
+    if corpus.left_out:
+        size = sum(path.stat().st_size for path in corpus.left_out)
+        kinds = sorted({path.suffix or path.name for path in corpus.left_out})
+        print(
+            f"left out: {len(corpus.left_out)} files that no reader, or more than one, knows"
+            f" ({size / 1e6:.2f} MB: {', '.join(kinds)})"
+        )
+    if made.unvaried:
+        kinds = [f"{count} of {suffix}" for suffix, count in sorted(made.unvaried.items())]
+        print(f"copied byte for byte, so that their samples are duplicates: {', '.join(kinds)}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

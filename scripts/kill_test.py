@@ -1,11 +1,24 @@
-"""Kill a build at random moments, its driver and its workers, until it ends; compare the bytes.
+"""Kill builds at random moments of every stage, go on each time, and compare the bytes.
 
-python scripts/kill_test.py INPUT [--kills 50] [--workers 1,2,4] [--seed 0] [--engine local|ray]
+    scripts/kill_test.py [LOGS…] [--copies 150] [--kills 50] [--workers 1,2,4]
+                         [--engine local|ray] [--seed 0]
 
-Not part of the tests: it takes minutes. A run is killed with SIGKILL (in turn the whole process
-group, or one worker) and started again; the last one is left alone. Its output folder must equal
-that of an undisturbed run byte for byte, but for `run` in the manifest.
+The input is made of LOGS (default: data/) as for scripts/bench.py; an undisturbed run should take
+about ten seconds. Each kill is aimed at a stage, drawn by the seed (STAGES: the parts most often),
+and falls after a random share of the time that the stage took undisturbed. It is SIGKILL
+
+- tree: to all processes of the run
+- driver: to the first process alone; the next run begins while its workers may still be there
+- worker: to one process of the pool, or one at a task of Ray; the run is left to go on
+
+Only kills of a live run count. In which stage it was is read from what it left behind. Before a
+kill among the parts about half of the finished ones are removed, or they would soon all be done. A
+run that ends by itself, and the last one, which is left alone, must give the output of the
+undisturbed run byte for byte, but for `run` in the manifest. A run may end with exit code 2 only if
+one of its workers was killed. Not part of the tests: it takes minutes. Linux only.
 """
+
+from __future__ import annotations
 
 import argparse
 import contextlib
@@ -18,17 +31,33 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+from bench.cost import adopt_orphans, below, children, end_on_sigterm, kill_all
+from bench.logs import make, survey
 
-def command(source: str, out: Path, workers: int, engine: str = "local") -> list[str]:
+ROOT = Path(__file__).parents[1]
+STAGES = ("start", "parts", "settle", "checks", "report", "publish", "end")
+"""checks: the audits and the loading of what was written; end: after the last file is in place."""
+AIMED = (*STAGES, "parts", "parts", "parts", "parts", "checks", "checks", "publish")
+"""The stages of so many kills; then again, in another order."""
+LOOK = 0.001
+"""Seconds between two looks at what a run has written."""
+LIMIT = 600.0
+"""Seconds after which a run that does not get further has failed."""
+
+
+def command(logs: Path, out: Path, workers: int, engine: str) -> list[str]:
     return [
-        *(sys.executable, "-m", "builder", "build", source, "-o", str(out)),
+        *(sys.executable, "-m", "builder", "build", str(logs), "-o", str(out), "--allow-eval"),
         *("--workers", str(workers), "--engine", engine, "--quiet"),
     ]
 
 
 def contents(out: Path) -> dict[str, bytes]:
+    """The output, without what may differ."""
     found = {
         path.relative_to(out).as_posix(): path.read_bytes()
         for path in sorted(out.rglob("*"))
@@ -39,80 +68,272 @@ def contents(out: Path) -> dict[str, bytes]:
     return {**found, "manifest.json": json.dumps(manifest).encode()}
 
 
-def below(pid: int) -> list[int]:
-    """All processes that this one, or one below it, has started."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in path.read_text().split():
-                found += [int(child), *below(int(child))]
-    return found
+class Run:
+    """A build under way; its files tell how far it is."""
+
+    def __init__(self, line: list[str], out: Path, said: Path) -> None:
+        self.out = out
+        self.work = out / ".state" / "work"
+        self.killed_worker = False
+        self._begun = False
+        # An open folder keeps its number: the new run's work folder cannot get the old one's.
+        self._old = os.open(self.work, os.O_RDONLY) if self.work.is_dir() else None
+        self._manifest = _number(out / "manifest.json")
+        with said.open("wb") as stream:
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            self.process = subprocess.Popen(
+                line,
+                cwd=ROOT,
+                env=environment,
+                start_new_session=True,
+                stdout=stream,
+                stderr=stream,
+            )
+
+    def stage(self) -> str:
+        """Where it is, or was when it was killed."""
+        number = _number(self.work)
+        if number is None or (self._old is not None and number == os.fstat(self._old).st_ino):
+            return "end" if self._begun else "start"
+        self._begun = True
+        new = self.work / "new"
+        if not new.is_dir():
+            return "parts"
+        if (new / "manifest.json").exists() or (new / "report.html").exists():
+            return "publish"
+        if (new / "assets").is_dir():  # pictures of what the audits found
+            return "report"
+        if (new / "rejects.jsonl").exists():
+            return "checks"
+        published = _number(self.out / "manifest.json") not in (None, self._manifest)
+        return "end" if published else "settle"
+
+    def wait(self, seconds: float, stage: str | None = None) -> bool:
+        """Wait so long, or until it is at a stage or further. False: it is over, or not there."""
+        until = time.monotonic() + seconds
+        while self.process.poll() is None:
+            now = self.stage()
+            if stage is not None and STAGES.index(now) >= STAGES.index(stage):
+                return True
+            if time.monotonic() > until:
+                return stage is None
+            time.sleep(LOOK)
+        return False
+
+    def wait_for_workers(self) -> None:
+        """Wait until it has workers, or is past the parts."""
+        while self.process.poll() is None and self.stage() == "parts" and not self.workers():
+            time.sleep(LOOK * 10)
+
+    def workers(self) -> list[int]:
+        """The processes of the pool that work, or Ray's at a task."""
+        found = []
+        for pid in below(self.process.pid):
+            told = _told(pid)
+            if told.startswith(b"ray::_do"):
+                found.append(pid)
+            elif b"forkserver" in told:  # the server and its workers are called the same
+                found += [child for child in children(pid) if b"forkserver" in _told(child)]
+        return found
+
+    def kill(self, kind: str, pick: random.Random) -> bool:
+        """Kill it, or one of its workers. False: it had ended."""
+        pid = self.process.pid
+        if kind == "worker":
+            with contextlib.suppress(IndexError, ProcessLookupError):  # it has just ended
+                os.kill(pick.choice(self.workers()), signal.SIGKILL)
+                self.killed_worker = True
+            return self.killed_worker
+        for one in (pid, *(below(pid) if kind == "tree" else ())):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        return self.process.wait() == -signal.SIGKILL
+
+    def close(self) -> None:
+        """Let go of what was kept open."""
+        if self._old is not None:
+            os.close(self._old)
+            self._old = None
 
 
-def is_worker(pid: int) -> bool:
-    """Is it one of the pool, or a Ray worker at a task?"""
+def _number(path: Path) -> int | None:
     with contextlib.suppress(OSError):
-        told = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return told.startswith(b"ray::_do") or (b"forkserver" in told and not below(pid))
-    return False
+        return path.stat().st_ino
+    return None
 
 
-def disturbed(
-    line: list[str], out: Path, kills: int, seconds: float, pick: random.Random
-) -> tuple[int, int]:
-    """(runs killed whole, workers killed)."""
-    whole = single = 0
-    for number in range(kills):
-        process = subprocess.Popen(line, start_new_session=True)
-        time.sleep(pick.uniform(0.2, seconds))
-        found = [pid for pid in below(process.pid) if is_worker(pid)] if number % 2 else []
-        if found and process.poll() is None:
-            with contextlib.suppress(OSError):
-                os.kill(pick.choice(found), signal.SIGKILL)
-                single += 1
-            time.sleep(pick.uniform(0, seconds / 2))
-        if process.poll() is None:
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-                whole += 1
-        process.wait()
-        if number % 10 == 9:
-            shutil.rmtree(out / ".state" / "parts", ignore_errors=True)  # or it is soon done
-    return whole, single
+def _told(pid: int) -> bytes:
+    """The command line; empty of a process that has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
-def main() -> bool:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("source")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--workers", default="1,2,4")
-    parser.add_argument("--engine", default="local")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+def undisturbed(line: list[str], out: Path, said: Path) -> dict[str, float]:
+    """Seconds that each stage of a run takes. Raises SystemExit if the run fails."""
+    run = Run(line, out, said)
+    begun = {}
+    for stage in STAGES:
+        run.wait(LIMIT, stage)
+        begun[stage] = time.monotonic()
+    code = run.process.wait()
+    run.close()
+    if code:
+        raise SystemExit(f"exit {code}: {said.read_text(errors='replace')}")
+    ends = [*list(begun.values())[1:], time.monotonic()]
+    return {stage: end - start for (stage, start), end in zip(begun.items(), ends, strict=True)}
+
+
+class Series:
+    """Kills of one command's runs, each of which goes on where the last one was killed."""
+
+    def __init__(
+        self, line: list[str], out: Path, wanted: dict[str, bytes], pick: random.Random
+    ) -> None:
+        self.line = line
+        self.out = out
+        self.wanted = wanted
+        self.pick = pick
+        self.said = out.with_suffix(".said")
+        self.kinds: Counter[str] = Counter()
+        self.stages: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.faults: list[str] = []
+
+    def disturb(self, kills: int, seconds: dict[str, float]) -> None:
+        """Kill so many times, then let the last run be."""
+        run: Run | None = None
+        aims = self._aims()
+        while self.kinds.total() < kills:
+            stage = next(aims)
+            run = run or self._start(stage)
+            if run.wait(LIMIT, stage):
+                share = 1 / 2 if stage == "parts" else 1  # of which half are there
+                run.wait(self.pick.uniform(0, seconds[stage] * share))
+                if stage == "parts" and self.pick.random() < 1 / 2:
+                    run.wait_for_workers()
+                    run.wait(self.pick.uniform(0, seconds[stage] * share / 2))
+            elif run.process.poll() is None:
+                self.faults.append(f"a run did not reach {stage} in {LIMIT:.0f} seconds")
+            if not self._kill(run):
+                self._look(run)
+                run = None
+            elif run.process.returncode is not None:
+                run.close()
+                run = None
+        self._look(run or self._start("end"))
+
+    def _aims(self) -> Iterator[str]:
+        while True:
+            aims = list(AIMED)
+            self.pick.shuffle(aims)
+            yield from aims
+
+    def _start(self, stage: str) -> Run:
+        """A run; before a kill among the parts some of those that are done are removed."""
+        if stage == "parts":
+            for path in sorted((self.out / ".state" / "parts").glob("??/*")):
+                if self.pick.random() < 1 / 2:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        _reap()
+        return Run(self.line, self.out, self.said)
+
+    def _kill(self, run: Run) -> bool:
+        """Kill the run or a worker of it, and count that. False: it had ended."""
+        kind = self.pick.choice(("tree", "driver"))
+        if not run.killed_worker and run.workers():  # two kills may cost a part its sample
+            kind = self.pick.choice((kind, "worker"))
+        stage = run.stage()
+        if not run.kill(kind, self.pick):
+            return run.process.poll() is None
+        stage = stage if kind == "worker" else run.stage()
+        self.kinds[kind] += 1
+        self.stages[stage] += 1
+        print(f"kill {self.kinds.total()}: {kind}, in {stage}", file=sys.stderr, flush=True)
+        return True
+
+    def _look(self, run: Run) -> None:
+        """Look at what a run that ends by itself has made."""
+        code = run.process.wait()
+        run.close()
+        if code == 0:
+            self.ended["whole"] += 1
+            if contents(self.out) != self.wanted:
+                self.faults.append("a run ended with other bytes")
+        elif code == 2 and run.killed_worker:
+            self.ended["for want of a worker"] += 1
+        else:
+            said = self.said.read_text(errors="replace").strip()[-1000:]
+            self.faults.append(f"a run ended with exit code {code}: {said}")
+
+
+def _reap() -> None:
+    """Wait for orphans that have ended; a run is waited for before."""
+    for pid in children(os.getpid()):
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def main() -> int:
+    options = _options()
+    if not adopt_orphans():
+        print("this needs Linux", file=sys.stderr)
+        return 2
+    end_on_sigterm()
+    with tempfile.TemporaryDirectory(prefix="kill-", ignore_cleanup_errors=True) as scratch:
+        try:
+            return int(_test(options, Path(scratch)))
+        finally:
+            kill_all()  # a run that was broken off; what drivers left that were killed alone
+
+
+def _test(options: argparse.Namespace, folder: Path) -> bool:
+    """Was there a fault?"""
     pick = random.Random(options.seed)  # noqa: S311 - moments, not secrets
     failed = False
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.monotonic()
-        subprocess.run(command(options.source, Path(folder) / "whole", 2), check=True)
-        seconds = time.monotonic() - began
-        if options.engine == "ray":  # which takes its time to start
-            began = time.monotonic()
-            line = command(options.source, Path(folder) / "ray", 2, "ray")
-            subprocess.run(line, check=True)
-            seconds = time.monotonic() - began
-        wanted = contents(Path(folder) / "whole")
-        for workers in map(int, options.workers.split(",")):
-            out = Path(folder) / f"out{workers}"
-            line = command(options.source, out, workers, options.engine)
-            whole, single = disturbed(line, out, options.kills, seconds, pick)
-            code = subprocess.run(line, check=False).returncode
-            equal = code == 0 and contents(out) == wanted
-            failed |= not equal
-            print(
-                f"{workers} workers: {whole} runs and {single} workers killed,"
-                f" then {'the same bytes' if equal else f'OTHER BYTES (exit {code})'}"
-            )
+    made = make(survey(options.logs).logs, options.copies, folder / "logs")
+    print(f"{made.files} files, {made.size / 1e6:.2f} MB; seed {options.seed}")
+    whole = folder / "whole"
+    undisturbed(command(made.folder, whole, 1, "local"), whole, folder / "whole.said")
+    wanted = contents(whole)
+    for workers in map(int, options.workers.split(",")):
+        out = folder / f"out-{workers}"
+        line = command(made.folder, out, workers, options.engine)
+        seconds = undisturbed(line, out, folder / "out.said")
+        told = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
+        print(
+            f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({told})",
+            flush=True,
+        )
+        series = Series(line, out, wanted, pick)
+        series.disturb(options.kills, seconds)
+        failed |= bool(series.faults)
+        _tell(series)
     return failed
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("logs", nargs="*", type=Path, default=[ROOT / "data"])
+    parser.add_argument("--copies", type=int, default=150)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--workers", default="1,2,4")
+    parser.add_argument("--engine", choices=("local", "ray"), default="local")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def _tell(series: Series) -> None:
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(series.kinds.items()))
+    stages = ", ".join(f"{stage} {series.stages[stage]}" for stage in STAGES)
+    ended = ", ".join(f"{count} {how}" for how, count in sorted(series.ended.items()))
+    print(f"  {series.kinds.total()} kills: {kinds}")
+    print(f"  in: {stages}")
+    print(f"  runs that ended by themselves: {ended}")
+    for fault in dict.fromkeys(series.faults):
+        print(f"  FAULT ({series.faults.count(fault)} times): {fault}")
+    if not series.faults:
+        print("  the same bytes each time", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,25 @@
+"""The floor of verifying: every sample read and rendered by the template, nothing compared.
+
+floor.py DATASET
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from builder.memory import collect_seldom
+from builder.qwen3.tokenizer import load
+
+
+def main() -> None:
+    collect_seldom()
+    target = load()
+    for path in sorted(Path(sys.argv[1], "data").glob("*.jsonl")):
+        with path.open("rb") as lines:
+            for line in lines:
+                row = json.loads(line)
+                target.render(row["messages"], row["tools"])
+
+
+if __name__ == "__main__":
+    main()

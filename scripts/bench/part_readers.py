@@ -1,0 +1,52 @@
+"""Megabytes of raw log that each reader reads, and that the build builds, in a second of CPU."""
+
+from __future__ import annotations
+
+from bench.logs import Made, make
+from bench.rounds import TINY, Bench, Command, Found, build, child, cpu, median
+from bench.tables import number, show
+
+WANTED_BYTES = 3_000_000
+MOST_FILES = 1000
+"""How much is read in a run: enough to be measured, in not too many files."""
+
+
+def run(bench: Bench) -> None:
+    """Measure and print."""
+    made = {name: _made(bench, name) for name in sorted({log.format for log in bench.corpus.logs})}
+    commands = {"tiny": Command(build(TINY, bench.scratch / "tiny", 1, "--fresh"))}
+    for name, logs in made.items():
+        commands[f"read {name}"] = Command(child("reading", logs.folder, name))
+        line = build(logs.folder, bench.scratch / f"built-{name}", 1, "--fresh")
+        # 1: nothing could be built, which is no fault of the measurement
+        commands[f"build {name}"] = Command(line, accepted=(0, 1))
+    found = bench.alternate(commands)
+    heads = ["reader", "files", "MB", "conversations", "samples"]
+    heads += ["read, MB/s", "recognise and read", "whole build"]
+    rows = [[name, *_row(name, logs, found)] for name, logs in made.items()]
+    show("Raw log in a second of one core's CPU (the build less start-up)", [heads, *rows])
+    print("(a document that recognising has parsed is not parsed again to read it)")
+
+
+def _made(bench: Bench, name: str) -> Made:
+    logs = bench.corpus.of(name)
+    size = sum(log.size for log in logs)
+    copies = max(min(-(-WANTED_BYTES // max(size, 1)), MOST_FILES // len(logs)), 1)
+    return make(logs, copies, bench.scratch / f"logs-{name}")
+
+
+def _row(name: str, logs: Made, found: Found) -> list[str]:
+    reads, builds = found[f"read {name}"], found[f"build {name}"]
+    said = reads[0].said
+    reading = median(reads, lambda cost: cost.said["reading"])
+    both = median(reads, lambda cost: cost.said["reading"] + cost.said["recognising"])
+    start, whole = median(found["tiny"], cpu), median(builds, cpu)
+    net = None if start is None or whole is None else whole - start
+    rates = [number(_rate(logs.size, spent), 1) for spent in (reading, both, net)]
+    sizes = [str(logs.files), f"{logs.size / 1e6:.1f}"]
+    return [*sizes, str(said["conversations"]), str(builds[0].said["samples"]), *rates]
+
+
+def _rate(size: int, spent: float | None) -> float | None:
+    """MB a second; None: unknown, or too short to say."""
+    return size / 1e6 / spent if spent is not None and spent > 0.002 else None

@@ -1,0 +1,33 @@
+"""What each command takes before it works: its help, and its work on a log of a few lines."""
+
+from __future__ import annotations
+
+from bench.rounds import TINY, Bench, Command, build, builder
+from bench.tables import show_costs
+from builder.cli import app
+
+
+def run(bench: Bench) -> None:
+    """Measure and print."""
+    out, page, rows = (bench.scratch / f"tiny-{name}" for name in ("built", "page.html", "rows"))
+    bench.run(Command(build(TINY, out, 1)))
+    names = [
+        str(item.name or getattr(item.callback, "__name__", "")) for item in app.registered_commands
+    ]
+    lines = {f"{name} --help".strip(): builder(*name.split(), "--help") for name in ("", *names)}
+    found = bench.alternate({name: Command(line) for name, line in lines.items()})
+    show_costs("Start-up: --help", found)
+    lines = {
+        "formats": builder("formats"),
+        "inspect": builder("inspect", TINY),
+        "build": build(TINY, bench.scratch / "tiny-again", 1, "--fresh"),
+        "verify": builder("verify", out, "-q"),
+        "audit": builder("audit", out, "-q"),
+        "report": builder("report", out, "-o", page),
+        "export": builder("export", out, "--to", "openai", "-o", rows),
+    }
+    clear = {"export": rows}
+    found = bench.alternate(
+        {name: Command(line, clear=clear.get(name)) for name, line in lines.items()}
+    )
+    show_costs("Start-up: work on one log of a few lines", found)

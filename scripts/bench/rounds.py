@@ -1,0 +1,135 @@
+"""Runs commands in turn, round after round, and holds what is the same for all parts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.cost import Cost, measure
+from bench.logs import Corpus, Made, make
+
+ROOT = Path(__file__).parents[2]
+CHILDREN = Path(__file__).parent / "children"
+TINY = ROOT / "data" / "claude-code" / "parallel.jsonl"
+"""A log of a few lines: what a command does with it is start-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line; `fast=False` hides fastokens from it; `clear` is removed before each run."""
+
+    line: Sequence[str]
+    fast: bool = True
+    clear: Path | None = None
+    accepted: tuple[int, ...] = (0,)
+
+
+Found = dict[str, list[Cost]]
+"""By the command's name, a Cost for each round."""
+
+
+def builder(*arguments: str | Path) -> list[str]:
+    """The command line of the program."""
+    return [sys.executable, "-m", "builder", *map(str, arguments)]
+
+
+def build(logs: Path, out: Path, workers: int, *more: str) -> list[str]:
+    """The whole build; benchmarks' own data is let through, for a corpus may hold it."""
+    options = ("--workers", str(workers), "--allow-eval", "--json", *more)
+    return builder("build", logs, "-o", out, *options)
+
+
+def child(name: str, *arguments: str | Path) -> list[str]:
+    """The command line of one of the programs in children/."""
+    return [sys.executable, str(CHILDREN / f"{name}.py"), *map(str, arguments)]
+
+
+@dataclass(slots=True)
+class Bench:
+    """What is the same for all parts: the corpus, the folder for everything, the options.
+
+    `fast` is the version of fastokens, None if it is not there.
+    """
+
+    corpus: Corpus
+    scratch: Path
+    copies: int
+    rounds: int
+    workers: int
+    fast: str | None
+    teich: Path | None
+    _made: dict[int, Made] = field(default_factory=dict)
+
+    def environment(self, *, fast: bool) -> Mapping[str, str]:
+        """The children's: this tree's program, and perhaps no fastokens for them and their workers.
+
+        A module of its name that cannot be imported hides it.
+        """
+        hidden = self.scratch / "hidden"
+        hidden.mkdir(exist_ok=True)
+        (hidden / "fastokens.py").write_text('raise ImportError("hidden by scripts/bench.py")\n')
+        paths = [str(ROOT)] if fast else [str(hidden), str(ROOT)]
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "TOKENIZERS_PARALLELISM": "false",
+            "HF_HUB_OFFLINE": "1",
+        }
+
+    def copied(self, copies: int) -> Made:
+        """The corpus so many times; made once."""
+        if copies not in self._made:
+            self._made[copies] = make(self.corpus.logs, copies, self.scratch / f"logs-{copies}")
+        return self._made[copies]
+
+    def run(self, command: Command) -> Cost:
+        """Run it once. Raises Failed."""
+        if command.clear is not None:
+            shutil.rmtree(command.clear, ignore_errors=True)
+        environment = self.environment(fast=command.fast)
+        return measure(command.line, environment, ROOT, command.accepted)
+
+    def alternate(self, commands: dict[str, Command]) -> Found:
+        """All commands in each round, in every other round the last one first. Raises Failed."""
+        found: Found = {name: [] for name in commands}
+        for number in range(self.rounds):
+            for name in reversed(commands) if number % 2 else commands:
+                found[name].append(self.run(commands[name]))
+                seconds = found[name][-1].seconds
+                print(f"round {number + 1}: {name} {seconds:.2f} s", file=sys.stderr, flush=True)
+        return found
+
+
+def seconds(cost: Cost) -> float:
+    """By the clock."""
+    return cost.seconds
+
+
+def cpu(cost: Cost) -> float | None:
+    """CPU seconds, None where not known."""
+    return cost.cpu
+
+
+def peak(cost: Cost) -> float | None:
+    """Bytes, None where not known."""
+    return cost.peak
+
+
+Of = Callable[[Cost], float | None]
+
+
+def median(costs: Iterable[Cost], of: Of) -> float | None:
+    """The median of what is known; None: nothing is."""
+    known = [value for cost in costs if (value := of(cost)) is not None]
+    return statistics.median(known) if known else None
+
+
+def ratios(one: Sequence[Cost], other: Sequence[Cost], of: Of) -> list[float]:
+    """Quotients one / other in each round, where both are known."""
+    pairs = [(of(first), of(second)) for first, second in zip(one, other, strict=True)]
+    return [first / second for first, second in pairs if first is not None and second]

@@ -1,0 +1,64 @@
+"""Aligned plain tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from bench.rounds import Found, Of, cpu, median, ratios, seconds
+
+
+def show(title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print rows, the first of them the heads; the first column and the last are texts."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print(f"\n{title}")
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        cells[0] = row[0].ljust(widths[0])
+        print("  ".join(cells).rstrip(), flush=True)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """The number, or a dash for what is not known."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def megabytes(value: float | None) -> str:
+    """Bytes as MB."""
+    return number(None if value is None else value / 1e6, 0)
+
+
+def show_costs(title: str, found: Found) -> None:
+    """Medians of each command; of the memory, the most that any round took."""
+    rows = [["", "seconds", "CPU s", "peak MB"]]
+    for name, costs in found.items():
+        held = [cost.peak for cost in costs if cost.peak is not None]
+        most = max(held, default=None)
+        told = number(median(costs, seconds)), number(median(costs, cpu)), megabytes(most)
+        rows.append([name, *told])
+    show(title, rows)
+
+
+def over(found: Found, one: str, other: str, of: Of = seconds) -> str:
+    """Quotient one / other: the median over the rounds, with the lowest and the highest."""
+    values = ratios(found[one], found[other], of)
+    return spread(values)
+
+
+def spread(values: Sequence[float]) -> str:
+    """The median, with the lowest and the highest."""
+    if not values:
+        return "-"
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def ratio_rows(found: Found, wanted: Sequence[tuple[str, str, str]]) -> list[list[str]]:
+    """Rows of (one, other, target) whose commands were run: one / other by the clock and by CPU."""
+    return [
+        [f"{one} / {other}", over(found, one, other), over(found, one, other, cpu), target]
+        for one, other, target in wanted
+        if one in found and other in found
+    ]
+
+
+RATIO_HEADS = ["", "seconds", "CPU s", "target"]
