@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder import verify_files
+from builder import pool
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import UsageError
 from builder.source import zstd
@@ -39,7 +39,7 @@ DATA = b"".join(line + b"\n" for line in LINES)
 
 
 def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch):
-    monkeypatch.setattr(verify_files, "BATCH_ROWS", 2)
+    monkeypatch.setattr(pool, "BATCH_ROWS", 2)
     lines = [b"no json" if at % 7 == 0 else LINES[at % len(LINES)] for at in range(40)]
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines))
     one = list(verify_dataset(str(tmp_path), verifier, None))
