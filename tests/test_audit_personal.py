@@ -41,6 +41,9 @@ FOUND = {
     "machine": ("Adas-MacBook-Pro.local", "Adas-MacBook-Pro.local"),
     "machine on Windows": ("DESKTOP-4F7A2B1 says", "DESKTOP-4F7A2B1"),
     "uname": ("Linux tower7 6.8.0-45-generic #45", "tower7"),
+    "uname of a BSD": ("FreeBSD tower8 14.1-RELEASE amd64", "tower8"),
+    "laptop": ("on adas-laptop now", "adas-laptop"),
+    "mac": ("on Adas-IMac now", "Adas-IMac"),
     "named host": ('{"hostname": "tower7"}', "tower7"),
     "inner host": ("https://wiki.corp/x", "wiki.corp"),
 }

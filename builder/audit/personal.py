@@ -125,7 +125,10 @@ _HOST_CUES = (
     "-Mac",
     "-iM",
     "-im",
+    "-IM",
+    "-Im",
     "-think",
+    "-laptop",
 )
 _NAMED_HOST = anywhere(
     r"[Nn](?:ame|AME)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
@@ -281,7 +284,7 @@ def _prompts(text: str) -> Iterator[Hit]:
 
 
 def _unames(text: str) -> Iterator[Hit]:
-    if "inux " in text or "arwin " in text:
+    if any(cue in text for cue in ("inux ", "arwin ", "BSD ")):
         yield from _named_hosts(_UNAME.pattern.finditer(text))
 
 
