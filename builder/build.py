@@ -26,9 +26,10 @@ from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.pieces import cut
-from builder.pool import default_workers, pool
+from builder.pool import default_workers, holds_more, pool, prepare
 from builder.problem import Problem, UsageError
 from builder.readers import readers
+from builder.remote import is_url
 from builder.remote_output import RemoteOutput
 from builder.report.report import report_html
 from builder.settle import Built, settle
@@ -59,6 +60,9 @@ def build(
     bug).
     """
     started = time.time()
+    named = [item.path.located for item in config.inputs if not is_url(item.path.written)]
+    if engine.name == "local" and engine.workers > 1 and holds_more(named):
+        prepare(config.verify.target)
     target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens)
     evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work

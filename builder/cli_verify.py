@@ -11,7 +11,7 @@ from builder.cli_masks import as_json, compare_masks, print_masks, trainers_name
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.parity import MODES
-from builder.pool import default_workers
+from builder.pool import default_workers, holds_more, prepare
 from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
 from builder.verify import Finding
@@ -48,12 +48,15 @@ def run_verify(
     Raises UsageError: no such dataset, tokenizer or trainer.
     """
     trainers = trainers_named(masks)
+    workers = workers or default_workers()
+    if workers > 1 and holds_more((Path(dataset).expanduser(),)):
+        prepare(tokenizers[0])
     verifiers = [verifier_for(name, options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
     for verifier in verifiers:
         if len(verifiers) > 1 and not shown.as_json:
             print(f"== {verifier.target.name}")
-        reports = verify_dataset(dataset, verifier, unit, workers or default_workers())
+        reports = verify_dataset(dataset, verifier, unit, workers)
         again = _as_loaded(dataset, verifier.target) if loaded else iter(())
         result = _verify(dataset, verifier.target, reports, again, shown)
         if trainers:

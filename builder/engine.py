@@ -13,16 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from builder.parts import Part, PartSummary
-from builder.pool import pool
+from builder.pool import LITTLE_BYTES, pool
 from builder.problem import Problem
 from builder.shard import Task
 from builder.work import Job, do, unmade
 
 AHEAD = 4
 """Parts handed out per worker beyond those being worked on."""
-
-LITTLE_BYTES = 1 << 20
-"""Of less input all is done by this process: others are not worth their start."""
 
 Done = Callable[[Task, PartSummary], None]
 """What is called after each part."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from pathlib import Path
 from typing import TypeVar
 
 from builder.memory import collect_seldom
@@ -38,6 +39,34 @@ def default_workers() -> int:
     return os.cpu_count() or 1
 
 
+LITTLE_BYTES = 1 << 20
+"""Of less input all is done by one process: others are not worth their start."""
+
+
+def holds_more(paths: Iterable[Path], limit: int = LITTLE_BYTES) -> bool:
+    """Do these files and folders hold so many bytes? Looks no further than it must."""
+    size = 0
+    for path in paths:
+        below = (Path(at) / name for at, _, names in os.walk(path) for name in names)
+        for file in chain((path,), below) if path.is_dir() else (path,):
+            with contextlib.suppress(OSError, ValueError):  # what it is, reading it says
+                size += file.stat().st_size
+            if size >= limit:
+                return True
+    return False
+
+
+def prepare(tokenizer: str | None) -> None:
+    """Let the server of processes load, while this process does something else, what they share."""
+    if sys.platform == "win32":
+        return
+    from multiprocessing import forkserver  # noqa: PLC0415 - there is none on Windows
+
+    os.environ[PRELOADED] = tokenizer or ""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.preload"])
+    forkserver.ensure_running()
+
+
 @contextlib.contextmanager
 def pool(workers: int, tokenizer: str | None) -> Iterator[ProcessPoolExecutor]:
     """Worker processes. On an interruption nobody waits for them, and none outlives the run.
@@ -46,10 +75,9 @@ def pool(workers: int, tokenizer: str | None) -> Iterator[ProcessPoolExecutor]:
     (`builder.preload`), where the system knows forking: N of them cost one start and share its
     memory.
     """
+    prepare(tokenizer)
     method = "spawn" if sys.platform == "win32" else "forkserver"
     context = multiprocessing.get_context(method)
-    os.environ[PRELOADED] = tokenizer or ""
-    context.set_forkserver_preload(["builder.preload"])
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
     try:
         yield executor
