@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
@@ -49,22 +49,91 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
 @lru_cache(maxsize=1024)
 def _validator(definition: str) -> Validator | str:
     """A validator for the parameters of a tool, or why there can be none."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.1 s, only where needed
-    from jsonschema.validators import extend  # noqa: PLC0415 - as above
-    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 - as above
-
     tool: Any = loads(definition)
     decoded = tool["function"].get("parameters")
     if not isinstance(decoded, dict):
         return "the parameters are no JSON Schema"
+    kind, registry = _kind()
     try:
-        Draft202012Validator.check_schema(decoded)
-        _refuse_costly_keys(decoded)
-        kind = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]  # the library's
-        validator: Validator = kind(decoded, registry=REGISTRY)
+        if not is_plain(decoded):
+            kind.check_schema(decoded)
+            _refuse_costly_keys(decoded)
+        validator: Validator = kind(decoded, registry=registry)
     except Exception as error:  # SchemaError, TypeError, re.error, RecursionError: all the schema's
         return _brief(error)
     return validator
+
+
+@cache
+def _kind() -> tuple[Any, Any]:
+    """(the class of validators, what they may refer to)."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.1 s, only where needed
+    from jsonschema.validators import extend  # noqa: PLC0415 - as above
+    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 - as above
+
+    kind = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]  # the library's
+    return kind, REGISTRY
+
+
+def is_plain(schema: Json) -> bool:
+    """Is this surely a valid schema, without patterns? It takes a hundredth of the meta-schema."""
+    if type(schema) is not dict:
+        return type(schema) is bool
+    return all(key in _PLAIN and _PLAIN[key](value) for key, value in schema.items())
+
+
+def _are_plain(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(map(is_plain, value))
+
+
+def _anything(_: Any) -> bool:
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _is_list(value: Any) -> bool:
+    return type(value) is list
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _are_names(value: Any) -> bool:
+    return type(value) is list and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+_TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}
+_PLAIN: dict[str, Callable[[Any], bool]] = {
+    "$schema": _is_text,
+    "title": _is_text,
+    "description": _is_text,
+    "default": _anything,
+    "const": _anything,
+    "examples": _is_list,
+    "enum": _is_list,
+    "type": lambda value: type(value) is str and value in _TYPES,
+    "format": _is_text,
+    "properties": lambda value: type(value) is dict and all(map(is_plain, value.values())),
+    "required": _are_names,
+    "additionalProperties": is_plain,
+    "items": is_plain,
+    "anyOf": _are_plain,
+    "oneOf": _are_plain,
+    "allOf": _are_plain,
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "minItems": _is_count,
+    "maxItems": _is_count,
+}
+"""Keywords of most tools, and whether a value is one that the meta-schema surely takes."""
 
 
 def _pattern(_: Validator, pattern: Any, instance: Any, __: Any) -> Iterator[Any]:
