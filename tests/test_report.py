@@ -17,7 +17,7 @@ from builder.audit.result import Audit, Example, Finding, Gate, Histogram, Pick,
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
-from builder.report.rendered import Limits, Rendered, rendered_html
+from builder.report.rendered import Limits, Rendered, encode, rendered_html, tokens_html
 from builder.report.report import MAX_BYTES, report_html
 from builder.report.survey import doubling
 from tests.test_build import DATA, build, lines
@@ -265,6 +265,22 @@ def test_token_ids_are_those_of_the_tokenizer(built, verifier):
     rendering = verifier.target.render(line["messages"], line["tools"])
     ids = verifier.target.encode(rendering).ids
     assert shown == (ids if len(ids) <= 400 else ids[:200] + ids[-200:])
+
+
+@pytest.mark.parametrize("tokens", [3, 10, 400, 4000])
+def test_the_tokens_shown_are_the_same_when_no_others_are_made(verifier, tokens):
+    text = "".join(
+        f"<|im_start|>{role}\nword{number} über 😀 {'x ' * number}<|im_end|>\n"
+        for number, role in enumerate(["system", "user", "assistant"] * 8)
+    )
+    control = [match.span() for match in re.finditer(r"<\|im_\w+\|>", text)]
+    limits = Limits(tokens=tokens)
+    whole = encode(text, [(20, 30)], verifier.target, limits)
+    ends = encode(text, [(20, 30)], verifier.target, limits, control, whole.count)
+    assert tokens_html(ends, limits) == tokens_html(whole, limits)
+    assert (len(ends.tokens) < whole.count) is (tokens < whole.count - 100)
+    for lie in (whole.count + 1, 5, 0) if tokens >= whole.count else (2, 0):
+        assert encode(text, [(20, 30)], verifier.target, limits, control, lie) == whole
 
 
 def test_hostile_text_is_text(tmp_path, verifier):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from builder.qwen3.tokenizer import Target
@@ -47,21 +47,31 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A rendering: its text, the trained spans, the control tokens, and its ids with offsets."""
+    """A rendering: its text, the trained spans, the control tokens, and its tokens.
+
+    `tokens` are those that are known, with their numbers in the text, ids and offsets; there are
+    `count`.
+    """
 
     text: str
     spans: tuple[Span, ...] = ()
     control: tuple[Span, ...] = ()
-    ids: tuple[int, ...] = ()
-    offsets: tuple[Span, ...] = ()
+    tokens: tuple[tuple[int, int, Span], ...] = ()
+    count: int = 0
 
 
 def encode(
-    rendering: str, spans: Sequence[Span], target: Target, control: Sequence[Span] = ()
+    rendering: str,
+    spans: Sequence[Span],
+    target: Target,
+    limits: Limits,
+    control: Sequence[Span] = (),
+    count: int | None = None,
 ) -> Rendered:
     """The rendering with its tokens; spans that cannot be are left out.
 
-    `control` are the control tokens to show where the text is not tokenised.
+    `control` are its control tokens as far as known. Where they are proven to be all there are and
+    to stand among `count` tokens, no more is tokenised than is shown.
     """
     good = []
     at = 0
@@ -69,18 +79,55 @@ def encode(
         if at <= start < end <= len(rendering):
             good.append((start, end))
             at = end
+    known = Rendered(rendering, tuple(good), tuple(control))
     try:
+        if count is not None and (ends := _ends(rendering, control, target, limits, count)):
+            return replace(known, tokens=ends, count=count)
         if len(rendering) > MAX_ENCODED:
-            return Rendered(rendering, tuple(good), tuple(control))
-        encoding = target.tokenizer.backend_tokenizer.encode(rendering, add_special_tokens=False)
+            return known
+        tokens = _tokens(rendering, 0, len(rendering), target)
     except UnicodeEncodeError:  # lone surrogates: no tokenizer takes them
-        return Rendered(rendering, tuple(good), tuple(control))
-    offsets = tuple((int(start), int(end)) for start, end in encoding.offsets)
-    added = frozenset(target.tokenizer.added_tokens_decoder)
-    found = (
-        offset for number, offset in zip(encoding.ids, offsets, strict=True) if number in added
-    )
-    return Rendered(rendering, tuple(good), tuple(found), tuple(encoding.ids), offsets)
+        return known
+    added = target.tokenizer.added_tokens_decoder
+    found = tuple(place for number, place in tokens if number in added)
+    numbered = tuple((at, number, place) for at, (number, place) in enumerate(tokens))
+    return replace(known, control=found, tokens=numbered, count=len(tokens))
+
+
+def _ends(
+    rendering: str, control: Sequence[Span], target: Target, limits: Limits, count: int
+) -> tuple[tuple[int, int, Span], ...]:
+    """The first and the last tokens, numbered: enough for the limits. (): there are not `count`.
+
+    A control token is never part of another, so what stands between two is tokenised apart.
+    """
+    borders = [0, *(start for start, _ in control if start), len(rendering)]
+    pieces = list(pairwise(borders))
+    head: list[tuple[int, Span]] = []
+    tail: list[tuple[int, Span]] = []
+    first, last = 0, len(pieces)
+    while first < last and len(head) < (limits.tokens + 1) // 2:
+        head += _tokens(rendering, *pieces[first], target)
+        first += 1
+    while first < last and len(tail) < (limits.tokens + 1) // 2:
+        last -= 1
+        tail = _tokens(rendering, *pieces[last], target) + tail
+    between = count - len(head) - len(tail)
+    if between < 0 or (between and first == last):
+        return ()
+    numbers = (*range(len(head)), *range(count - len(tail), count))
+    both = zip(numbers, head + tail, strict=True)
+    return tuple((at, number, place) for at, (number, place) in both)
+
+
+def _tokens(rendering: str, start: int, end: int, target: Target) -> list[tuple[int, Span]]:
+    """(id, offsets in the rendering) of each token of [start, end)."""
+    backend = target.tokenizer.backend_tokenizer
+    encoding = backend.encode(rendering[start:end], add_special_tokens=False)
+    return [
+        (number, (start + first, start + last))
+        for number, (first, last) in zip(encoding.ids, encoding.offsets, strict=True)
+    ]
 
 
 def rendered_html(rendered: Rendered, limits: Limits) -> Html:
@@ -139,27 +186,23 @@ def _with_control(rendered: Rendered, start: int, end: int) -> Html:
 
 def tokens_html(rendered: Rendered, limits: Limits) -> Html:
     """Each token above its id; the tokens that hold a part of one character share it."""
-    if not rendered.ids:
+    if not rendered.count:
         return tag("p", text("No token ids: too long, or no valid text."), class_="note")
     trained = list(rendered.spans)
     shown: list[Html] = []
     half = limits.tokens // 2
-    count = len(rendered.ids)
-    numbers = range(count)
-    if count > limits.tokens:
-        shown_numbers = [*numbers[:half], *numbers[count - half :]]
-    else:
-        shown_numbers = list(numbers)
+    count = rendered.count
     before = -1
-    for at in shown_numbers:
+    for at, number, (start, end) in rendered.tokens:
+        if count > limits.tokens and half <= at < count - half:
+            continue
         if at != before + 1:
             shown.append(left_out(at - before - 1, "tokens"))
-        start, end = rendered.offsets[at]
         while trained and trained[0][1] <= start:
             trained.pop(0)
         is_trained = bool(trained) and trained[0][0] <= start
         part = plain(_piece(rendered.text[start : min(end, start + 40)]))
-        ident = tag("small", plain(str(rendered.ids[at])))
+        ident = tag("small", plain(str(number)))
         shown.append(tag("span", part, ident, class_="t" if is_trained else None))
         before = at
     return tag("div", *shown, class_="tokens")

@@ -44,7 +44,7 @@ def sample_html(
     """Everything about a sample, in `most` bytes at most."""
     chosen = limits or Limits()
     sample = read_sample(picked.row.value)
-    shown = _Shown(picked, target)
+    shown = _Shown(picked, target, chosen)
     rendered = shown.rendered(sample) if isinstance(sample, Sample) else None
     page = EMPTY
     for _ in range(12):
@@ -61,6 +61,7 @@ class _Shown:
 
     picked: Picked
     target: Target
+    limits: Limits
     note: str = ""
 
     def rendered(self, sample: Sample) -> Rendered | None:
@@ -73,7 +74,8 @@ class _Shown:
         if len(rendering) > MAX_CHARS:
             self.note = f"Its rendering has {number(len(rendering))} characters: too long to show."
             return None
-        digest = self.picked.row.meta.get("render_sha256")
+        digest, count = map(self.picked.row.meta.get, ("render_sha256", "tokens"))
+        same = False
         if isinstance(digest, str):
             same = hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest() == digest
             self.note = (
@@ -84,7 +86,8 @@ class _Shown:
         ours = render_sample(sample, self.target.style)
         known = ours if ours.text == rendering else Rendering(rendering, (), ())
         control = [(offset, offset + len(token)) for offset, token in known.control]
-        return encode(rendering, self._spans(known), self.target, control)
+        proven = count if same and known is ours and isinstance(count, int) else None
+        return encode(rendering, self._spans(known), self.target, self.limits, control, proven)
 
     def _spans(self, rendering: Rendering) -> list[Span]:
         noted = self.picked.row.meta.get("spans")
@@ -131,7 +134,7 @@ def _body(
 
 
 def _tokens(rendered: Rendered, limits: Limits) -> Html:
-    count = f" ({number(len(rendered.ids))})" if rendered.ids else ""
+    count = f" ({number(rendered.count)})" if rendered.count else ""
     head = tag("summary", text(f"Token ids{count}"))
     return tag("details", head, tokens_html(rendered, limits))
 
