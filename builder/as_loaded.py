@@ -24,6 +24,9 @@ from builder.verify_files import LineReport, hub_name
 
 CODE = "as-loaded"
 
+SLICE_BYTES = 32 << 20
+"""So much of what the loader has prepared is mapped into memory at a time."""
+
 _ADVICE = (
     "declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
     " later), or keep tools as JSON text"
@@ -46,7 +49,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
         for builder in builders:
             for split, paths in builder.config.data_files.items():
                 files = [Path(str(path)) for path in paths]
-                yield from _split(dataset, files, builder.as_dataset(split), target)
+                yield from _split(dataset, files, _rows(builder, split), target)
 
 
 def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
@@ -85,6 +88,18 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
     # A dataset has one loader: files of another kind are for those who name them.
     beside = sorted(path for path in dataset.glob("data/*.parquet") if str(path) not in read)
     return builders + [builder for path in beside for builder in _builders(path, cache)]
+
+
+def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
+    """The rows of a split. A slice at a time: the pages of a file that is mapped stay in memory."""
+    from datasets import ReadInstruction  # noqa: PLC0415 - loaded by now
+
+    found = builder.info.splits[split]
+    count = found.num_examples
+    step = count * SLICE_BYTES // max(found.num_bytes, 1) + 1
+    for start in range(0, count, step):
+        end = min(start + step, count)
+        yield from builder.as_dataset(ReadInstruction(split, from_=start, to=end, unit="abs"))
 
 
 def _unloadable(error: Exception) -> Finding:
