@@ -55,11 +55,12 @@ class MinHash:
         """128 numbers of 32 bits."""
         import numpy as np  # noqa: PLC0415 - as above
 
-        least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
-        for start in range(0, len(runs), 2048):
-            mixed = self._factors * runs[None, start : start + 2048] + self._offsets
-            least = np.minimum(least, (mixed >> np.uint64(32)).min(axis=1).astype(np.uint32))
-        return least
+        least = np.full(PERMUTATIONS, 2**64 - 1, dtype=np.uint64)
+        for start in range(0, len(runs), 1024):
+            mixed = self._factors * runs[None, start : start + 1024]
+            mixed += self._offsets
+            np.minimum(least, mixed.min(axis=1), out=least)
+        return (least >> np.uint64(32)).astype(np.uint32)
 
 
 @cache

@@ -6,30 +6,86 @@ without spaces have words too). Never Python's hash(): it differs from run to ru
 
 from __future__ import annotations
 
-import re
-import zlib
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_WORD = re.compile(r"[a-z0-9_]+|[^\W\d_]")
+BLOCK = 1 << 15
+"""Code points that are looked at together. A longer word counts as several."""
 _FACTOR = 0x9E3779B97F4A7C15
 """Odd, of 64 bits without a pattern (2^64 by the golden ratio)."""
 
 
-@lru_cache(maxsize=1 << 16)
-def _number(word: str) -> int:
-    return zlib.crc32(word.encode())
-
-
 def word_numbers(text: str) -> NDArray[np.uint64]:
-    """A number of 32 bits for each word of the text, in order."""
+    """A number of 64 bits for each word of the text, in order.
+
+    That of a word is its code points as the digits of a number in base `_FACTOR`, the least first.
+    """
     import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
 
-    return np.array([_number(word) for word in _WORD.findall(text.lower())], dtype=np.uint64)
+    points = np.frombuffer(text.lower().encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    inside = _in_words()[np.minimum(points, 128)]
+    foreign = np.flatnonzero(points >= 128)
+    letters = foreign[_are_letters(points[foreign])]
+    found = []
+    start = 0
+    while start < len(points):
+        end = min(start + BLOCK, len(points))
+        if end < len(points):
+            between = np.flatnonzero(~inside[start:end])
+            end = start + int(between[-1]) + 1 if len(between) else end
+        first, last = np.searchsorted(letters, (start, end))
+        found.append(_numbers(points[start:end], inside[start:end], letters[first:last] - start))
+        start = end
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+
+
+def _numbers(
+    points: NDArray[np.uint32], inside: NDArray[np.bool_], letters: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """The words' numbers; `inside` are those of many characters, `letters` are words themselves."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    powers, inverses = _powers()
+    borders = np.flatnonzero(np.diff(inside, prepend=False, append=False))
+    starts = np.sort(np.concatenate((borders[::2], letters)))
+    ends = np.sort(np.concatenate((borders[1::2], letters + 1)))
+    sums = np.zeros(len(points) + 1, dtype=np.uint64)
+    np.cumsum(points * powers[: len(points)], out=sums[1:])
+    # Sums and differences are those of integers modulo 2^64, where an odd number has an inverse.
+    return (sums[ends] - sums[starts]) * inverses[starts]
+
+
+def _are_letters(points: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    import numpy as np  # noqa: PLC0415 - as above
+
+    kinds, which = np.unique(points, return_inverse=True)
+    known = np.array([chr(point).isalpha() for point in kinds.tolist()], dtype=bool)
+    return known[which] if len(kinds) else np.zeros(0, dtype=bool)
+
+
+@cache
+def _in_words() -> NDArray[np.bool_]:
+    """For each character of ASCII, is it one of a word? The last is for all others."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    return np.array([chr(at).isalnum() or chr(at) == "_" for at in range(128)] + [False])
+
+
+@cache
+def _powers() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The powers of `_FACTOR` modulo 2^64, and their inverses."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    found = []
+    for base in (_FACTOR, pow(_FACTOR, -1, 1 << 64)):
+        powers = np.full(BLOCK, base, dtype=np.uint64)
+        powers[0] = 1
+        found.append(np.cumprod(powers))
+    return found[0], found[1]
 
 
 def shingles(numbers: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
