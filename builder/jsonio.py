@@ -139,3 +139,11 @@ def dumps(value: Json) -> str:
     Source: verification.md "Facts"; never orjson's compact form.
     """
     return _ENCODER.encode(value)
+
+
+def quoted(text: str) -> bytes:
+    """`dumps` of a text in UTF-8, only faster. Raises UnicodeEncodeError: lone surrogates."""
+    try:
+        return orjson.dumps(text)
+    except orjson.JSONEncodeError:
+        return dumps(text).encode("utf-8")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from builder.conversation import Json
-from builder.jsonio import dumps
+from builder.jsonio import dumps, quoted
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,12 @@ class Sample:
     @cached_property
     def line(self) -> bytes:
         """Its line in `data/`, without the newline. Raises UnicodeEncodeError: lone surrogates."""
-        return dumps(self.record).encode("utf-8")
+        messages = b", ".join(
+            b'{"role": %b, "content": %b}' % (quoted(role), quoted(content))
+            for role, content in self.messages
+        )
+        definitions = ", ".join(self.definitions).encode("utf-8")
+        return b'{"messages": [%b], "tools": [%b]}' % (messages, definitions)
 
     @cached_property
     def id(self) -> str:

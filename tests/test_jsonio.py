@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MANY, json_values
 
-from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads
+from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads, quoted
+from builder.sample import Sample
 
 DIGITS = st.text("0123456789", min_size=1, max_size=30).map(lambda text: text.lstrip("0") or "0")
 numbers = st.builds(
@@ -74,3 +75,32 @@ def test_nesting_ends_at_its_limit(opening, closing, levels):
     with pytest.raises(JsonFault) as found:
         loads(f"[{fits}]")
     assert found.value.code == "too_deep"
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_a_text_is_quoted_as_the_standard_library_quotes_it(text):
+    try:
+        meant = json.dumps(text, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        with pytest.raises(UnicodeEncodeError):
+            quoted(text)
+        return
+    assert quoted(text) == meant
+
+
+def test_every_character_is_quoted_as_the_standard_library_quotes_it():
+    text = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    assert quoted(text) == json.dumps(text, ensure_ascii=False).encode()
+
+
+@given(st.lists(st.tuples(st.text(), st.text())), st.lists(json_values))
+def test_the_line_of_a_sample_is_its_record(messages, tools):
+    sample = Sample(tuple(messages), tuple(tools))
+    meant = json.dumps(sample.record, ensure_ascii=False)
+    try:
+        data = meant.encode()
+    except UnicodeEncodeError:
+        with pytest.raises(UnicodeEncodeError):
+            _ = sample.line
+    else:
+        assert sample.line == data
