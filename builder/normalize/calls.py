@@ -91,9 +91,7 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     blocks = tuple(
         replace(
             block,
-            calls=tuple(
-                replace(call, arguments=_decoded(call.arguments, counts)) for call in block.calls
-            ),
+            calls=tuple(_with_arguments(call, counts) for call in block.calls),
         )
         if block.calls
         else block
@@ -105,6 +103,11 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
         if isinstance(call.arguments, dict) and _fault(call) is None
     )
     return replace(draft, blocks=blocks, called=called).counting(**counts)
+
+
+def _with_arguments(call: DraftCall, counts: Counter[str]) -> DraftCall:
+    decoded = _decoded(call.arguments, counts)
+    return call if decoded is call.arguments else replace(call, arguments=decoded)
 
 
 def _decoded(arguments: Json, counts: Counter[str]) -> Json:

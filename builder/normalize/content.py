@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from builder.jsonio import dumps
-from builder.normalize.draft import Draft, calls_in
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 from builder.text import break_tokens, clean, map_strings, token_pattern
@@ -84,24 +84,21 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     def cleaned(text: str) -> str:
         return clean(text, counts)
 
+    def answered(call: DraftCall) -> DraftCall:
+        name = cleaned(call.name)
+        arguments = map_strings(call.arguments, cleaned)
+        answer = None if call.answer is None else words(call.answer)
+        return replace(call, name=name, arguments=arguments, answer=answer)
+
+    def written(block: Block) -> Block:
+        texts, thoughts = tuple(map(words, block.texts)), tuple(map(words, block.reasoning))
+        if not block.calls and texts == block.texts and thoughts == block.reasoning:
+            return block  # as most are
+        calls = tuple(map(answered, block.calls))
+        return replace(block, texts=texts, reasoning=thoughts, calls=calls)
+
     try:
-        blocks = tuple(
-            replace(
-                block,
-                texts=tuple(map(words, block.texts)),
-                reasoning=tuple(map(words, block.reasoning)),
-                calls=tuple(
-                    replace(
-                        call,
-                        name=cleaned(call.name),
-                        arguments=map_strings(call.arguments, cleaned),
-                        answer=None if call.answer is None else words(call.answer),
-                    )
-                    for call in block.calls
-                ),
-            )
-            for block in draft.blocks
-        )
+        blocks = tuple(map(written, draft.blocks))
         tools = tuple(map_strings(tool, words) for tool in draft.tools or ())
         system = tuple(map(words, draft.system))
     except KeyError:

@@ -216,28 +216,40 @@ class _Reading:
     def _assistant(self, message: Message) -> None:
         texts: list[str] = []
         calls: list[DraftCall] = []
-        block = Block("assistant", turn=message.turn)
+        thoughts: list[str] = []
+        results: list[ToolResult] = []
+        fault: str | None = None
         last = 0
         for part in message.parts:
             match part:
                 case ToolCall():
                     calls.append(self._call(part))
                 case Reasoning(text=text):
-                    block = replace(block, reasoning=(*block.reasoning, text))
+                    thoughts.append(text)
                 case Unparsed(code=code):
-                    block = replace(block, fault=block.fault or code)
+                    fault = fault or code
                 case Text(harness=True):
                     self.count("harness_text")
                 case ToolResult():
-                    block = replace(block, results=(*block.results, part))
+                    results.append(part)
                 case _:
                     found = self._texts((part,))
                     texts += found
                     last += len(found) if calls else 0
         if not message.trained:
             self.count("untrained_turn")
-        block = replace(block, texts=tuple(texts), calls=tuple(calls), text_last=last)
-        self._append(block)
+        self._append(
+            Block(
+                "assistant",
+                turn=message.turn,
+                texts=tuple(texts),
+                reasoning=tuple(thoughts),
+                calls=tuple(calls),
+                results=tuple(results),
+                text_last=last,
+                fault=fault,
+            )
+        )
 
     def _append(self, block: Block) -> None:
         """Add an assistant block, or make it one with the last where the log says so."""
