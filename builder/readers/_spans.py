@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
@@ -116,7 +117,25 @@ def _peeked(source: Source) -> Iterator[_Item]:
         lines = source.first(PEEK_BYTES).decode("utf-8", "replace").splitlines()
         values = [decoded(text) for _, text in _documents(lines)]
     for value in values:
-        yield from _items(as_dict(value))
+        if isinstance(value, dict) and not _is_unlike(tuple(value)):
+            yield from _items(value)
+
+
+_TELLING = frozenset(
+    {
+        "attributes", "tags", "SpanAttributes", "span_kind", "events", "otel_events", "body",
+        "severityNumber", "severity_number", "gen_ai", "llm", "openinference",
+    }
+)  # fmt: skip
+"""Keys of a span or log record whose values may tell an instrumentation."""
+
+
+@lru_cache(maxsize=4096)
+def _is_unlike(names: tuple[str, ...]) -> bool:
+    """Can a record of these keys tell no instrumentation? Logs have few kinds of records."""
+    return (_TELLING | _AROUND).isdisjoint(names) and not any(
+        name.removeprefix("attributes.").startswith(_ANY) for name in names
+    )
 
 
 def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
