@@ -14,12 +14,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from builder.finding import Finding, differ
 from builder.jsonio import dumps
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target
 from builder.rows import plain_row, raw_rows, read_sample
 from builder.sample import Sample
-from builder.verify import Finding, differ
 from builder.verify_files import LineReport, hub_name
 
 CODE = "as-loaded"

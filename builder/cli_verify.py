@@ -9,12 +9,12 @@ from pathlib import Path
 
 from builder.cli_masks import as_json, compare_masks, print_masks, trainers_named
 from builder.conversation import Json
+from builder.finding import Finding
 from builder.jsonio import dumps
 from builder.parity import MODES
 from builder.pool import default_workers, holds_more, prepare
 from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
-from builder.verify import Finding
 from builder.verify_files import LineReport, Summary, verify_dataset
 from builder.verify_options import VerifyOptions
 from builder.work import verifier_for

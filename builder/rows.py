@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
+from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.sample import Sample
 from builder.source import Source
-from builder.verify import Finding
 
 MAX_LINE = 1 << 31
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from builder.audit.pattern import pattern
 from builder.audit.redact import Scrubber
 from builder.conversation import Conversation, Ignored, Json, Used
+from builder.finding import Finding
 from builder.jsonio import dumps
 from builder.ledger import call_keys
 from builder.loader import loader_fault
@@ -25,7 +26,7 @@ from builder.sample import Dialogue, Sample
 from builder.source import STREAM_ERRORS, Source, stream_problem
 from builder.splits import session_key
 from builder.units import Example, examples
-from builder.verify import Finding, Verdict, Verifier
+from builder.verify import Verdict, Verifier
 
 
 @dataclass(frozen=True, slots=True)

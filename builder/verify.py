@@ -12,47 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from builder import checks
 from builder.conversation import Json
+from builder.finding import Finding, context, differ
 from builder.parity import Spans, in_parity, spans
 from builder.qwen3.flatten import structured
-from builder.qwen3.parse import (
-    UNFIT_NAME,
-    ParseFault,
-    breaks_json,
-    is_canonical,
-    leading_thought,
-    parse,
-    read_call,
-    split_answer,
-    split_responses,
-)
-from builder.qwen3.render import Rendering, find_calls, render_sample
+from builder.qwen3.parse import ParseFault, is_canonical, leading_thought, parse
+from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.qwen3.tokens import Tokens
-from builder.sample import Call, Dialogue, Sample, Turn
-from builder.schemas import BrokenSchemaFault, violations
+from builder.sample import Call, Dialogue, Sample
 from builder.verify_options import VerifyOptions
 
-CONTEXT = 40
-"""Code points shown on either side of a difference."""
 MAX_CHARS = 16 << 20
 """A longer rendering is refused (`too_long`): no context holds it, and tokenising it takes memory
 in proportion (about 75 bytes a code point)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fault: code of the check, what it is, and where (message index, offset in code points).
-
-    `expected` and `found` are the two contexts of a difference.
-    """
-
-    code: str
-    message: str
-    turn: int | None = None
-    offset: int | None = None
-    expected: str | None = None
-    found: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +70,20 @@ class Verifier:
         is what the sample's text says. `unit` "turn": the last turn may call without an answer.
         `trained`: the sample teaches its last so many assistant turns; None: all of them.
         """
-        findings = list(_well_formed(sample))
+        findings = list(checks.well_formed(sample))
         if findings:
             return Verdict(tuple(findings))
-        read, faults = _meaning(sample)
+        read, faults = checks.meaning(sample)
         findings += faults
         if dialogue is not None:
-            findings += _misread(read, dialogue)
+            findings += checks.misread(read, dialogue)
         meant = dialogue or read
-        findings += _order(sample)
+        findings += checks.order(sample)
         warnings: list[Finding] = []
         if meant is not None:
-            findings += _calls(sample, meant, read)
-            findings += _pairing(meant, unit)
-            hard, soft = _tools(sample, meant, self.options.schema)
+            findings += checks.calls(sample, meant, read)
+            findings += checks.pairing(meant, unit)
+            hard, soft = checks.tools(sample, meant, self.options.schema)
             findings += hard
             warnings += soft
         text, served = self._rendered(sample, meant)
@@ -227,7 +201,7 @@ class Verifier:
             message = f"control token {token} {what} where the structure does not put it"
             if what == "is missing":
                 message = f"control token {token} is no token here"
-            findings.append(Finding("tokens", message, offset=offset, found=_context(text, offset)))
+            findings.append(Finding("tokens", message, offset=offset, found=context(text, offset)))
         if not tokens.are_exact:
             decoded = tokens.decode()
             findings.append(differ("tokens", "the ids decode to other text", text, decoded))
@@ -237,7 +211,7 @@ class Verifier:
         try:
             back = parse(text, self.target.style)
         except ParseFault as fault:
-            shown = _context(text, fault.offset)
+            shown = context(text, fault.offset)
             yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
             return
         if back.definitions != sample.definitions:
@@ -266,170 +240,6 @@ def _borders(taught: Spans, tokens: Tokens) -> Iterator[Finding]:
         yield Finding("border", "a token lies across the border of a turn", offset=border)
 
 
-def _well_formed(sample: Sample) -> Iterator[Finding]:
-    """What must hold before anything can be rendered."""
-    if not sample.messages:
-        yield Finding("order", "no messages")
-    for index, (role, content) in enumerate(sample.messages):
-        if role not in ("system", "user", "assistant"):
-            yield Finding("order", f"unknown role {role[:40]!r}: the template skips it", index)
-        if not _encodable(content):
-            yield Finding("format", "a lone surrogate cannot be written as UTF-8", index)
-    for index, tool in enumerate(sample.tools):
-        function = tool.get("function") if isinstance(tool, dict) else None
-        name = function.get("name") if isinstance(function, dict) else None
-        named = isinstance(name, str) and name
-        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
-            message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
-            yield Finding("tools", message)
-        elif not _encodable(sample.definitions[index]):
-            yield Finding("format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8")
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
-    """The structured form of a foreign sample, and where its text means none."""
-    turns: list[Turn] = []
-    findings: list[Finding] = []
-    for index, (role, content) in enumerate(sample.messages):
-        if role == "assistant":
-            try:
-                answer = split_answer(content)
-            except ParseFault as fault:
-                shown = _context(content, fault.offset)
-                findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=shown))
-                continue
-            turns.append(Turn(role, answer.text, answer.thought, answer.calls))
-            continue
-        responses = split_responses(content) if role == "user" else None
-        if responses is not None:
-            turns.append(Turn("tool", responses=responses))
-        else:
-            if role == "user" and "<tool_response>" in content:
-                message = "<tool_response> markup in a turn that is not made of its blocks alone"
-                findings.append(Finding("pairing", message, index, found=_context(content, 0)))
-            turns.append(Turn(role, content))
-    return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
-
-
-def _misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
-    """Our own sample must mean, to a reader of its text alone, the dialogue that it was made of.
-
-    A logged text that looks like calls or tool responses would pass every comparison of
-    renderings, and is none of the structure's.
-    """
-    if read is None or read.turns == intended.turns:
-        return
-    pairs = zip(read.turns, intended.turns, strict=False)
-    index = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
-    yield Finding("inverse", "the flat form reads back as another dialogue", index)
-
-
-def _order(sample: Sample) -> Iterator[Finding]:
-    before = ""
-    for index, (role, content) in enumerate(sample.messages):
-        is_answer = role == "user" and split_responses(content) is not None
-        if role == "system" and index:
-            yield Finding("order", "a system message that is not the first", index)
-        if role == "assistant" and before in ("", "system"):
-            yield Finding("order", "an assistant turn before any user turn", index)
-        if before == role == "assistant":
-            yield Finding("order", "two assistant turns in a row", index)
-        if role == "user" and (before == "user" or (before == "responses" and is_answer)):
-            yield Finding("order", "two user turns in a row", index)
-        if not content.strip():
-            yield Finding("order", "an empty turn", index)
-        before = "responses" if is_answer else role
-    if before != "assistant":
-        yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
-
-
-def _calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Finding]:
-    """The specification's pattern finds the intended calls, all of them and nothing else.
-
-    `read`: what the text says. It was read by that pattern, which looks into thoughts as well.
-    """
-    if meant is read and not any("<tool_call>" in turn.reasoning for turn in read.turns):
-        return
-    turns = [turn.calls for turn in meant.turns if turn.role == "assistant"]
-    texts = [
-        (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
-    ]
-    if len(turns) != len(texts):
-        yield Finding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
-        return
-    for (index, content), intended in zip(texts, turns, strict=True):
-        found: list[Call] = []
-        try:
-            found += [read_call(text, content) for text in find_calls(content)]
-        except ParseFault as fault:
-            yield Finding(fault.code, fault.detail, index, fault.offset)
-            continue
-        want = [(call.name, call.plain) for call in intended]
-        have = [(call.name, call.plain) for call in found]
-        if want != have:
-            yield Finding(
-                "calls",
-                "the calls found are not those intended",
-                index,
-                expected=str(want)[:200],
-                found=str(have)[:200],
-            )
-
-
-def _pairing(meant: Dialogue, unit: str) -> Iterator[Finding]:
-    open_calls = 0
-    for index, turn in enumerate(meant.turns):
-        if turn.role == "tool":
-            if len(turn.responses) != open_calls:
-                message = f"{len(turn.responses)} tool responses answer {open_calls} calls"
-                yield Finding("pairing", message, index)
-            open_calls = 0
-            continue
-        if open_calls:
-            yield Finding("pairing", f"{open_calls} calls without a response", index - 1)
-        open_calls = len(turn.calls)
-    if open_calls and unit != "turn":
-        message = f"{open_calls} calls of the last turn without a response"
-        hint = "if each sample ends with the turn to be learnt, verify with --unit turn"
-        yield Finding("pairing", f"{message} ({hint})", len(meant.turns) - 1)
-
-
-def _tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
-    """(findings, warnings): called names and their arguments."""
-    hard: list[Finding] = []
-    soft: list[Finding] = []
-    known: dict[str, str | None] = {}
-    for tool, text in zip(sample.tools, sample.definitions, strict=True):
-        assert isinstance(tool, dict), "checked before"
-        function = tool["function"]
-        assert isinstance(function, dict), "checked before"
-        has_schema = function.get("parameters") is not None
-        known.setdefault(str(function["name"]), text if has_schema else None)
-    breaks = hard if schema == "reject" else soft
-    for index, turn in enumerate(meant.turns):
-        for call in turn.calls:
-            if breaks_json(call.name):
-                hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
-            elif call.name not in known:
-                hard.append(Finding("tools", f"{call.name[:80]!r} is called, not defined", index))
-            elif (definition := known[call.name]) is not None:
-                try:
-                    found = violations(definition, call.arguments)
-                except BrokenSchemaFault as fault:
-                    soft.append(Finding("bad_schema", f"{call.name[:80]}: {fault}", index))
-                    continue
-                breaks += [Finding("schema", f"{call.name[:80]}: {text}", index) for text in found]
-    return hard, soft
-
-
 def _canonical(meant: Dialogue) -> Dialogue:
     """The dialogue as a server would hold it: JSON text only where tokens were neutralised."""
     if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
@@ -453,22 +263,3 @@ def _is_loss(was: str, now: str) -> bool:
     kept, left = leading_thought(now)
     same = rest.lstrip("\n") == left.lstrip("\n") and kept in ("", thought)
     return same and "</think>" not in rest
-
-
-def differ(code: str, message: str, expected: str, found: str) -> Finding:
-    """The finding of a difference: its first offset and both contexts."""
-    offset = next(
-        (at for at, (one, two) in enumerate(zip(expected, found, strict=False)) if one != two),
-        min(len(expected), len(found)),
-    )
-    return Finding(
-        code,
-        message,
-        offset=offset,
-        expected=_context(expected, offset),
-        found=_context(found, offset),
-    )
-
-
-def _context(text: str, offset: int) -> str:
-    return text[max(0, offset - CONTEXT) : offset + CONTEXT]

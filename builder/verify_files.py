@@ -15,6 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from builder.conversation import Json
+from builder.finding import Finding
 from builder.jsonio import JsonFault, loads
 from builder.pool import batches, ordered
 from builder.problem import Problem, UsageError
@@ -29,7 +30,7 @@ from builder.rows import (
 )
 from builder.sample import Sample
 from builder.source import Source
-from builder.verify import Finding, Verdict, Verifier
+from builder.verify import Verdict, Verifier
 from builder.verify_options import VerifyOptions
 from builder.work import verifier_for
 
