@@ -163,13 +163,38 @@ def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, verifier, off):
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=shim))
     monkeypatch.setattr(tokens, "CHECKED", 1)
     target = load()
-    assert target.encoder_name == "fastokens"
+    target.prepare()
     text = target.render([{"role": "user", "content": "a b c"}], [])
     if off:
         with pytest.raises(UsageError, match="fastokens gives other ids"):
             target.encode(text)
     else:
         assert target.encode(text).ids == verifier.target.encode(text).ids
+
+
+def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
+    loaded = []
+
+    class Noted(Shim):
+        def encode_batch_flat(self, texts, add_special_tokens):
+            loaded.extend(texts)
+            return super().encode_batch_flat(texts, add_special_tokens)
+
+    monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
+    monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
+    encode = tokens.Encoder(load().tokenizer.backend_tokenizer)
+    texts = ["a b", "c d", "e f g h", "i j"]
+    assert [encode(text).tolist() for text in texts] == [
+        encode._true_ids(text).tolist() for text in texts
+    ]
+    assert loaded == texts[2:]
+
+
+def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastokens", None)
+    monkeypatch.setattr(tokens, "WORTH_LOADING", 0)
+    encode = tokens.Encoder(load().tokenizer.backend_tokenizer)
+    assert encode("a b").tolist() == encode._true_ids("a b").tolist()
 
 
 @given(text=st.text(max_size=60), with_markup=st.booleans())

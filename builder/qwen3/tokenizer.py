@@ -15,7 +15,7 @@ from builder.conversation import Json
 from builder.problem import UsageError
 from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS, TOOLS_BEGIN
 from builder.qwen3.style import Style, Thoughts
-from builder.qwen3.tokens import Encode, Table, Tokens, encoder
+from builder.qwen3.tokens import Encoder, Table, Tokens
 from builder.sample import Sample
 
 if TYPE_CHECKING:
@@ -87,17 +87,13 @@ class Target:
         return Table(self.tokenizer.backend_tokenizer)
 
     @cached_property
-    def _encoder(self) -> tuple[Encode, str]:
-        return encoder(self.tokenizer.backend_tokenizer)
+    def _encoder(self) -> Encoder:
+        return Encoder(self.tokenizer.backend_tokenizer)
 
     def prepare(self) -> None:
         """Load all that is loaded on first use, and start nothing."""
-        _ = self._table, self._encoder
-
-    @property
-    def encoder_name(self) -> str:
-        """What gives the ids: tokenizers, or fastokens."""
-        return self._encoder[1]
+        _ = self._table
+        self._encoder.prepare()
 
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
@@ -128,7 +124,7 @@ class Target:
 
     def encode(self, text: str) -> Tokens:
         """The tokens of a rendering, no special tokens added."""
-        return Tokens(text, self._encoder[0](text), self._table)
+        return Tokens(text, self._encoder(text), self._table)
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids, control tokens included, nothing cleaned up."""

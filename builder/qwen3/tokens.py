@@ -9,7 +9,7 @@ and on one in CHECKED.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builder.problem import UsageError
+
+WORTH_LOADING = 1 << 20
+"""Code points after which fastokens is loaded: as long takes tokenising some more without it."""
 
 CHECKED = 128
 """The ids of one text in so many, by a digest of its tokens, come from both tokenizers."""
@@ -148,34 +151,48 @@ def _byte_table() -> dict[str, int]:
     return table | {chr(_SHIFTED + at): byte for at, byte in enumerate(shifted)}
 
 
-Encode = Callable[[str], Ids]
+class Encoder:
+    """Text to ids, no special tokens added. Raises UsageError: fastokens gives other ids.
 
+    fastokens is loaded where it is installed and there is text enough to be worth a second.
+    """
 
-def encoder(backend: Any) -> tuple[Encode, str]:
-    """(text to ids, no special tokens added; the name of what gives them)."""
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self._fast: Any = None
+        self._is_there = True
+        self._checked = False
+        self._encoded = 0
 
-    def true_ids(text: str) -> Ids:
-        return np.array(backend.encode(text, add_special_tokens=False).ids, dtype=np.uint32)
-
-    try:
-        import fastokens  # noqa: PLC0415 - an extra, only there where it was asked for
-    except ImportError:
-        return true_ids, "tokenizers"
-    fast = fastokens.Tokenizer.from_json_str(backend.to_str())
-    fast.no_truncation()
-    fast.no_padding()
-    begun = False
-
-    def fast_ids(text: str) -> Ids:
-        nonlocal begun
-        flat, _ = fast.encode_batch_flat([text], add_special_tokens=False)
+    def __call__(self, text: str) -> Ids:
+        """The ids of a text."""
+        if self._fast is None:
+            self._encoded += len(text)
+            if not self._is_there or self._encoded < WORTH_LOADING:
+                return self._true_ids(text)
+            self.prepare()
+            return self(text)
+        flat, _ = self._fast.encode_batch_flat([text], add_special_tokens=False)
         ids = np.frombuffer(flat, dtype="<u4")
-        if not begun or int(ids.sum()) % CHECKED == 0:
-            begun = True
-            if not np.array_equal(ids, true_ids(text)):
+        if not self._checked or int(ids.sum()) % CHECKED == 0:
+            self._checked = True
+            if not np.array_equal(ids, self._true_ids(text)):
                 raise UsageError(
                     "fastokens gives other ids than tokenizers: uninstall it (the extra `fast`)"
                 )
         return ids
 
-    return fast_ids, "fastokens"
+    def prepare(self) -> None:
+        """Load fastokens, if it can be."""
+        try:
+            import fastokens  # noqa: PLC0415 - an extra, only there where it was asked for
+        except ImportError:
+            self._is_there = False
+            return
+        self._fast = fastokens.Tokenizer.from_json_str(self._backend.to_str())
+        self._fast.no_truncation()
+        self._fast.no_padding()
+
+    def _true_ids(self, text: str) -> Ids:
+        ids = self._backend.encode(text, add_special_tokens=False).ids
+        return np.array(ids, dtype=np.uint32)
