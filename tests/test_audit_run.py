@@ -342,7 +342,7 @@ def test_the_same_twice(tmp_path):
 
 
 @pytest.mark.parametrize(("together", "workers"), [(1, 1), (3, 1), (3, 3)])
-def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, together, workers):
+def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, pooled, together, workers):
     (tmp_path / "data").mkdir()
     rows = [*PLANTED.values(), {"text": "none"}, *CLEAN, *PLANTED.values(), {"messages": 3}]
     write(tmp_path / "data" / "train.jsonl", rows)
@@ -353,5 +353,6 @@ def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, together, w
     assert len(whole.findings) > 5
     monkeypatch.setattr(pool, "BATCH_ROWS", together)
     found = audit(str(tmp_path / "data"), AuditOptions(**options), workers=workers)
+    assert ("_audited" in pooled) == (workers > 1)
     assert found.as_json() == whole.as_json()
     assert found.picks == whole.picks
