@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import string
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import datasets
 import pytest
 from test_build import build, files, lines
 
-from builder import cli, pieces, work
+from builder import cli, pieces, pool, work
 
 
 def row(number, turns=1):
@@ -154,31 +155,47 @@ def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, don
     assert len(done) == len(set(done)), "pieces share the origin of their source"
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(logs, tmp_path):
+def text(seed, size):
+    """So many characters of words that are no other seed's."""
+    draw = random.Random(seed)
+    found = ""
+    while len(found) < size:
+        found += "".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 9))) + " "
+    return found[:size]
+
+
+def large_logs(folder):
+    """Logs of twelve files that are worth the start of a pool."""
+    folder.mkdir()
+    for name in range(12):
+        rows = [row(text(f"{name}.{number}", 4500), 1 + number % 3) for number in range(6)]
+        (folder / f"{name:02d}.jsonl").write_text("".join(rows))
+    assert sum(path.stat().st_size for path in folder.iterdir()) > pool.LITTLE_BYTES
+    return folder
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+    logs = large_logs(tmp_path / "in")
     whole = tmp_path / "whole"
-    assert build(whole, inputs=[logs]) == 0
+    assert build(whole, "--workers", "1", inputs=[logs]) == 0
     out = tmp_path / "out"
-    command = [
-        sys.executable,
-        "-m",
-        "builder",
-        "build",
-        str(logs),
-        "-o",
-        str(out),
-        "--workers",
-        "2",
-    ]
-    pick = random.Random(4)
-    for _ in range(3):
+    command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out)]
+    parts = []
+    for least in (0, 1, 4):
         process = subprocess.Popen(
-            command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, "--workers", "2"],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         while process.poll() is None and not (out / ".state" / "work").is_dir():
             time.sleep(0.01)
-        time.sleep(pick.uniform(0, 2.5))
+        while process.poll() is None and len(parts) < least:
+            time.sleep(0.01)
+            parts = list((out / ".state" / "parts").glob("??/*"))
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        assert process.wait() == -signal.SIGKILL, "it was at work"
+    assert len(parts) < 12
     assert cli._run(["build", str(logs), "-o", str(out), "--quiet"]) == 0
     assert files(out) == files(whole)
     shutil.rmtree(out)
