@@ -42,30 +42,26 @@ FATAL = "05.log"
 ALWAYS = "1000000"
 
 
-@pytest.fixture
-def logs(tmp_path):
-    info = tmp_path / "site" / "fatal-1.0.dist-info"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Builds in a process of its own; gives the ledger and how often the fatal log was read."""
+    folder = tmp_path_factory.mktemp("died")
+    info = folder / "site" / "fatal-1.0.dist-info"
     info.mkdir(parents=True)
     (info.parent / "fatal.py").write_text(READER)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fatal\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[builder.readers]\nfatal = fatal\n")
-    folder = large_logs(tmp_path / "in")
-    (folder / FATAL).write_text((row("one") + row("two", 2)).replace("messages", "fatal"))
-    return folder
-
-
-@pytest.fixture
-def run(logs, tmp_path):
-    """Builds in a process of its own; gives the ledger and how often the fatal log was read."""
-    path = os.pathsep.join([str(Path(building.__file__).parents[1]), str(tmp_path / "site")])
-    tries = tmp_path / "tries"
+    logs = large_logs(folder / "in")
+    (logs / FATAL).write_text((row("one") + row("two", 2)).replace("messages", "fatal"))
+    path = os.pathsep.join([str(Path(building.__file__).parents[1]), str(info.parent)])
+    tries = folder / "tries"
 
     def once(out, deaths, workers):
         tries.write_text("")
         told = {"PYTHONPATH": path, "FATAL_TRIES": str(tries), "FATAL_DEATHS": deaths}
+        command = [sys.executable, "-m", "builder", "build", logs, "-o", out, "--json"]
         done = subprocess.run(
-            [sys.executable, "-m", "builder", "build", logs, "-o", out]
-            + ["--json", "--workers", workers],
+            [*command, "--workers", workers],
             env={**os.environ, **told},
             capture_output=True,
             text=True,
@@ -77,8 +73,21 @@ def run(logs, tmp_path):
     return once
 
 
-def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, logs, tmp_path):
-    out, whole = tmp_path / "out", tmp_path / "whole"
+@pytest.fixture(scope="module")
+def whole(run, tmp_path_factory):
+    """What is built if no worker dies."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    ledger, tries = run(out, "0", "1")
+    assert (tries, ledger["conversations"]["built"]) == (1, 74)
+    return out
+
+
+def meta(out):
+    return lines(out / "meta" / "train-00000-of-00001.jsonl")
+
+
+def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, whole, tmp_path):
+    out = tmp_path / "out"
     ledger, tries = run(out, ALWAYS, "2")
     assert tries >= 2
     (reject,) = lines(out / "rejects.jsonl")
@@ -87,25 +96,17 @@ def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, logs,
     assert ledger["records"]["rejected"] == {"worker_died": 1}
     assert (ledger["records"]["read"], ledger["records"]["used"]) == (73, 72)
     assert ledger["conversations"]["built"] == 72
-    ledger, tries = run(whole, "0", "1")
-    assert (tries, ledger["conversations"]["built"]) == (1, 74)
     kept = [line for line in meta(whole) if line["source"] != FATAL]
     assert meta(out) == kept
     assert len(kept) == 72
-    assert run(out, "0", "2")[1] == 1, "the next run tries it again, and it alone"
+    assert run(out, "0", "1")[1] == 1, "the next run tries it again"
     assert files(out) == files(whole)
 
 
-def test_a_log_that_killed_once_is_in_the_same_bytes(run, tmp_path):
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    _, tries = run(out, "1", "2")
-    assert tries >= 2
-    run(whole, "0", "1")
+def test_a_log_that_killed_once_is_in_the_same_bytes(run, whole, tmp_path):
+    out = tmp_path / "out"
+    assert run(out, "1", "2")[1] >= 2
     assert files(out) == files(whole)
-
-
-def meta(out):
-    return lines(out / "meta" / "train-00000-of-00001.jsonl")
 
 
 def loads_in_the_driver(folder, tokenizer):
