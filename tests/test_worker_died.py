@@ -66,6 +66,7 @@ def run(tmp_path_factory):
             capture_output=True,
             text=True,
             check=False,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout), len(tries.read_text())
