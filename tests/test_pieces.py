@@ -95,6 +95,9 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done):  # n
     with paths[2].open("a") as stream:
         stream.write(json.dumps({"messages": [], "tools": []}) + "\n")
     assert made() == {"0/rows.jsonl": 1}, "lines are known by their own bytes"
+    text = paths[2].read_text()
+    paths[2].write_text(text.replace("user", "User", 1))
+    assert made() == {"0/rows.jsonl": len(tasks(paths[2]))}, "who reads them, the first ones tell"
     done.clear()
     assert build(tmp_path / "anew", "--workers", "1", inputs=[logs]) == 0
     assert files(tmp_path / "anew") == files(out)

@@ -83,14 +83,25 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
 
 @pytest.mark.parametrize(
     "change",
-    ["normalize: {unit: turn}", "verify: {parity: require}", "limits: {max_tokens: 30}"],
+    [
+        "normalize: {unit: turn}",
+        "verify: {parity: require}",
+        "limits: {max_tokens: 30}",
+        "limits: {max_record_mb: 1}",
+        "audit: {secrets: report}",
+        "inputs: [{path: in, license: MIT}]",
+        "inputs: [{path: in, format: openai-chat}]",
+        "inputs: [{path: other}, {path: in}]",
+    ],
 )
 def test_a_state_of_another_configuration_is_not_mixed_in(logs, tmp_path, done, change):
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     (tmp_path / "c.yaml").write_text(change)
+    (tmp_path / "other").mkdir()
+    named = () if change.startswith("inputs") else [logs]
     done.clear()
-    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=[logs]) in (0, 1)
+    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=named) in (0, 1)
     assert len(done) == 13
 
 
