@@ -96,11 +96,29 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done):  # n
         stream.write(json.dumps({"messages": [], "tools": []}) + "\n")
     assert made() == {"0/rows.jsonl": 1}, "lines are known by their own bytes"
     text = paths[2].read_text()
-    paths[2].write_text(text.replace("user", "User", 1))
+    paths[2].write_text(text.replace("unanswered", "Unanswered", 1))
     assert made() == {"0/rows.jsonl": len(tasks(paths[2]))}, "who reads them, the first ones tell"
     done.clear()
     assert build(tmp_path / "anew", "--workers", "1", inputs=[logs]) == 0
     assert files(tmp_path / "anew") == files(out)
+
+
+def test_a_database_is_made_again_after_a_change_in_the_log_beside_it(tmp_path, done):  # noqa: F811
+    path = goose(tmp_path, 8)
+    out = tmp_path / "out"
+    with contextlib.closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        for last in ("0008", "0004"):
+            before = path.read_bytes()
+            writer.execute("DELETE FROM messages WHERE session_id >= ?", (last,))
+            writer.execute("DELETE FROM sessions WHERE id >= ?", (last,))
+            writer.commit()
+            assert path.read_bytes() == before, "it is in the log alone"
+            done.clear()
+            assert build(out, "--workers", "1", inputs=[path]) == 0
+            assert done == [f"0/{path.name}"]
+        assert build(tmp_path / "anew", "--workers", "1", inputs=[path]) == 0
+    assert files(out) == files(tmp_path / "anew")
 
 
 @pytest.mark.parametrize("make", [jsonl, parquet, goose])
