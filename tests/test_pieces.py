@@ -16,11 +16,11 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from large_inputs import MAKERS, goose, jsonl, parquet
+from large_inputs import MAKERS, goose, jsonl, parquet, rows
 from test_build import build, files, lines
 from test_resume import done  # noqa: F401 - a fixture
 
-from builder import pieces, work
+from builder import pieces, source, work
 from builder.normalize import NormalizeOptions
 from builder.pieces import cut
 from builder.problem import Problem
@@ -71,7 +71,8 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
 # -- going on, and files that change -------------------------------------------------------------
 
 
-def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done):  # noqa: F811
+def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a piece is longer than the head of its file
     logs = tmp_path / "logs"
     logs.mkdir()
     paths = [make(logs, 40) for make in (goose, parquet, jsonl)]
@@ -93,11 +94,13 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done):  # n
     parquet(logs, 45)
     assert made() == {"0/rows.parquet": len(tasks(paths[1]))}
     with paths[2].open("a") as stream:
-        stream.write(json.dumps({"messages": [], "tools": []}) + "\n")
+        stream.write(json.dumps(rows(41)[40]) + "\n")
+    count = len(tasks(paths[2]))
+    assert count > 2, "it is still cut"
     assert made() == {"0/rows.jsonl": 1}, "lines are known by their own bytes"
     text = paths[2].read_text()
     paths[2].write_text(text.replace("unanswered", "Unanswered", 1))
-    assert made() == {"0/rows.jsonl": len(tasks(paths[2]))}, "who reads them, the first ones tell"
+    assert made() == {"0/rows.jsonl": count}, "who reads them, the first ones tell"
     done.clear()
     assert build(tmp_path / "anew", "--workers", "1", inputs=[logs]) == 0
     assert files(tmp_path / "anew") == files(out)
