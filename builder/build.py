@@ -39,9 +39,6 @@ from builder.text import map_strings, without_folders
 from builder.verify_files import LineReport
 from builder.work import Job, job_identity, target_for, verifier_for, versions
 
-LITTLE_BYTES = 4 << 20
-"""A smaller dataset is looked at by one process: others are not worth their start."""
-
 
 def build(
     config: Config,
@@ -60,7 +57,7 @@ def build(
     bug).
     """
     started = time.time()
-    named = [item.path.located for item in config.inputs if not is_url(item.path.written)]
+    named = (None if is_url(one.path.written) else one.path.located for one in config.inputs)
     if engine.name == "local" and engine.workers > 1 and holds_more(named):
         prepare(config.verify.target)
     target = verifier_for(config.verify.target, config.verify.options).target
@@ -148,7 +145,7 @@ def _looked_at(config: Config, built: Built, workers: int) -> tuple[Audit, list[
     folder = built.writer.folder
     load = partial(_loaded, folder, config.verify.target)
     options = config.audit_options
-    if workers == 1 or sum(item.bytes for item in built.writer.files) < LITTLE_BYTES:
+    if workers == 1 or not holds_more([folder]):
         return audit(str(folder), options, workers=workers), load()
     try:
         with pool(1, config.verify.target) as executor:

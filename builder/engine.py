@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 from collections import deque
@@ -11,9 +10,10 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from builder.parts import Part, PartSummary
-from builder.pool import LITTLE_BYTES, pool
+from builder.pool import holds_more, pool
 from builder.problem import Problem
 from builder.shard import Task
 from builder.work import Job, do, unmade
@@ -48,7 +48,7 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
     A worker that is killed by the system costs its part a second try alone, then the reject
     `worker_died`; the run goes on. Raises OSError if a part cannot be written.
     """
-    if workers <= 1 or len(tasks) <= 1 or _is_little(tasks):
+    if workers <= 1 or len(tasks) <= 1 or not holds_more(_paths(tasks)):
         for index, task in enumerate(tasks):
             # What reading it remembers goes with it, not with the list of tasks.
             part = do(replace(task, source=task.source.anew()), index, job)
@@ -60,15 +60,11 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
         start = yield from _pooled(tasks, start, job, workers, done)
 
 
-def _is_little(tasks: Sequence[Task]) -> bool:
-    size = 0
+def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
+    """Of all files that are read; None: one that lies on no disk."""
     for task in tasks:
         for item in task.source.members or (task.source,):
-            with contextlib.suppress(OSError):  # doing the part reports it
-                size += item.path.stat().st_size if item.path is not None else LITTLE_BYTES
-        if size >= LITTLE_BYTES:
-            return False
-    return True
+            yield item.path
 
 
 def _pooled(

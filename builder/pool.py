@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import stat
 import sys
 import threading
 from collections import deque
@@ -40,20 +41,33 @@ def default_workers() -> int:
 
 
 LITTLE_BYTES = 1 << 20
-"""Of less input all is done by one process: others are not worth their start."""
+"""What is less is worked on by one process: others are not worth their start."""
 
 
-def holds_more(paths: Iterable[Path], limit: int = LITTLE_BYTES) -> bool:
-    """Do these files and folders hold so many bytes? Looks no further than it must."""
+def holds_more(paths: Iterable[Path | None]) -> bool:
+    """Do these files and folders hold LITTLE_BYTES or more? Looks no further than it must.
+
+    None: what lies on no disk, whose size is not known; it counts as large.
+    """
     size = 0
     for path in paths:
-        below = (Path(at) / name for at, _, names in os.walk(path) for name in names)
-        for file in chain((path,), below) if path.is_dir() else (path,):
-            with contextlib.suppress(OSError, ValueError):  # what it is, reading it says
+        if path is None:
+            return True
+        for file in _files(path):
+            with contextlib.suppress(OSError):
                 size += file.stat().st_size
-            if size >= limit:
+            if size >= LITTLE_BYTES:
                 return True
     return False
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The file, or those below the folder; what cannot be looked at, reading it says."""
+    with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
+        if not stat.S_ISDIR(path.stat().st_mode):
+            yield path
+        for at, _, names in os.walk(path):
+            yield from (Path(at) / name for name in names)
 
 
 def prepare(tokenizer: str | None) -> None:

@@ -32,3 +32,22 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip("no ../shared beside the project")
     return SHARED
+
+
+@pytest.fixture
+def pooled(monkeypatch):
+    """Nothing is too little for a pool; gives the names of the functions that went to one."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    from builder import pool
+
+    monkeypatch.setattr(pool, "LITTLE_BYTES", 0)
+    names = []
+    submit = ProcessPoolExecutor.submit
+
+    def note(self, work, *rest):
+        names.append(getattr(work, "func", work).__name__)
+        return submit(self, work, *rest)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", note)
+    return names

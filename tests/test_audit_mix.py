@@ -75,7 +75,7 @@ def turn(role, text):
     return {"role": role, "content": text}
 
 
-def test_a_build_with_a_mix(tmp_path, capsys):
+def test_a_build_with_a_mix(tmp_path, capsys, pooled):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = [[turn("user", f"direct {n}"), turn("assistant", "x")] for n in range(12)]
@@ -84,14 +84,15 @@ def test_a_build_with_a_mix(tmp_path, capsys):
     for n in range(3):
         said = [turn("user", f"call {n}"), turn("assistant", call), turn("user", response)]
         rows.append([*said, turn("assistant", "z")])
-    (folder / "a.jsonl").write_text(
-        "".join(json.dumps({"messages": said, "tools": []}) + "\n" for said in rows)
-    )
+    texts = [json.dumps({"messages": said, "tools": []}) + "\n" for said in rows]
+    (folder / "a.jsonl").write_text("".join(texts[:5]))
+    (folder / "b.jsonl").write_text("".join(texts[5:]))
     config = tmp_path / "c.yaml"
     config.write_text("mix: {direct_answer: 0.5, single_call: 0.5}\n")
     outs = [tmp_path / "out1", tmp_path / "out2"]
     for out, workers in zip(outs, "12", strict=True):
         assert build(out, "-c", config, "--workers", workers, inputs=[folder]) == 0
+    assert pooled.count("do") == 2
     assert files(outs[0]) == files(outs[1])
     meta = lines(outs[0] / "meta" / "train-00000-of-00001.jsonl")
     assert Counter(line["pattern"] for line in meta) == {"direct_answer": 3, "single_call": 3}

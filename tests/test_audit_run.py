@@ -14,7 +14,8 @@ from test_build import build
 from builder import cli, pool
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit
-from builder.audit.run import CODES, audit
+from builder.audit.run import CODES, Audits, audit
+from builder.dataset import raw_dataset_rows
 from builder.export.trainers import DEFAULT_LENGTHS
 
 TOOL = {
@@ -342,16 +343,20 @@ def test_the_same_twice(tmp_path):
 
 
 @pytest.mark.parametrize(("together", "workers"), [(1, 1), (3, 1), (3, 3)])
-def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, together, workers):
+def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, pooled, together, workers):
     (tmp_path / "data").mkdir()
     rows = [*PLANTED.values(), {"text": "none"}, *CLEAN, *PLANTED.values(), {"messages": 3}]
     write(tmp_path / "data" / "train.jsonl", rows)
     write(tmp_path / "data" / "validation.jsonl", [*CLEAN, {"text": "none"}, rows[1]])
     write(tmp_path / "sets.jsonl", [{"question": words(3)}])
     options = {"contamination": (str(tmp_path / "sets.jsonl"),)}
-    whole = run(tmp_path / "data", **options)
+    audits = Audits(AuditOptions(**options))  # row by row, nothing merged
+    for item in raw_dataset_rows(str(tmp_path / "data")):
+        audits.add(item.decoded())
+    whole = audits.result()
     assert len(whole.findings) > 5
     monkeypatch.setattr(pool, "BATCH_ROWS", together)
     found = audit(str(tmp_path / "data"), AuditOptions(**options), workers=workers)
+    assert ("_audited" in pooled) == (workers > 1)
     assert found.as_json() == whole.as_json()
     assert found.picks == whole.picks

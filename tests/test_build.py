@@ -102,9 +102,10 @@ def test_parallel_calls_answered_out_of_order(built):
     assert "Zoë" in second
 
 
-def test_the_same_bytes_whatever_the_workers_and_the_order(built, tmp_path):
+def test_the_same_bytes_whatever_the_workers_and_the_order(built, tmp_path, pooled):
     again = tmp_path / "again"
     assert build(again, "--workers", "3") == 0
+    assert pooled.count("do") > 5
     assert files(again) == files(built)
     assert build(again, "--workers", "2") == 0, "into the same folder"
     assert files(again) == files(built)

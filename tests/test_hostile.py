@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from builder import pool
+
 GOOD = {
     "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}],
     "tools": [],
@@ -253,6 +255,7 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
     for number in range(300):
         text = b"".join(row(f"{number} {n}".encode()) + b"\n" for n in range(40))
         (folder / f"{number}.jsonl").write_bytes(text)
+    assert pool.holds_more([folder]), "a pool is interrupted"
     out = tmp_path / "out"
     command = [sys.executable, "-m", "builder", "build", str(folder), "-o", str(out)]
     with subprocess.Popen(

@@ -16,11 +16,11 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from large_inputs import MAKERS, goose, jsonl, parquet
+from large_inputs import MAKERS, goose, jsonl, parquet, rows
 from test_build import build, files, lines
 from test_resume import done  # noqa: F401 - a fixture
 
-from builder import pieces, work
+from builder import pieces, source, work
 from builder.normalize import NormalizeOptions
 from builder.pieces import cut
 from builder.problem import Problem
@@ -49,7 +49,7 @@ def ledger(out):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind):
+def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
     path = MAKERS[kind](tmp_path, 60)
     assert len(tasks(path)) > 4
     (tmp_path / "c.yaml").write_text(SHARES.replace("PATH", str(path)))
@@ -57,6 +57,7 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind):
     for workers in counts:
         out = tmp_path / workers
         assert build(out, "-c", tmp_path / "c.yaml", "--workers", workers, inputs=()) == 0
+    assert pooled.count("do") == len(tasks(path))
     small()
     assert build(tmp_path / "whole", "-c", tmp_path / "c.yaml", "--workers", "1", inputs=()) == 0
     whole = files(tmp_path / "whole")
@@ -70,7 +71,8 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind):
 # -- going on, and files that change -------------------------------------------------------------
 
 
-def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done):  # noqa: F811
+def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a piece is longer than the head of its file
     logs = tmp_path / "logs"
     logs.mkdir()
     paths = [make(logs, 40) for make in (goose, parquet, jsonl)]
@@ -92,11 +94,34 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done):  # n
     parquet(logs, 45)
     assert made() == {"0/rows.parquet": len(tasks(paths[1]))}
     with paths[2].open("a") as stream:
-        stream.write(json.dumps({"messages": [], "tools": []}) + "\n")
+        stream.write(json.dumps(rows(41)[40]) + "\n")
+    count = len(tasks(paths[2]))
+    assert count > 2, "it is still cut"
     assert made() == {"0/rows.jsonl": 1}, "lines are known by their own bytes"
+    text = paths[2].read_text()
+    paths[2].write_text(text.replace("unanswered", "Unanswered", 1))
+    assert made() == {"0/rows.jsonl": count}, "who reads them, the first ones tell"
     done.clear()
     assert build(tmp_path / "anew", "--workers", "1", inputs=[logs]) == 0
     assert files(tmp_path / "anew") == files(out)
+
+
+def test_a_database_is_made_again_after_a_change_in_the_log_beside_it(tmp_path, done):  # noqa: F811
+    path = goose(tmp_path, 8)
+    out = tmp_path / "out"
+    with contextlib.closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        for last in ("0008", "0004"):
+            before = path.read_bytes()
+            writer.execute("DELETE FROM messages WHERE session_id >= ?", (last,))
+            writer.execute("DELETE FROM sessions WHERE id >= ?", (last,))
+            writer.commit()
+            assert path.read_bytes() == before, "it is in the log alone"
+            done.clear()
+            assert build(out, "--workers", "1", inputs=[path]) == 0
+            assert done == [f"0/{path.name}"]
+        assert build(tmp_path / "anew", "--workers", "1", inputs=[path]) == 0
+    assert files(out) == files(tmp_path / "anew")
 
 
 @pytest.mark.parametrize("make", [jsonl, parquet, goose])

@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from builder.pool import ordered
+from builder import cli, pool
+from builder.pool import holds_more, ordered
 from builder.problem import UsageError
 
 
@@ -66,3 +67,24 @@ def test_items_are_taken_as_they_are_needed():
         assert next(found)[0] == number
     found.close()
     assert len(taken) < 1000
+
+
+def test_what_is_little_is_known_by_its_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "LITTLE_BYTES", 100)
+    (tmp_path / "a").write_bytes(b"x" * 60)
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "b").write_bytes(b"x" * 39)
+    assert not holds_more([tmp_path])
+    assert not holds_more([tmp_path / "a", tmp_path / "below"])
+    (tmp_path / "below" / "c").write_bytes(b"x")
+    assert holds_more([tmp_path])
+    assert holds_more([tmp_path / "a", tmp_path / "below"])
+    assert holds_more([None]), "what lies on no disk may be of any size"
+    for name in ("absent", "n" * 300, "a\0b"):
+        assert not holds_more([tmp_path / name])
+
+
+def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path, capsys):
+    command = ["build", "n" * 300, "-o", str(tmp_path / "out"), "--workers", "2"]
+    assert cli._run(command) == 2
+    assert "nnn" in capsys.readouterr().err

@@ -338,6 +338,11 @@ def unproven(out):
     edit_manifest(out, files=[{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in files])
 
 
+def for_another_template(out):
+    tokenizer = json.loads((out / "manifest.json").read_bytes())["tokenizer"]
+    edit_manifest(out, tokenizer={**tokenizer, "template_sha256": "0" * 64})
+
+
 @pytest.mark.parametrize(
     ("harm", "code"),
     [
@@ -347,6 +352,7 @@ def unproven(out):
         (outside, "manifest"),
         (linked, "manifest"),
         (unproven, "verify"),
+        (for_another_template, "verify"),
     ],
 )
 def test_what_is_not_whole_or_not_proven_is_not_pushed(tmp_path, verifier, harm, code):

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import string
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import datasets
 import pytest
 from test_build import build, files, lines
 
-from builder import cli, pieces, work
+from builder import cli, pieces, pool, work
 
 
 def row(number, turns=1):
@@ -82,14 +83,25 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
 
 @pytest.mark.parametrize(
     "change",
-    ["normalize: {unit: turn}", "verify: {parity: require}", "limits: {max_tokens: 30}"],
+    [
+        "normalize: {unit: turn}",
+        "verify: {parity: require}",
+        "limits: {max_tokens: 30}",
+        "limits: {max_record_mb: 1}",
+        "audit: {secrets: report}",
+        "inputs: [{path: in, license: MIT}]",
+        "inputs: [{path: in, format: openai-chat}]",
+        "inputs: [{path: other}, {path: in}]",
+    ],
 )
 def test_a_state_of_another_configuration_is_not_mixed_in(logs, tmp_path, done, change):
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     (tmp_path / "c.yaml").write_text(change)
+    (tmp_path / "other").mkdir()
+    named = () if change.startswith("inputs") else [logs]
     done.clear()
-    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=[logs]) in (0, 1)
+    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=named) in (0, 1)
     assert len(done) == 13
 
 
@@ -111,12 +123,13 @@ def test_a_damaged_part_is_done_again(logs, tmp_path, done):
         lambda data: data[:-1],
         lambda data: data[1:],
         lambda data: data[:-50] + b"{" + data[-49:],
+        lambda data: data[:-1] + b"1",  # of a version that wrote another form
     )
     for damage, part in zip(damages, sorted((out / ".state" / "parts").glob("??/*")), strict=False):
         part.write_bytes(damage(part.read_bytes()))
     done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
-    assert len(done) == 4
+    assert len(done) == len(damages)
     assert files(out) == before
 
 
@@ -154,31 +167,51 @@ def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, don
     assert len(done) == len(set(done)), "pieces share the origin of their source"
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(logs, tmp_path):
+def text(seed, size):
+    """So many characters of words that are no other seed's."""
+    draw = random.Random(seed)
+    found = ""
+    while len(found) < size:
+        found += "".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 9))) + " "
+    return found[:size]
+
+
+def large_logs(folder):
+    """Logs of twelve files that are worth the start of a pool: by spaces, which cost no time."""
+    folder.mkdir()
+    for name in range(12):
+        texts = [text(f"{name}.{number}", 800) for number in range(6)]
+        rows = [
+            row(said, 1 + at % 3).replace("{", "{" + " " * 15_000, 1)
+            for at, said in enumerate(texts)
+        ]
+        (folder / f"{name:02d}.jsonl").write_text("".join(rows))
+    assert sum(path.stat().st_size for path in folder.iterdir()) > pool.LITTLE_BYTES
+    return folder
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+    logs = large_logs(tmp_path / "in")
     whole = tmp_path / "whole"
-    assert build(whole, inputs=[logs]) == 0
+    assert build(whole, "--workers", "1", inputs=[logs]) == 0
     out = tmp_path / "out"
-    command = [
-        sys.executable,
-        "-m",
-        "builder",
-        "build",
-        str(logs),
-        "-o",
-        str(out),
-        "--workers",
-        "2",
-    ]
-    pick = random.Random(4)
-    for _ in range(3):
+    command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out)]
+    parts = []
+    for least in (0, 1, 4):
         process = subprocess.Popen(
-            command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, "--workers", "2"],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         while process.poll() is None and not (out / ".state" / "work").is_dir():
             time.sleep(0.01)
-        time.sleep(pick.uniform(0, 2.5))
+        while process.poll() is None and len(parts) < least:
+            time.sleep(0.01)
+            parts = list((out / ".state" / "parts").glob("??/*"))
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        assert process.wait() == -signal.SIGKILL, "it was at work"
+    assert len(parts) < 12
     assert cli._run(["build", str(logs), "-o", str(out), "--quiet"]) == 0
     assert files(out) == files(whole)
     shutil.rmtree(out)

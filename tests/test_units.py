@@ -195,6 +195,30 @@ def test_the_common_beginning_of_two_conversations_is_taught_once(tmp_path):
     assert ledger["conversations"]["built"] == 2
 
 
+def test_all_samples_of_conversations_that_begin_alike_are_in_one_split(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in range(30):
+        turns = [("user", f"q{number}"), ("assistant", "a")]
+        for name, more in (("a", 2), ("b", 1)):
+            later = [("user", f"{name} {at}") for at in range(more)]
+            said = turns + [turn for user in later for turn in (user, ("assistant", "so"))]
+            rows = [{"role": role, "content": text} for role, text in said]
+            line = json.dumps({"messages": rows, "tools": []}) + "\n"
+            (tmp_path / "in" / f"{number}.{name}.jsonl").write_text(line)
+    (tmp_path / "c.yaml").write_text("normalize: {unit: turn}\nsplit: {test: 0.4}")
+    out = tmp_path / "out"
+    command = ["build", str(tmp_path / "in"), "-c", str(tmp_path / "c.yaml"), "-o", str(out)]
+    assert cli._run([*command, "--quiet"]) == 0
+    found = {}
+    for path in out.glob("meta/*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            number = json.loads(line)["source"].partition(".")[0]
+            found.setdefault(number, []).append(path.name.partition("-")[0])
+    assert [len(splits) for splits in found.values()] == [4] * 30, "the first turn is taught once"
+    assert {len(set(splits)) for splits in found.values()} == {1}
+    assert {splits[0] for splits in found.values()} == {"train", "test"}
+
+
 def test_a_sample_that_is_too_long_goes_and_the_others_stay(tmp_path):
     (tmp_path / "in.jsonl").write_text(json.dumps({"messages": LOG, "tools": []}) + "\n")
     (tmp_path / "c.yaml").write_text("limits: {max_tokens: 40}\nnormalize: {unit: query}")

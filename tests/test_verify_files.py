@@ -38,7 +38,7 @@ LINES = [dumps(row).encode() for row in ROWS]
 DATA = b"".join(line + b"\n" for line in LINES)
 
 
-def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch):
+def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch, pooled):
     monkeypatch.setattr(pool, "BATCH_ROWS", 2)
     lines = [b"no json" if at % 7 == 0 else LINES[at % len(LINES)] for at in range(40)]
     (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines))
@@ -46,6 +46,7 @@ def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch):
     assert [report.line for report in one] == list(range(1, 41))
     assert sum(bool(report.findings) for report in one) >= 6
     assert list(verify_dataset(str(tmp_path), verifier, None, 3)) == one
+    assert "_judged" in pooled
 
 
 def verify(path, verifier, unit=None):

@@ -36,19 +36,31 @@ def said(out):
 
 def test_a_share_is_taken_and_the_rest_is_accounted_for(tmp_path):
     logs(tmp_path / "many", [f"m{number}" for number in range(40)])
-    logs(tmp_path / "few", ["f1", "f2", "m3"])
+    few = [*(f"f{number}" for number in range(9)), "m3"]
+    logs(tmp_path / "few", few)
     code, out = build(tmp_path, {"many": 0.5, "few": 1.0})
     assert code == 0
     taken = said(out)
-    assert {"f1", "f2", "m3"} <= set(taken), "an input of weight 1 loses nothing to another"
-    assert 12 <= len(taken) <= 31
+    assert set(few) <= set(taken), "an input of weight 1 loses nothing to another"
+    assert 12 <= len([name for name in taken if name.startswith("m")]) <= 28
     ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
     lost = ledger["conversations"]["rejected"]["weight"]
-    assert lost + ledger["conversations"]["built"] + ledger["conversations"]["duplicates"] == 43
+    assert lost + ledger["conversations"]["built"] + ledger["conversations"]["duplicates"] == 50
     rejects = (out / "rejects.jsonl").read_text().splitlines()
     assert [json.loads(line)["code"] for line in rejects] == ["weight"] * lost
     _, again = build(tmp_path, {"many": 0.5, "few": 1.0}, "--workers", "1", "--fresh")
     assert said(again) == taken
+
+
+def test_what_is_left_out_makes_nothing_else_a_duplicate(tmp_path):
+    logs(tmp_path / "none", ["equal"])
+    logs(tmp_path / "all", ["equal", "begun"])
+    begun = json.loads((tmp_path / "all" / "begun.jsonl").read_text())["messages"]
+    more = [{"role": "user", "content": "More?"}, {"role": "assistant", "content": "No."}]
+    (tmp_path / "none" / "longer.jsonl").write_text(json.dumps({"messages": begun + more}) + "\n")
+    code, out = build(tmp_path, {"none": 0.0, "all": 1.0})
+    assert code == 0
+    assert said(out) == ["begun", "equal"]
 
 
 def test_a_larger_share_holds_the_smaller_one(tmp_path):
