@@ -10,11 +10,19 @@ from pathlib import Path
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import UsageError
-from builder.rows import MAX_LINE, file_lines, is_parquet, parquet_rows, plain_row, read_sample
+from builder.rows import (
+    MAX_LINE,
+    file_lines,
+    hub_name,
+    hub_rows,
+    is_parquet,
+    parquet_rows,
+    read_sample,
+)
 from builder.sample import Sample
 from builder.source import Source
 from builder.verify import Verdict, Verifier
-from builder.verify_files import CONVERSATION, DATA_SUFFIXES, hub_name
+from builder.verify_files import CONVERSATION, DATA_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,8 @@ def raw_dataset_rows(dataset: str) -> Iterator[RawRow]:
     for item in files:
         yield from _file(item)
     if not files and hub_name(dataset).count("/") == 1:
-        yield from _hub(dataset)
+        for repository, split, number, value in hub_rows(dataset):
+            yield RawRow(split, repository, number, value=value)
     elif not files:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
@@ -152,20 +161,6 @@ def _noted(item: DataFile) -> Iterator[bytes | None]:
         return
     for _, line in file_lines(Source(item.meta.name, item.meta, max_record_bytes=MAX_LINE)):
         yield line if isinstance(line, bytes) else None
-
-
-def _hub(dataset: str) -> Iterator[RawRow]:
-    import datasets  # noqa: PLC0415 - two seconds of import
-
-    repository, _, revision = hub_name(dataset).partition("@")
-    try:
-        splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
-        for split, rows in splits.items():
-            for number, row in enumerate(rows, start=1):
-                yield RawRow(str(split), repository, number, value=plain_row(row))
-    except Exception as error:  # a library's many ways of saying that it cannot be had
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def checked_rows(

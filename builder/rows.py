@@ -8,7 +8,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.problem import Problem
+from builder.problem import Problem, UsageError
 from builder.sample import Sample
 from builder.source import Source
 from builder.verify import Finding
@@ -57,6 +57,26 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
         for row in batch.to_pylist():
             number += 1
             yield number, plain_row(row)
+
+
+def hub_name(dataset: str) -> str:
+    """OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
+    return dataset.removeprefix("hf://").removeprefix("datasets/")
+
+
+def hub_rows(dataset: str) -> Iterator[tuple[str, str, int, Json]]:
+    """(repository, split, number from 1, row) of each row of a Hub dataset. Raises UsageError."""
+    import datasets  # noqa: PLC0415 - two seconds of import
+
+    repository, _, revision = hub_name(dataset).partition("@")
+    try:
+        splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
+        for split, rows in splits.items():
+            for number, row in enumerate(rows, start=1):
+                yield repository, str(split), number, plain_row(row)
+    except Exception as error:  # a library's many ways of saying that it cannot be had
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def plain_row(value: Any) -> Json:

@@ -21,9 +21,10 @@ from builder.problem import Problem, UsageError
 from builder.rows import (
     MAX_LINE,
     file_lines,
+    hub_name,
+    hub_rows,
     is_parquet,
     parquet_rows,
-    plain_row,
     read_sample,
     written_lines,
 )
@@ -140,7 +141,8 @@ def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport 
     elif path.exists():
         yield from _file(path, path.name, unit or CONVERSATION)
     elif hub_name(dataset).count("/") <= 1 and not dataset.endswith((*DATA_SUFFIXES, ".json")):
-        yield from _hub(dataset, unit or CONVERSATION)
+        for repository, split, number, value in hub_rows(dataset):
+            yield Row(f"{repository}/{split}", number, value=value, unit=unit or CONVERSATION)
     else:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
@@ -206,25 +208,6 @@ def _parquet(path: Path, name: str, unit: str) -> Iterator[LineReport | Row]:
             yield Row(name, number, value=value, unit=unit)
     except (OSError, pyarrow.ArrowException) as error:
         yield LineReport(name, 0, (Finding("format", f"no readable Parquet: {error}"[:200]),))
-
-
-def hub_name(dataset: str) -> str:
-    """OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
-    return dataset.removeprefix("hf://").removeprefix("datasets/")
-
-
-def _hub(dataset: str, unit: str) -> Iterator[Row]:
-    import datasets  # noqa: PLC0415 - two seconds of import
-
-    repository, _, revision = hub_name(dataset).partition("@")
-    try:
-        splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
-        for split, rows in splits.items():
-            for number, row in enumerate(rows, start=1):
-                yield Row(f"{repository}/{split}", number, value=plain_row(row), unit=unit)
-    except Exception as error:  # a library's many ways of saying that it cannot be had
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def _folder(folder: Path, template: str, unit: str | None) -> Iterator[LineReport | Row]:
