@@ -17,7 +17,8 @@ from typing import Any
 from builder.jsonio import dumps
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target
-from builder.rows import hub_name, plain_row, raw_rows, read_sample
+from builder.remote import hub_name
+from builder.rows import plain_row, raw_rows, read_sample
 from builder.sample import Sample
 from builder.verify import Finding, differ
 from builder.verify_files import LineReport

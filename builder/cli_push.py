@@ -13,7 +13,7 @@ from builder.engine import interrupt_on_sigterm
 from builder.push.job import PushOptions, PushReport, push
 from builder.push.retry import Course, hide
 from builder.push.upload import Changes
-from builder.rows import hub_name
+from builder.remote import hub_name
 from builder.terminal import escaped
 
 SHOWN = 50

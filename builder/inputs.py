@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -15,13 +14,11 @@ from typing import BinaryIO
 
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
-from builder.remote import Remote, is_url, likeness, list_objects, local_path
+from builder.remote import Remote, is_hub_name, is_url, likeness, list_objects, local_path
 from builder.source import Source
 from builder.table import hub_table
 
 MAX_FOLDER_DEPTH = 200
-
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 Identities = tuple[tuple[int, int], ...]
 """(device, inode) of the folders above: symbolic links may lead back into one of them."""
@@ -67,7 +64,9 @@ def find_sources(
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         if not glob.has_magic(str(pattern)):
-            known = f"; for the Hub's dataset: hf://{spec}" if _HUB_ID.fullmatch(spec) else ""
+            if path.is_symlink():
+                raise UsageError(f"input {spec!r}: a link to what is not there") from None
+            known = f"; for the Hub's dataset: hf://{spec}" if is_hub_name(spec) else ""
             raise UsageError(f"input {spec!r}: no such file or folder{known}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error

@@ -18,12 +18,16 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.pool import batches, ordered
 from builder.problem import Problem, UsageError
+from builder.remote import is_hub_name
 from builder.rows import (
+    DATA_SUFFIXES,
     MAX_LINE,
+    NO_FILE,
+    data_files,
     file_lines,
-    hub_name,
     hub_rows,
     is_parquet,
+    is_special,
     parquet_rows,
     read_sample,
     written_lines,
@@ -33,9 +37,6 @@ from builder.source import Source
 from builder.verify import Finding, Verdict, Verifier
 from builder.verify_options import VerifyOptions
 from builder.work import verifier_for
-
-DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
-"""Files of a folder that is not made by `build` that are taken for data."""
 
 CONVERSATION = "conversation"
 
@@ -138,9 +139,11 @@ def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport 
     path = Path(dataset).expanduser()
     if path.is_dir():
         yield from _folder(path, template, unit)
+    elif is_special(path):
+        raise UsageError(f"dataset {dataset!r}: {NO_FILE}")
     elif path.exists():
         yield from _file(path, path.name, unit or CONVERSATION)
-    elif hub_name(dataset).count("/") <= 1 and not dataset.endswith((*DATA_SUFFIXES, ".json")):
+    elif is_hub_name(dataset) and not dataset.endswith((*DATA_SUFFIXES, ".json")):
         for repository, split, number, value in hub_rows(dataset):
             yield Row(f"{repository}/{split}", number, value=value, unit=unit or CONVERSATION)
     else:
@@ -201,13 +204,11 @@ def _other(row: Row, known: dict[str, Json], verdict: Verdict) -> str:
 
 
 def _parquet(path: Path, name: str, unit: str) -> Iterator[LineReport | Row]:
-    import pyarrow  # noqa: PLC0415 - only for such files
-
     try:
         for number, value in parquet_rows(path):
             yield Row(name, number, value=value, unit=unit)
-    except (OSError, pyarrow.ArrowException) as error:
-        yield LineReport(name, 0, (Finding("format", f"no readable Parquet: {error}"[:200]),))
+    except OSError as error:
+        yield LineReport(name, 0, (Finding("format", str(error)[:200]),))
 
 
 def _folder(folder: Path, template: str, unit: str | None) -> Iterator[LineReport | Row]:
@@ -215,11 +216,15 @@ def _folder(folder: Path, template: str, unit: str | None) -> Iterator[LineRepor
     if (folder / "manifest.json").is_file() or (folder / "meta").is_dir():
         yield from _built_folder(folder, template, unit)
         return
-    found = [path for path in sorted(folder.rglob("*")) if path.name.endswith(DATA_SUFFIXES)]
+    found = data_files(folder)
     if not found:
         raise UsageError(f"dataset {str(folder)!r}: no manifest.json and no data files")
     for path in found:
-        yield from _file(path, path.relative_to(folder).as_posix(), unit or CONVERSATION)
+        name = path.relative_to(folder).as_posix()
+        if is_special(path):
+            yield LineReport(name, 0, (Finding("format", NO_FILE),))
+        else:
+            yield from _file(path, name, unit or CONVERSATION)
 
 
 def _built_folder(folder: Path, template: str, unit: str | None) -> Iterator[LineReport | Row]:
