@@ -171,6 +171,16 @@ class Source:
                 size -= len(piece)
         return b"".join(pieces)
 
+    def whole(self) -> bytes:
+        """The decompressed bytes, one beyond the limit at most. Raises one of STREAM_ERRORS."""
+        pieces: list[bytes] = []
+        left = self.max_record_bytes + 1
+        with self.open() as stream:  # in pieces: memory for the limit itself may not be had
+            while left > 0 and (piece := stream.read(min(left, 1 << 24))):
+                pieces.append(piece)
+                left -= len(piece)
+        return b"".join(pieces)
+
     @cached_property
     def table(self) -> Table | None:
         """The table that the source is, or None."""
@@ -309,8 +319,7 @@ class Source:
     @cached_property
     def _document(self) -> Json | Problem:
         try:
-            with self.open() as stream:
-                data = stream.read(self.max_record_bytes + 1)
+            data = self.whole()
         except STREAM_ERRORS as error:
             return stream_problem(error, "file")
         if len(data) > self.max_record_bytes:
