@@ -72,10 +72,15 @@ def run_build(
             " program: see rejects.jsonl (internal, spec, structured, inverse) and report it",
             file=sys.stderr,
         )
-    if not ledger.samples:
-        print("builder: no sample could be built: see rejects.jsonl", file=sys.stderr)
-        return 1
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
+    if not ledger.samples:
+        where = (
+            "see rejects.jsonl"
+            if ledger.found or rejected
+            else "nothing in the inputs is a conversation"
+        )
+        print(f"builder: no sample could be built: {where}", file=sys.stderr)
+        return 1
     return 1 if built.bugs or (strict and rejected) else 0
 
 
@@ -136,7 +141,8 @@ def _size(source: Source) -> int:
 def _print(built: Built, out: str, config: Config) -> None:
     options = normalize_options(config)
     ledger = built.ledger
-    print(f"{ledger.samples} samples in {out}, {built.tokens} tokens, every one proven")
+    proven = ", every one proven" if ledger.samples else ""
+    print(f"{ledger.samples} samples in {out}, {built.tokens} tokens{proven}")
     rows = (
         ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
         ("conversations", ledger.found, ledger.built, None, ledger.conversations_rejected),
