@@ -15,6 +15,7 @@ from builder.conversation import Json
 from builder.engine import Done, Engine, interrupt_on_sigterm, local
 from builder.normalize import remedy
 from builder.parts import PartSummary
+from builder.paths import expand_home
 from builder.pool import default_workers
 from builder.problem import UsageError
 from builder.remote import is_url, local_path
@@ -165,7 +166,7 @@ def _print(built: Built, out: str, config: Config) -> None:
 
 def list_stores(*, as_json: bool) -> int:
     """Without any input: the stores on this machine with the command for each; reads nothing."""
-    found = [(name, path) for name, path in STORES if Path(path).expanduser().is_dir()]
+    found = [(name, path) for name, path in STORES if expand_home(path).is_dir()]
     if as_json:
         stores = [{"name": name, "path": path} for name, path in found]
         sys.stdout.write(json.dumps({"stores": stores}) + "\n")

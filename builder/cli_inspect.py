@@ -84,9 +84,13 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
             raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
         return forced, "named with --format"
     claims = recognise(source)
+    problem = source.peek.problem
     if not claims and source.peek.kind == "empty":
-        raise UsageError(f"{source.name}: is empty")
-    if not claims and (problem := source.peek.problem) is not None:
+        broken = next(source.lines(), None)
+        if not isinstance(broken, Problem):
+            raise UsageError(f"{source.name}: is empty")
+        problem = broken
+    if not claims and problem is not None:
         raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
         found = f"claimed by {', '.join(claims)}" if claims else "no reader knows it"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from builder.cli_masks import as_json, compare_masks, print_masks, trainers_named
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.parity import MODES
+from builder.paths import expand_home
 from builder.pool import default_workers, holds_more, prepare
 from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
@@ -54,7 +54,7 @@ def run_verify(
     """
     trainers = trainers_named(masks)
     workers = workers or default_workers()
-    if workers > 1 and holds_more((Path(dataset).expanduser(),)):
+    if workers > 1 and holds_more((expand_home(dataset),)):
         prepare(tokenizers[0])
     verifiers = [verifier_for(name, options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
@@ -126,7 +126,8 @@ def _verify(
             print(f"{summary.turns} taught turns; in parity with inference: {shares}")
         print(_proven(result))
     elif not shown.as_json and summary.codes:
-        print(f"builder: {_proven(result)}", file=sys.stderr)
+        found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
+        print(f"builder: {_proven(result)}; findings: {found}", file=sys.stderr)
     if not summary.samples and not summary.codes:
         print("builder: the dataset holds no samples", file=sys.stderr)
     return result
@@ -144,7 +145,7 @@ def _proven(result: dict[str, Json]) -> str:
 def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
     from builder.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only where asked for
 
-    path = Path(dataset).expanduser()
+    path = expand_home(dataset)
     return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
 
 

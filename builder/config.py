@@ -20,6 +20,7 @@ import yaml
 
 from builder.audit.options import AuditOptions, ScrubOptions
 from builder.conversation import Json
+from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.splits import SplitOptions
 from builder.verify_options import VerifyOptions
@@ -44,11 +45,6 @@ class UserPath:
         if home != "/" and self.written.startswith(home + os.sep):
             return "~" + self.written[len(home) :].replace(os.sep, "/")
         return self.written
-
-
-def expand_home(written: str) -> Path:
-    """The path with a leading `~` expanded where that names a home folder."""
-    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
 
 
 @dataclass(frozen=True, slots=True)

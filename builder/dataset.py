@@ -9,6 +9,7 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
+from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.remote import is_hub_name
 from builder.rows import (
@@ -92,7 +93,7 @@ def dataset_files(dataset: str) -> list[DataFile]:
 
     Raises UsageError if a folder holds no data, or what is no file.
     """
-    path = Path(dataset).expanduser()
+    path = expand_home(dataset)
     if path.is_file():
         return [DataFile(path, path.name, "train")]
     if is_special(path):

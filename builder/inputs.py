@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from builder.paths import expand_home
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
 from builder.remote import Remote, is_hub_name, is_url, likeness, list_objects, local_path
@@ -55,10 +56,7 @@ def find_sources(
     if is_url(spec):
         yield from _remote(spec, max_record_bytes)
         return
-    try:
-        pattern = Path(spec).expanduser()
-    except RuntimeError as error:  # ~nobody
-        raise UsageError(f"input {spec!r}: {error}") from error
+    pattern = expand_home(spec)
     path = (base or Path()) / pattern
     try:
         mode = path.stat().st_mode

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
+from builder.paths import expand_home
 from builder.pool import batches, ordered
 from builder.problem import Problem, UsageError
 from builder.remote import is_hub_name
@@ -136,7 +137,7 @@ def _report(item: LineReport | Row, verifier: Verifier) -> LineReport:
 
 
 def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport | Row]:
-    path = Path(dataset).expanduser()
+    path = expand_home(dataset)
     if path.is_dir():
         yield from _folder(path, template, unit)
     elif is_special(path):
@@ -259,7 +260,7 @@ def _inside(folder: Path, name: str) -> bool:
     try:
         path = (folder / name).resolve()
         return path.is_relative_to(folder.resolve()) and path.is_file()
-    except (OSError, ValueError):  # ValueError: a NUL in the name
+    except (OSError, ValueError, RuntimeError):  # a NUL in the name; links in a circle
         return False
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pwd
 
 import pyarrow
 import pyarrow.parquet
@@ -13,6 +14,7 @@ from builder.config import Config, load_config
 from builder.inputs import find_sources
 from builder.problem import UsageError
 from builder.remote import is_hub_name
+from builder.remote_output import RemoteOutput
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 LINE = json.dumps(ROW) + "\n"
@@ -126,7 +128,56 @@ def test_a_quiet_verify_prints_errors_only(run, tmp_path):
     code, out, err = run("verify", bad, "--quiet")
     assert (code, out) == (1, "")
     assert err.startswith("builder: 1 of 2 samples proven against qwen3")
+    assert err.endswith("; findings: format 1\n")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["verify", "audit", "report", "build", "inspect", "push"])
+def test_the_home_of_nobody(run, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    more = {"build": ["-o", "out"], "push": ["team/d"]}.get(command, [])
+    code, out, err = run(command, "~nobody0/x.jsonl", *more)
+    assert (code, out) == (2, "")
+    assert "'~nobody0/x.jsonl': no such f" in err
+    assert err.count("\n") == 1
+
+
+# manifests of others
+
+
+@pytest.fixture
+def made(run, tmp_path):
+    (tmp_path / "x.jsonl").write_text(LINE)
+    assert run("build", tmp_path / "x.jsonl", "-o", tmp_path / "out", "--quiet") == (0, "", "")
+    return tmp_path / "out"
+
+
+HOSTILE = ["data", ".", "../x.jsonl", ".state/lock", "a\0b", "\ud800", "circle", "/etc/passwd", 7]
+
+
+def test_a_listed_name_that_is_no_file_of_the_folder_is_changed(run, made):
+    (made / "circle").symlink_to("circle")
+    listed = [{"path": path, "sha256": "0"} for path in HOSTILE[:-1]]
+    (made / "manifest.json").write_text(json.dumps({"files": listed}))
+    code, out, _ = run("verify", made, "--json")
+    assert code == 1
+    bad = {item["file"]: item["findings"][0]["message"] for item in json.loads(out)["bad"]}
+    assert bad["circle"] == bad["a\0b"] == bad["data"] == "listed in the manifest, not there"
+
+
+def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, made):
+    (made / "circle").symlink_to("circle")
+    (made / "old.txt").write_text("of an earlier version")
+    listed = [{"path": path} for path in [*HOSTILE, "old.txt"]]
+    (made / "manifest.json").write_text(json.dumps({"files": listed}))
+    logs = made.parent / "x.jsonl"
+    assert run("build", logs, "-o", made, "--quiet") == (0, "", "")
+    assert logs.read_text() == LINE
+    assert (made / ".state" / "lock").exists()
+    assert not (made / "old.txt").exists()
+    (made / "circle").unlink()
+    code, out, _ = run("verify", made, "--json")
+    assert (code, json.loads(out)["findings"]) == (0, {})
 
 
 # configurations
@@ -179,6 +230,19 @@ def test_a_link_to_nothing_is_said_to_be_one(run, tmp_path):
     assert err == f"builder: output '{tmp_path}/link': is a link to what is not there\n"
 
 
+def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):
+    def nobody(_):
+        raise KeyError
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(UsageError, match="no home folder for a cache: set XDG_CACHE_HOME"):
+        _ = RemoteOutput("memory://out").here
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert RemoteOutput("memory://out").here.is_relative_to(tmp_path)
+
+
 def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_path):
     (tmp_path / "in").mkdir()
     code, out, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
@@ -195,8 +259,10 @@ def test_why_nothing_can_be_inspected(run, tmp_path):
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "deep.jsonl").write_text("[" * 9999 + "]" * 9999)
     (tmp_path / "x.jsonl").write_text(LINE)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(LINE.encode())[:12])
     for name, more, said in (
         ("empty.jsonl", (), "empty.jsonl: is empty"),
+        ("x.gz", (), "x.gz: truncated: the compressed stream ends before its end marker"),
         ("deep.jsonl", (), "deep.jsonl: too_deep: nesting is too deep to read"),
         ("x.jsonl", ("--format", "openai-chta"), "no such reader, did you mean 'openai-chat'?"),
     ):
