@@ -126,7 +126,7 @@ def build(
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
     if not chosen.inputs:
         return list_stores(as_json=as_json)
-    if out is None:
+    if not out:
         raise UsageError("build: -o OUT is missing: where should the dataset go?")
     return run_build(
         chosen,

@@ -93,6 +93,8 @@ def dataset_files(dataset: str) -> list[DataFile]:
 
     Raises UsageError if a folder holds no data, or what is no file.
     """
+    if not dataset:
+        raise UsageError("dataset '': names nothing")
     path = expand_home(dataset)
     if path.is_file():
         return [DataFile(path, path.name, "train")]

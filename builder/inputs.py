@@ -43,6 +43,8 @@ def find_sources(
     once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
     UsageError if nothing is there.
     """
+    if not spec:  # as a shell writes a variable that is not set: not the current folder
+        raise UsageError("input '': names nothing")
     if spec.startswith("hf://"):
         table = hub_table(spec)
         name = f"{table.repository}@{table.commit}"

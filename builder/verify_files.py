@@ -137,6 +137,8 @@ def _report(item: LineReport | Row, verifier: Verifier) -> LineReport:
 
 
 def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport | Row]:
+    if not dataset:
+        raise UsageError("dataset '': names nothing")
     path = expand_home(dataset)
     if path.is_dir():
         yield from _folder(path, template, unit)

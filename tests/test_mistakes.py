@@ -142,6 +142,17 @@ def test_the_home_of_nobody(run, command, tmp_path, monkeypatch):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["verify", "audit", "report", "inspect", "build"])
+def test_an_empty_name_is_not_the_current_folder(run, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text(LINE)
+    code, _, err = run(command, "", *(["-o", "out"] if command == "build" else []))
+    assert code == 2
+    assert err.endswith(" '': names nothing\n")
+    code, _, err = run("build", "x.jsonl", "-o", "")
+    assert (code, err) == (2, "builder: build: -o OUT is missing: where should the dataset go?\n")
+
+
 # manifests of others
 
 
