@@ -18,9 +18,10 @@ from builder.finding import Finding, differ
 from builder.jsonio import dumps
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target
+from builder.remote import hub_name
 from builder.rows import plain_row, raw_rows, read_sample
 from builder.sample import Sample
-from builder.verify_files import LineReport, hub_name
+from builder.verify_files import LineReport
 
 CODE = "as-loaded"
 

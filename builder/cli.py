@@ -126,7 +126,7 @@ def build(
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
     if not chosen.inputs:
         return list_stores(as_json=as_json)
-    if out is None:
+    if not out:
         raise UsageError("build: -o OUT is missing: where should the dataset go?")
     return run_build(
         chosen,
@@ -355,6 +355,7 @@ def formats(
     from builder.inputs import find_sources  # noqa: PLC0415
     from builder.readers import readers, recognise  # noqa: PLC0415
     from builder.source import Source  # noqa: PLC0415
+    from builder.terminal import escaped  # noqa: PLC0415
 
     if explain is not None:
         rows = {}
@@ -362,12 +363,15 @@ def formats(
             if isinstance(source, Source):
                 with local_copy(source) as copy:
                     rows[source.name] = recognise(copy)
+            else:
+                said = f"{source.where}: {source.code}: {source.detail}"
+                print(escaped(f"builder: {said}"), file=sys.stderr)
         if as_json:
             sys.stdout.write(json.dumps(rows) + "\n")
         elif not quiet:
             for name, claims in rows.items():
                 said = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
-                print(f"{name}: {said or 'no reader knows it'}")
+                print(escaped(f"{name}: {said or 'no reader knows it'}"))
         return 0
     listed = {name: reader.SUMMARY for name, reader in readers().items()}
     if as_json:

@@ -15,6 +15,7 @@ from builder.conversation import Json
 from builder.engine import Done, Engine, interrupt_on_sigterm, local
 from builder.normalize import remedy
 from builder.parts import PartSummary
+from builder.paths import expand_home
 from builder.pool import default_workers
 from builder.problem import UsageError
 from builder.remote import is_url, local_path
@@ -72,10 +73,15 @@ def run_build(
             " program: see rejects.jsonl (internal, spec, structured, inverse) and report it",
             file=sys.stderr,
         )
-    if not ledger.samples:
-        print("builder: no sample could be built: see rejects.jsonl", file=sys.stderr)
-        return 1
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
+    if not ledger.samples:
+        where = (
+            "see rejects.jsonl"
+            if ledger.found or rejected
+            else "nothing in the inputs is a conversation"
+        )
+        print(f"builder: no sample could be built: {where}", file=sys.stderr)
+        return 1
     return 1 if built.bugs or (strict and rejected) else 0
 
 
@@ -136,7 +142,8 @@ def _size(source: Source) -> int:
 def _print(built: Built, out: str, config: Config) -> None:
     options = normalize_options(config)
     ledger = built.ledger
-    print(f"{ledger.samples} samples in {out}, {built.tokens} tokens, every one proven")
+    proven = ", every one proven" if ledger.samples else ""
+    print(f"{ledger.samples} samples in {out}, {built.tokens} tokens{proven}")
     rows = (
         ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
         ("conversations", ledger.found, ledger.built, None, ledger.conversations_rejected),
@@ -159,7 +166,7 @@ def _print(built: Built, out: str, config: Config) -> None:
 
 def list_stores(*, as_json: bool) -> int:
     """Without any input: the stores on this machine with the command for each; reads nothing."""
-    found = [(name, path) for name, path in STORES if Path(path).expanduser().is_dir()]
+    found = [(name, path) for name, path in STORES if expand_home(path).is_dir()]
     if as_json:
         stores = [{"name": name, "path": path} for name, path in found]
         sys.stdout.write(json.dumps({"stores": stores}) + "\n")

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from builder.config import nearest
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.copies import local_copy
 from builder.inputs import find_sources
@@ -80,9 +81,17 @@ def run_inspect(
 def _format(source: Source, forced: str | None) -> tuple[str, str]:
     if forced is not None:
         if forced not in readers():
-            raise UsageError(f"format {forced!r}: there are {', '.join(readers())}")
+            raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
         return forced, "named with --format"
     claims = recognise(source)
+    problem = source.peek.problem
+    if not claims and source.peek.kind == "empty":
+        broken = next(source.lines(), None)
+        if not isinstance(broken, Problem):
+            raise UsageError(f"{source.name}: is empty")
+        problem = broken
+    if not claims and problem is not None:
+        raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
         found = f"claimed by {', '.join(claims)}" if claims else "no reader knows it"
         raise UsageError(f"{source.name}: {found}; name a format with --format")

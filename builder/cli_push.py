@@ -13,8 +13,8 @@ from builder.engine import interrupt_on_sigterm
 from builder.push.job import PushOptions, PushReport, push
 from builder.push.retry import Course, hide
 from builder.push.upload import Changes
+from builder.remote import hub_name
 from builder.terminal import escaped
-from builder.verify_files import hub_name
 
 SHOWN = 50
 """Files of a kind that are listed; the rest are counted (--json lists them all)."""

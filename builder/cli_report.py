@@ -13,6 +13,7 @@ from builder.audit.run import audit
 from builder.conversation import Json
 from builder.dataset import dataset_files
 from builder.engine import interrupt_on_sigterm
+from builder.paths import expand_home
 from builder.pool import default_workers
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import EMBEDDED, load
@@ -60,7 +61,7 @@ def run_view(
     if not files:
         raise UsageError(f"dataset {dataset!r}: no such file or folder; of a Hub dataset a copy")
     manifest = manifest_of(dataset)
-    folder = Path(dataset).expanduser()
+    folder = expand_home(dataset)
     name = tokenizer_of(manifest, tokenizer)
     interrupt_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="builder-view-") as scratch:
@@ -84,7 +85,7 @@ def run_view(
 
 def manifest_of(dataset: str) -> dict[str, Json]:
     """The manifest of a built folder; {} of any other dataset."""
-    path = Path(dataset).expanduser() / MANIFEST
+    path = expand_home(dataset) / MANIFEST
     try:
         return read_manifest(path.read_bytes())
     except OSError:

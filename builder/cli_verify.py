@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from builder.cli_masks import as_json, compare_masks, print_masks, trainers_named
 from builder.conversation import Json
 from builder.finding import Finding
 from builder.jsonio import dumps
 from builder.parity import MODES
+from builder.paths import expand_home
 from builder.pool import default_workers, holds_more, prepare
 from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
@@ -25,11 +25,16 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How findings are shown: as JSON, not at all, or in full beyond the first SHOWN bad lines."""
+    """How results are shown: as JSON, errors only, or in full beyond the first SHOWN bad lines."""
 
     as_json: bool
     quiet: bool
     all: bool
+
+    @property
+    def in_words(self) -> bool:
+        """Is what was found printed for people?"""
+        return not self.as_json and not self.quiet
 
 
 def run_verify(
@@ -49,12 +54,12 @@ def run_verify(
     """
     trainers = trainers_named(masks)
     workers = workers or default_workers()
-    if workers > 1 and holds_more((Path(dataset).expanduser(),)):
+    if workers > 1 and holds_more((expand_home(dataset),)):
         prepare(tokenizers[0])
     verifiers = [verifier_for(name, options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
     for verifier in verifiers:
-        if len(verifiers) > 1 and not shown.as_json:
+        if len(verifiers) > 1 and shown.in_words:
             print(f"== {verifier.target.name}")
         reports = verify_dataset(dataset, verifier, unit, workers)
         again = _as_loaded(dataset, verifier.target) if loaded else iter(())
@@ -62,13 +67,13 @@ def run_verify(
         if trainers:
             found = compare_masks(dataset, verifier, trainers, unit)
             result["masks"] = {name: as_json(item) for name, item in found.items()}
-            if not shown.as_json:
+            if shown.in_words:
                 print_masks(found)
         results.append(result)
     if shown.as_json:
         told: Json = {"dataset": dataset, "targets": list(results)}
         sys.stdout.write(dumps(results[0] if len(results) == 1 else told) + "\n")
-    elif len(results) > 1:
+    elif len(results) > 1 and shown.in_words:
         print("== all")
         for result in results:
             print(_proven(result))
@@ -98,7 +103,7 @@ def _verify(
         if shown.all or bad_lines <= SHOWN:
             if shown.as_json:
                 bad.append(_as_json(report))
-            elif not shown.quiet:
+            elif shown.in_words:
                 _print(report)
     result: dict[str, Json] = {
         "dataset": dataset,
@@ -114,12 +119,15 @@ def _verify(
         "warnings": dict(sorted(summary.warnings.items())),
         "bad": bad,
     }
-    if not shown.as_json:
+    if shown.in_words:
         _print_summary(summary, bad_lines, shown.all)
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
             print(f"{summary.turns} taught turns; in parity with inference: {shares}")
         print(_proven(result))
+    elif not shown.as_json and summary.codes:
+        found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
+        print(f"builder: {_proven(result)}; findings: {found}", file=sys.stderr)
     if not summary.samples and not summary.codes:
         print("builder: the dataset holds no samples", file=sys.stderr)
     return result
@@ -137,7 +145,7 @@ def _proven(result: dict[str, Json]) -> str:
 def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
     from builder.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only where asked for
 
-    path = Path(dataset).expanduser()
+    path = expand_home(dataset)
     return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
 
 

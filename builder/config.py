@@ -20,6 +20,7 @@ import yaml
 
 from builder.audit.options import AuditOptions, ScrubOptions
 from builder.conversation import Json
+from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.splits import SplitOptions
 from builder.verify_options import VerifyOptions
@@ -44,11 +45,6 @@ class UserPath:
         if home != "/" and self.written.startswith(home + os.sep):
             return "~" + self.written[len(home) :].replace(os.sep, "/")
         return self.written
-
-
-def expand_home(written: str) -> Path:
-    """The path with a leading `~` expanded where that names a home folder."""
-    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +282,9 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+MAX_WHOLE = (1 << 31) - 1
+"""The largest number of tokens or of MB: so many bytes are still a number to the system."""
+
 _FAULT = object()
 """In place of a value that was refused; the fault is already noted."""
 
@@ -341,10 +340,12 @@ class _Reading:
             return self.number(kind, value, key)
         if not isinstance(value, str) or not value:
             return self.refuse(key, "text", value)
+        if kind is UserPath and "\0" in value:
+            return self.refuse(key, "a path, which holds no NUL", value)
         return UserPath(value, self.base) if kind is UserPath else value
 
     def number(self, kind: object, value: object, key: str) -> object:
-        """A whole number from 0 for a seed, above 0 elsewhere; a share from 0 to 1."""
+        """A whole number from 0 for a seed, 1 to MAX_WHOLE elsewhere; a share from 0 to 1."""
         # bool is an int to Python, never to a reader of the file
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if kind is float:
@@ -352,9 +353,12 @@ class _Reading:
             return (
                 float(cast("float", value)) if good else self.refuse(key, "a share, 0 to 1", value)
             )
-        least = 0 if key.endswith("seed") else 1
-        good = is_number and isinstance(value, int) and value >= least
-        return value if good else self.refuse(key, f"a whole number from {least}", value)
+        is_whole = is_number and isinstance(value, int)
+        if key.endswith("seed"):
+            good = is_whole and cast("int", value) >= 0
+            return value if good else self.refuse(key, "a whole number from 0", value)
+        good = is_whole and 1 <= cast("int", value) <= MAX_WHOLE
+        return value if good else self.refuse(key, f"a whole number, 1 to {MAX_WHOLE}", value)
 
     def items(self, kind: object, value: object, key: str) -> object:
         if value is None:
@@ -362,7 +366,12 @@ class _Reading:
         if not isinstance(value, list):
             return self.refuse(key, "a list", value)
         found = [self.value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
-        return _FAULT if _FAULT in found else tuple(found)
+        if _FAULT in found:
+            return _FAULT
+        if get_origin(kind) is Literal and len(set(found)) < len(found):
+            self.faults.append(f"{key}: a name is written twice: {', '.join(value)}")
+            return _FAULT
+        return tuple(found)
 
     def refuse(self, key: str, expected: str, value: object, hint: str = "") -> object:
         shown = repr(value) if isinstance(value, (str, int, float, bool)) else _kind(value)

@@ -9,12 +9,24 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
+from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.rows import MAX_LINE, file_lines, is_parquet, parquet_rows, plain_row, read_sample
+from builder.remote import is_hub_name
+from builder.rows import (
+    MAX_LINE,
+    NO_FILE,
+    data_files,
+    file_lines,
+    hub_rows,
+    is_parquet,
+    is_special,
+    parquet_rows,
+    read_sample,
+)
 from builder.sample import Sample
 from builder.source import Source
 from builder.verify import Verdict, Verifier
-from builder.verify_files import CONVERSATION, DATA_SUFFIXES, hub_name
+from builder.verify_files import CONVERSATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +91,26 @@ class DataFile:
 def dataset_files(dataset: str) -> list[DataFile]:
     """The files of a file or folder, of a built one the first kind of files; [] if it is neither.
 
-    Raises UsageError if a folder holds no data.
+    Raises UsageError if a folder holds no data, or what is no file.
     """
-    path = Path(dataset).expanduser()
+    if not dataset:
+        raise UsageError("dataset '': names nothing")
+    path = expand_home(dataset)
     if path.is_file():
         return [DataFile(path, path.name, "train")]
+    if is_special(path):
+        raise UsageError(f"dataset {dataset!r}: {NO_FILE}")
     if not path.is_dir():
         return []
-    files = [item for item in sorted(path.rglob("*")) if item.name.endswith(DATA_SUFFIXES)]
+    files = data_files(path)
     data = [item for item in files if item.parent == path / "data"]
     if data:  # of a built folder: not meta/, and no sample twice
         kind = min(item.name.partition(".")[2] for item in data)  # lines before tables
         files = [item for item in data if item.name.partition(".")[2] == kind]
     if not files:
         raise UsageError(f"dataset {dataset!r}: holds no data files")
+    for item in filter(is_special, files):
+        raise UsageError(f"dataset {dataset!r}: {item.name!r} is {NO_FILE}")
     found = []
     for item in files:
         meta = path / "meta" / f"{item.name.partition('.')[0]}.jsonl"
@@ -115,8 +133,9 @@ def raw_dataset_rows(dataset: str) -> Iterator[RawRow]:
     files = dataset_files(dataset)
     for item in files:
         yield from _file(item)
-    if not files and hub_name(dataset).count("/") == 1:
-        yield from _hub(dataset)
+    if not files and is_hub_name(dataset):
+        for repository, split, number, value in hub_rows(dataset):
+            yield RawRow(split, repository, number, value=value)
     elif not files:
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
 
@@ -132,7 +151,7 @@ def _file(item: DataFile) -> Iterator[RawRow]:
             if row is None:
                 return
             yield row if about is None else replace(row, meta=about)
-    except Exception as error:  # of the disk, or pyarrow's of a damaged file
+    except OSError as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {item.name!r}: cannot be read: {reason}") from None
 
@@ -152,20 +171,6 @@ def _noted(item: DataFile) -> Iterator[bytes | None]:
         return
     for _, line in file_lines(Source(item.meta.name, item.meta, max_record_bytes=MAX_LINE)):
         yield line if isinstance(line, bytes) else None
-
-
-def _hub(dataset: str) -> Iterator[RawRow]:
-    import datasets  # noqa: PLC0415 - two seconds of import
-
-    repository, _, revision = hub_name(dataset).partition("@")
-    try:
-        splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
-        for split, rows in splits.items():
-            for number, row in enumerate(rows, start=1):
-                yield RawRow(str(split), repository, number, value=plain_row(row))
-    except Exception as error:  # a library's many ways of saying that it cannot be had
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def checked_rows(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -13,15 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from builder.paths import expand_home
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
-from builder.remote import Remote, is_url, likeness, list_objects, local_path
+from builder.remote import Remote, is_hub_name, is_url, likeness, list_objects, local_path
 from builder.source import Source
 from builder.table import hub_table
 
 MAX_FOLDER_DEPTH = 200
-
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 Identities = tuple[tuple[int, int], ...]
 """(device, inode) of the folders above: symbolic links may lead back into one of them."""
@@ -45,6 +43,8 @@ def find_sources(
     once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
     UsageError if nothing is there.
     """
+    if not spec:  # as a shell writes a variable that is not set: not the current folder
+        raise UsageError("input '': names nothing")
     if spec.startswith("hf://"):
         table = hub_table(spec)
         name = f"{table.repository}@{table.commit}"
@@ -58,16 +58,15 @@ def find_sources(
     if is_url(spec):
         yield from _remote(spec, max_record_bytes)
         return
-    try:
-        pattern = Path(spec).expanduser()
-    except RuntimeError as error:  # ~nobody
-        raise UsageError(f"input {spec!r}: {error}") from error
+    pattern = expand_home(spec)
     path = (base or Path()) / pattern
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         if not glob.has_magic(str(pattern)):
-            known = f"; for the Hub's dataset: hf://{spec}" if _HUB_ID.fullmatch(spec) else ""
+            if path.is_symlink():
+                raise UsageError(f"input {spec!r}: a link to what is not there") from None
+            known = f"; for the Hub's dataset: hf://{spec}" if is_hub_name(spec) else ""
             raise UsageError(f"input {spec!r}: no such file or folder{known}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error

@@ -39,6 +39,8 @@ def output_folder(out: Path) -> Iterator[Path]:
     cannot be written.
     """
     try:
+        if out.is_symlink() and not out.exists():
+            raise UsageError(f"output {str(out)!r}: is a link to what is not there")
         if out.exists() and not out.is_dir():
             raise UsageError(f"output {str(out)!r}: is a file, not a folder")
         ours = (out / MANIFEST).is_file() or (out / STATE).is_dir()
@@ -141,12 +143,18 @@ def _listed(out: Path) -> set[str]:
         paths = {item["path"] for item in manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-    inside = out.resolve()
-    return {
-        path
-        for path in paths
-        if isinstance(path, str) and (out / path).resolve().is_relative_to(inside)
-    }
+    return {path for path in paths if isinstance(path, str) and _is_inside(out, path)}
+
+
+def _is_inside(out: Path, path: str) -> bool:
+    """Is it a file below `out`, and none of its state? The manifest may be anybody's."""
+    folder = out.resolve()
+    try:
+        final = (out / path).resolve()
+        below = final.is_relative_to(folder) and not final.is_relative_to(folder / STATE)
+        return below and final.is_file()
+    except (OSError, ValueError, RuntimeError):  # no name for a file; links in a circle
+        return False
 
 
 def _create(path: Path) -> BinaryIO | ParquetFile | zstd.ZstdFile:

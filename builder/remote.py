@@ -13,6 +13,7 @@ import contextlib
 import datetime
 import glob
 import io
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ _STATES = (
     *("LastModified", "last_modified", "updated", "mtime", "modified", "created"),
 )
 """What stores call what changes with an object: of its content first, then the time of a change."""
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
 _BLOCK = 1 << 14
 """Bytes to ask for at a time where only the beginning is read."""
 
@@ -107,6 +109,16 @@ def is_url(spec: str) -> bool:
 def local_path(spec: str) -> str:
     """A `file://` address as a path; anything else as it is."""
     return spec.removeprefix("file://")
+
+
+def hub_name(dataset: str) -> str:
+    """OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
+    return dataset.removeprefix("hf://").removeprefix("datasets/")
+
+
+def is_hub_name(dataset: str) -> bool:
+    """May it be a Hub dataset: hf://…, or OWNER/NAME[@REVISION]?"""
+    return dataset.startswith("hf://") or _HUB_NAME.fullmatch(hub_name(dataset)) is not None
 
 
 def connect(url: str) -> tuple[Any, str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from builder.output import MANIFEST, STATE
 from builder.parts import Part, find_part, read_end
+from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.remote import connect, faults
 
@@ -36,8 +37,10 @@ class RemoteOutput:
 
     @property
     def here(self) -> Path:
-        """The folder on this machine in which the dataset is made."""
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        """The folder on this machine in which the dataset is made. Raises UsageError: no home."""
+        cache = expand_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+        if cache.parts[:1] == ("~",):
+            raise UsageError(f"output {self.url!r}: no home folder for a cache: set XDG_CACHE_HOME")
         name = hashlib.sha256(self.url.rstrip("/").encode()).hexdigest()[:16]
         return cache / "toolcall-dataset-builder" / name
 

@@ -9,11 +9,28 @@ from typing import Any
 from builder.conversation import Json
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
-from builder.problem import Problem
+from builder.problem import Problem, UsageError
+from builder.remote import hub_name
 from builder.sample import Sample
 from builder.source import Source
 
 MAX_LINE = 1 << 31
+
+DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+"""Files of a folder that is not made by `build` that are taken for data."""
+
+NO_FILE = "neither a file nor a folder"
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The data files below a folder, by name; a pipe of such a name is among them."""
+    found = sorted(folder.rglob("*"))
+    return [path for path in found if path.name.endswith(DATA_SUFFIXES) and not path.is_dir()]
+
+
+def is_special(path: Path) -> bool:
+    """Is it a pipe, a socket or a device? Those may not end, and do not begin anew."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def is_parquet(source: Source) -> bool:
@@ -35,7 +52,7 @@ def file_lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
 def raw_rows(path: Path) -> Iterator[tuple[int, Json]]:
     """(number from 1, decoded row) of each row of a JSONL or Parquet file; None: no JSON.
 
-    Raises OSError or pyarrow's exceptions if the file is no Parquet.
+    Raises OSError if it is a Parquet file that cannot be read.
     """
     source = Source(path.name, path, max_record_bytes=MAX_LINE)
     if is_parquet(source):
@@ -49,14 +66,33 @@ def raw_rows(path: Path) -> Iterator[tuple[int, Json]]:
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
-    """(number from 1, row). Raises OSError or pyarrow's exceptions if the file is no Parquet."""
+    """(number from 1, row). Raises OSError if the file is no Parquet or cannot be read."""
     import pyarrow.parquet  # noqa: PLC0415 - only for such files
 
     number = 0
-    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=64):
-        for row in batch.to_pylist():
-            number += 1
-            yield number, plain_row(row)
+    try:
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=64):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, plain_row(row)
+    # Of a value that Python cannot have: text that is no UTF-8, a time beyond its calendar.
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
+        raise OSError(f"no readable Parquet: {error}"[:200]) from error
+
+
+def hub_rows(dataset: str) -> Iterator[tuple[str, str, int, Json]]:
+    """(repository, split, number from 1, row) of each row of a Hub dataset. Raises UsageError."""
+    import datasets  # noqa: PLC0415 - two seconds of import
+
+    repository, _, revision = hub_name(dataset).partition("@")
+    try:
+        splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
+        for split, rows in splits.items():
+            for number, row in enumerate(rows, start=1):
+                yield repository, str(split), number, plain_row(row)
+    except Exception as error:  # a library's many ways of saying that it cannot be had
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def plain_row(value: Any) -> Json:
@@ -74,15 +110,13 @@ def written_lines(path: Path, name: str) -> Iterator[tuple[int, bytes | Problem]
     if not is_parquet(source):
         yield from file_lines(source)
         return
-    import pyarrow  # noqa: PLC0415 - only for such files
-
     number = 0
     try:
         for number, row in parquet_rows(path):
             sample = read_sample(row)
             yield number, sample.line if isinstance(sample, Sample) else dumps(row).encode()
-    except (OSError, pyarrow.ArrowException) as error:
-        yield number + 1, Problem("unreadable", "file", f"no readable Parquet: {error}"[:200])
+    except OSError as error:
+        yield number + 1, Problem("unreadable", "file", str(error)[:200])
 
 
 def read_sample(value: Json) -> Sample | list[Finding]:

@@ -9,20 +9,29 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import shutil
 import sqlite3
 import sys
-import tempfile
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from builder.conversation import Json
+from builder.database import SQLITE_MAGIC, open_database
 from builder.jsonio import JsonFault, dumps, loads
+from builder.peek import (
+    BOM,
+    PEEK_BYTES,
+    PEEK_LINES,
+    Peek,
+    container,
+    decoded_lines,
+    peek_rows,
+    some_lines,
+)
 from builder.problem import Problem
 from builder.remote import Remote
 from builder.table import ARROW_MAGIC, PARQUET_MAGIC, STREAM_MAGIC, FileTable, HubTable, Table
@@ -35,14 +44,10 @@ else:
 
 HEAD_BYTES = 1 << 16
 """How much of a file recognition may look at before it asks for more."""
-PEEK_LINES = 200
-PEEK_BYTES = 4 << 20
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-SQLITE_MAGIC = b"SQLite format 3\x00"
 ZIP_MAGIC = b"PK\x03\x04"
-BOM = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
 
@@ -164,6 +169,16 @@ class Source:
             while size > 0 and (piece := stream.read(min(size, 1 << 14))):
                 pieces.append(piece)
                 size -= len(piece)
+        return b"".join(pieces)
+
+    def whole(self) -> bytes:
+        """The decompressed bytes, one beyond the limit at most. Raises one of STREAM_ERRORS."""
+        pieces: list[bytes] = []
+        left = self.max_record_bytes + 1
+        with self.open() as stream:  # in pieces: memory for the limit itself may not be had
+            while left > 0 and (piece := stream.read(min(left, 1 << 24))):
+                pieces.append(piece)
+                left -= len(piece)
         return b"".join(pieces)
 
     @cached_property
@@ -304,8 +319,7 @@ class Source:
     @cached_property
     def _document(self) -> Json | Problem:
         try:
-            with self.open() as stream:
-                data = stream.read(self.max_record_bytes + 1)
+            data = self.whole()
         except STREAM_ERRORS as error:
             return stream_problem(error, "file")
         if len(data) > self.max_record_bytes:
@@ -320,43 +334,14 @@ class Source:
 
     @contextlib.contextmanager
     def sqlite(self) -> Iterator[sqlite3.Connection]:
-        """A read-only connection. Raises sqlite3.Error, OSError.
+        """A read-only connection (`builder.database`). Raises sqlite3.Error, OSError.
 
-        A database without a write-ahead log is opened as immutable, so that nothing is written
-        beside it. With one (another process may be writing) its log is read as well, but not for
-        a piece of a database: it was cut when it had none.
-        Text that is not UTF-8 comes with lone surrogates, which the normaliser counts.
+        A write-ahead log beside the database is read as well, but not for a piece of it: it was cut
+        when it had none.
         """
-        with tempfile.TemporaryDirectory() as scratch:
-            connection = self._connect(Path(scratch))
-            connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-            try:
-                yield connection
-            finally:
-                connection.close()
-
-    def _connect(self, scratch: Path) -> sqlite3.Connection:
-        plain = self.path is not None and self.head.startswith(SQLITE_MAGIC)
-        plain = plain and self._magic() == SQLITE_MAGIC[:4]
-        if self.path is None or not plain:  # compressed, or standard input
-            copy = scratch / "store.db"
-            with self.open() as stream, copy.open("wb") as out:
-                shutil.copyfileobj(stream, out)
-            return sqlite3.connect(f"{copy.as_uri()}?immutable=1", uri=True)
         wal = self.log_beside() if self.window is None else None
-        uri = self.path.resolve().as_uri()
-        if wal is None:
-            return sqlite3.connect(f"{uri}?immutable=1", uri=True)
-        connection = sqlite3.connect(f"{uri}?mode=ro", uri=True)
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error:  # a log beside it that cannot be shared (read-only folder)
-            connection.close()
-            copy = scratch / "store.db"
-            shutil.copyfile(self.path, copy)
-            shutil.copyfile(wal, copy.with_name("store.db-wal"))
-            return sqlite3.connect(copy)
-        return connection
+        with open_database(self.path, self.open, wal) as opened:
+            yield opened
 
     def log_beside(self) -> Path | None:
         """The write-ahead log beside a database, if there is anything in it. Raises OSError."""
@@ -364,11 +349,6 @@ class Source:
             return None
         log = self.path.with_name(self.path.name + "-wal")
         return log if log.exists() and log.stat().st_size else None
-
-    def _magic(self) -> bytes:
-        assert self.path is not None
-        with self.path.open("rb") as raw:
-            return raw.read(4)
 
 
 STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
@@ -383,31 +363,11 @@ def stream_problem(error: Exception, where: str) -> Problem:
     return Problem("unreadable", where, text or type(error).__name__)
 
 
-@dataclass(frozen=True)
-class Peek:
-    """What the beginning of a file shows.
-
-    kind     empty, folder, sqlite, zip, jsonl, json, text or binary; a table is "jsonl"
-    records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
-             json: the first elements of the document if it is a list, else the document itself
-    problem  why text that begins like JSON could not be decoded
-    """
-
-    kind: str
-    records: tuple[Json, ...] = ()
-    problem: Problem | None = None
-
-    @cached_property
-    def objects(self) -> tuple[dict[str, Json], ...]:
-        """Those of `records` that are JSON objects."""
-        return tuple(value for value in self.records if isinstance(value, dict))
-
-
 def _peek(source: Source) -> Peek:
     if source.members:
         return Peek("folder")
     if source.table is not None:
-        return _peek_rows(source.table)
+        return peek_rows(source.table)
     head = source.head.removeprefix(BOM)
     if not head.strip():
         return Peek("empty")
@@ -417,10 +377,10 @@ def _peek(source: Source) -> Peek:
         return Peek("zip")
     lines = _some_lines(source)
     first = next(lines, b"")
-    value = _container(first)
+    value = container(first)
     second = next(lines, None) if value is not None else None
     if second is not None:
-        decoded = [(first.removeprefix(BOM), value), *_decoded([second]), *_decoded(lines)]
+        decoded = [(first.removeprefix(BOM), value), *decoded_lines(chain([second], lines))]
         source._decoded = [pair for pair in decoded if len(pair[0]) <= PEEK_BYTES]
         return Peek("jsonl", tuple(item for _, item in decoded))
     lines.close()
@@ -434,49 +394,12 @@ def _peek(source: Source) -> Peek:
             return Peek("json", tuple(items))
         problem = document
     # A log that begins with a broken line still has good ones.
-    values = [item for line in _some_lines(source) if (item := _container(line)) is not None]
+    values = [item for line in _some_lines(source) if (item := container(line)) is not None]
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values))
     return Peek("binary" if b"\x00" in head else "text", problem=problem)
 
 
-def _peek_rows(table: Table) -> Peek:
-    rows = [row for _, row in islice(table.rows(), PEEK_LINES)]
-    values = tuple(row for row in rows if not isinstance(row, Problem))
-    problem = next((row for row in rows if isinstance(row, Problem)), None)
-    return Peek("jsonl" if values else "binary" if problem else "empty", values, problem)
-
-
-def _container(line: bytes) -> dict[str, Json] | list[Json] | None:
-    """The object or list that a line is, or None: most lines of other texts do not even look so."""
-    if not line.startswith((b"{", b"[", BOM)) or not line.endswith((b"}", b"]")):
-        return None
-    try:
-        value = loads(line)
-    except JsonFault:
-        return None
-    return value if isinstance(value, dict | list) else None
-
-
-def _decoded(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json]]:
-    """The lines that are JSON, and what they hold."""
-    for line in lines:
-        try:
-            value = loads(line)
-        except JsonFault:
-            continue
-        yield line, value
-
-
 def _some_lines(source: Source) -> Generator[bytes]:
-    """The first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES."""
-    read = lines = 0
     with contextlib.suppress(*STREAM_ERRORS), source.open() as stream:
-        while read < PEEK_BYTES and lines < PEEK_LINES:
-            line = stream.readline(source.max_record_bytes)
-            if not line:
-                return
-            read += len(line)
-            if line.strip():
-                lines += 1
-                yield line.strip()
+        yield from some_lines(stream, source.max_record_bytes)

@@ -18,6 +18,7 @@ from typing import Any
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem, UsageError
+from builder.remote import hub_name
 from builder.window import Items
 
 BATCH_ROWS = 64
@@ -49,7 +50,7 @@ class FileTable:
         """Each row in order. A group that cannot be read to its end ends with a Problem."""
         import pyarrow  # noqa: PLC0415 - only for such files
 
-        faults = (OSError, ValueError, pyarrow.ArrowException)
+        faults = (OSError, ValueError, OverflowError, pyarrow.ArrowException)
         first = self.window.first if self.window else 1
         try:
             for count, batches in _groups(self.path, self.window):
@@ -118,8 +119,7 @@ def hub_table(spec: str) -> HubTable:
     """The table of `hf://OWNER/NAME[@REVISION]`. Raises UsageError if the Hub does not have it."""
     from huggingface_hub import HfApi  # noqa: PLC0415 - only for such inputs
 
-    name = spec.removeprefix("hf://").removeprefix("datasets/")
-    repository, _, revision = name.partition("@")
+    repository, _, revision = hub_name(spec).partition("@")
     try:
         commit = HfApi().dataset_info(repository, revision=revision or None).sha
     except Exception as error:  # as above

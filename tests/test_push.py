@@ -7,50 +7,20 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from hub.built import ALLOWED, build, edit_manifest, finding, listed
 from hub.client import Client
-from hub.faults import LOST, Fault
-from hub.scenarios import LFS, XET, environment, scenarios
+from hub.faults import Fault
+from hub.scenarios import LFS, XET, environment
 from hub.server import Hub
 from hub.state import WRITER
 
 from builder import cli
-from builder.push import gates, upload
 from builder.push.files import as_published, listed_files, read_manifest
-from builder.push.hub import Place, look
-from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, hide, persist
 
 ROOT = Path(__file__).parents[1]
 READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
-ALLOWED = ("--allow", "unaudited")
-
-
-def write_logs(path, texts):
-    rows = [
-        {"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "yes"}]}
-        for text in texts
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def build(folder, texts, name="out", **config):
-    """A dataset of one turn each."""
-    logs = folder / f"{name}.jsonl"
-    write_logs(logs, texts)
-    about = {"inputs": [{"path": str(logs), "license": "mit"}], **config}
-    (folder / f"{name}.yaml").write_text(json.dumps(about))
-    out = folder / name
-    command = ["build", "-c", f"{folder}/{name}.yaml", "-o", str(out)]
-    assert cli._run([*command, "--workers", "1", "--quiet"]) == 0
-    return out
-
-
-def listed(out):
-    """The paths that a push of the folder puts on the Hub."""
-    files = json.loads((out / "manifest.json").read_bytes())["files"]
-    return {item["path"] for item in files} | {"manifest.json"}
 
 
 @pytest.fixture(scope="module", params=[LFS, XET])
@@ -215,6 +185,31 @@ def test_branches_tags_and_pull_requests(hub, push, out):
     assert hub.commits_made == made
 
 
+@pytest.mark.parametrize(
+    ("path", "published"),
+    [
+        ("/home/al/logs/a.jsonl", "a.jsonl"),
+        ("~/.claude/projects", "projects"),
+        ("C:\\Users\\al\\logs", "logs"),
+        ("/", ""),
+        ("logs/a.jsonl", "logs/a.jsonl"),
+        ("qwen3", "qwen3"),
+        ("Qwen/Qwen3-8B@main", "Qwen/Qwen3-8B@main"),
+    ],
+)
+def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
+    manifest = {
+        "config": {"inputs": [{"path": path, "tools": path, "format": None}], "name": path},
+        "tokenizer": {"name": path},
+        "ledger": {"path": path},
+    }
+    told = json.loads(as_published([], manifest, [])[0].content)
+    (listed,) = told["config"]["inputs"]
+    assert listed == {"path": published, "tools": published, "format": None}
+    assert told["tokenizer"]["name"] == told["config"]["name"] == published
+    assert told["ledger"] == {"path": path}
+
+
 @pytest.fixture(params=[1 << 31, 1])
 def limit(request, hub):
     """Of which datasets all rows are read back: of every one, of none."""
@@ -261,16 +256,6 @@ def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, told):
 # what cannot be pushed
 
 
-def finding(audit, **more):
-    item = {"audit": audit, "code": "x", "message": "found", "count": 3, "samples": 2, **more}
-    return {"audit": {"samples": 30, "findings": [item]}}
-
-
-def edit_manifest(out, **changes):
-    path = out / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))
-
-
 def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     edit_manifest(out, **finding("secrets", code="api_key"))
     ran = push(out)
@@ -285,85 +270,6 @@ def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     assert push(out, "--allow", "secrets").code == 0
     card = hub.content(hub.repos["team/d"].tree()["README.md"]).decode()
     assert card.endswith(f"## Overruled when it was published\n\n- `secrets`: {message}\n")
-
-
-@pytest.mark.parametrize(
-    ("audit", "codes"),
-    [
-        ({"audit": None}, ["unaudited"]),
-        ({"audit": "passed"}, ["unaudited"]),
-        ({"audit": {"findings": []}}, []),
-        (finding("personal_data"), ["personal_data"]),
-        (finding("secrets", gate="change"), []),
-        (finding("secrets", gate=7, count=None), ["secrets"]),
-        ({"audit": {"findings": [None, [], {}]}}, []),
-        (finding("duplicates"), []),
-    ],
-)
-def test_findings_of_the_audit_shut_the_gate(out, verifier, audit, codes):
-    manifest = {**read_manifest(out), **audit}
-    shut = gates.refusals(out, manifest, [], verifier.target, public=True)
-    assert [item.code for item in shut] == codes
-
-
-def extra(out):
-    (out / "notes.txt").write_text("x")
-
-
-def changed(out):
-    with next(out.glob("data/*")).open("ab") as stream:
-        stream.write(b"{}\n")
-
-
-def missing(out):
-    (out / "rejects.jsonl").unlink()
-
-
-def outside(out):
-    files = json.loads((out / "manifest.json").read_bytes())["files"]
-    edit_manifest(out, files=[*files, {"path": "../x", "bytes": 1, "sha256": "0"}])
-
-
-def linked(out):
-    other = out.parent / "elsewhere"
-    (out / "rejects.jsonl").replace(other)
-    (out / "rejects.jsonl").symlink_to(other)
-
-
-def unproven(out):
-    """A bad sample with a manifest and meta/ that fit it."""
-    (path,) = out.glob("data/*")
-    path.write_bytes(path.read_bytes().replace(b'"assistant"', b'"user"'))
-    files, _ = listed_files(out, read_manifest(out))
-    edit_manifest(out, files=[{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in files])
-
-
-def for_another_template(out):
-    tokenizer = json.loads((out / "manifest.json").read_bytes())["tokenizer"]
-    edit_manifest(out, tokenizer={**tokenizer, "template_sha256": "0" * 64})
-
-
-@pytest.mark.parametrize(
-    ("harm", "code"),
-    [
-        (extra, "manifest"),
-        (changed, "manifest"),
-        (missing, "manifest"),
-        (outside, "manifest"),
-        (linked, "manifest"),
-        (unproven, "verify"),
-        (for_another_template, "verify"),
-    ],
-)
-def test_what_is_not_whole_or_not_proven_is_not_pushed(tmp_path, verifier, harm, code):
-    out = build(tmp_path, ["a", "b"])
-    harm(out)
-    manifest = read_manifest(out)
-    _, faults = listed_files(out, manifest)
-    shut = list(gates.refusals(out, manifest, faults, verifier.target, public=False))
-    assert code in [item.code for item in shut]
-    left, _ = gates.overrule(shut, ["unaudited", "manifest", "verify"])
-    assert code in [item.code for item in left], "no name overrules it"
 
 
 def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
@@ -412,48 +318,6 @@ def test_no_token(hub, out):
 # what goes wrong on the way
 
 
-@pytest.fixture(scope="module", params=[LFS, XET])
-def outcomes(request):
-    if request.param == XET:
-        pytest.importorskip("hf_xet", reason="as above")
-    command = [sys.executable, str(ROOT / "scripts" / "push_faults.py"), "--json", "--path"]
-    printed = subprocess.run([*command, request.param], stdout=subprocess.PIPE, check=True).stdout
-    wanted = {item.name: item for item in scenarios() if request.param in item.paths}
-    found = {item["scenario"]: item for item in map(json.loads, printed.splitlines())}
-    assert list(found) == list(wanted)
-    return [(wanted[name], found[name]) for name in wanted]
-
-
-def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
-    for wanted, found in outcomes:
-        assert found["code"] == wanted.code, found
-        assert found["commits"] == wanted.commits, found
-        assert found["equal"] == (wanted.code == 0), found
-        assert found["attempts"] <= ATTEMPTS, found
-        assert found["waits"] == found["waits"][: len(WAITS)], found
-
-
-def test_the_hub_says_how_long_to_wait(outcomes):
-    waits = {wanted.name: found["waits"] for wanted, found in outcomes}
-    assert waits["commit: 429"] == [2]
-    assert waits["commit: 500 for ever"] == list(WAITS)
-    assert waits["commit: 429, wait 9999 s"] == []
-
-
-def test_nothing_that_was_finished_is_sent_again(outcomes):
-    """Only the object that was on its way when it broke."""
-    for wanted, found in outcomes:
-        if not any(fault.step in ("put", "xorb") for fault in wanted.faults):
-            assert found["twice"] == 0, found
-
-
-def test_no_output_holds_a_token(outcomes):
-    for wanted, found in outcomes:
-        assert wanted.token not in found["said"], wanted.name
-        assert "Bearer hf" not in found["said"], wanted.name
-        assert "signature=" not in found["said"], wanted.name
-
-
 @pytest.mark.parametrize("step", ["last object", "commit"])
 def test_killed_it_goes_on(hub, push, out, step):
     kill_at = {"commit": "commit", "last object": "put" if hub.path == LFS else "shard"}[step]
@@ -473,138 +337,6 @@ def test_killed_it_goes_on(hub, push, out, step):
     assert hub.twice() <= (0 if step == "commit" else sent)
     assert hub.commits_made == 1
     assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
-
-
-# the parts
-
-
-class Told(list):
-    def course(self):
-        self.slept = []
-        return Course(self.append, self.slept.append)
-
-
-@pytest.mark.parametrize("lost", [None, 0, 1, 2])
-def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatch, lost):
-    from huggingface_hub import HfApi
-
-    monkeypatch.setattr(upload, "COMMIT_FILES", 2)
-    out = build(tmp_path, ["a", "b"])
-    files, faults = listed_files(out, read_manifest(out))
-    assert not faults
-    files = as_published(files, read_manifest(out), [])
-    told = Told()
-    with Hub() as hub:
-        api, place = HfApi(hub.url, token=WRITER), Place("team/d")
-        if lost is not None:
-            hub.faults.append(Fault("commit", LOST, skip=lost))
-        done = upload.upload(
-            api,
-            place,
-            files,
-            survey=look(api, place),
-            removed=[],
-            title="all",
-            as_pull_request=False,
-            course=told.course(),
-        )
-        commits = -(-len(files) // upload.COMMIT_FILES)
-        assert commits > 3
-        assert hub.commits_made == commits
-        assert len(hub.repos["team/d"].history()) == commits + 1
-        assert hub.twice() == 0
-        trees = [commit.tree for commit in hub.repos["team/d"].commits.values()]
-        last = ["README.md", "manifest.json"]
-        found = [[path for path in last if path in tree] for tree in trees]
-        assert found == [[]] * commits + [last]
-        assert done.commit == hub.repos["team/d"].refs["refs/heads/main"]
-        assert len(told.slept) == (lost is not None)
-
-
-@pytest.mark.parametrize(
-    ("path", "published"),
-    [
-        ("/home/al/logs/a.jsonl", "a.jsonl"),
-        ("~/.claude/projects", "projects"),
-        ("C:\\Users\\al\\logs", "logs"),
-        ("/", ""),
-        ("logs/a.jsonl", "logs/a.jsonl"),
-        ("qwen3", "qwen3"),
-        ("Qwen/Qwen3-8B@main", "Qwen/Qwen3-8B@main"),
-    ],
-)
-def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
-    manifest = {
-        "config": {"inputs": [{"path": path, "tools": path, "format": None}], "name": path},
-        "tokenizer": {"name": path},
-        "ledger": {"path": path},
-    }
-    told = json.loads(as_published([], manifest, [])[0].content)
-    (listed,) = told["config"]["inputs"]
-    assert listed == {"path": published, "tools": published, "format": None}
-    assert told["tokenizer"]["name"] == told["config"]["name"] == published
-    assert told["ledger"] == {"path": path}
-
-
-def test_a_bug_is_not_tried_again():
-    def act():
-        raise TypeError("ours")
-
-    told = Told()
-    with pytest.raises(TypeError):
-        persist(act, told.course(), what="push")
-    assert not told
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        OSError(28, "No space left on device", "/tmp/x"),
-        RuntimeError("I/O error: No space left on device (os error 28)"),
-    ],
-)
-def test_a_full_disk_ends_it_at_once(error):
-    def act():
-        raise error
-
-    told = Told()
-    with pytest.raises(PushFault, match="No space left"):
-        persist(act, told.course(), what="read back")
-    assert not told
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({}, WAITS[0]),
-        ({"Retry-After": "7"}, 7),
-        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, WAITS[0]),
-        ({"RateLimit": '"api";r=0;t=55'}, 55),
-        ({"RateLimit": '"api";r=3;t=55'}, WAITS[0]),
-    ],
-)
-def test_waits_are_as_long_as_asked_for(headers, wait):
-    request = SimpleNamespace(method="POST", url=SimpleNamespace(path="/api"))
-    response = SimpleNamespace(status_code=429, headers=headers, request=request)
-    answers = iter([OSError("too many"), None])
-
-    def act():
-        error = next(answers)
-        if error is not None:
-            error.response = response
-            raise error
-
-    told = Told()
-    persist(act, told.course(), what="push")
-    assert told.slept == [wait]
-
-
-def test_keys_are_hidden(monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "an-odd-token")
-    text = (
-        "an-odd-token Bearer xyz hf_abcdefghijKLMNOP0 hf_xet https://s.example/o?X-Sig=1&b=2 end?"
-    )
-    assert hide(text) == "… Bearer … … hf_xet https://s.example/o?… end?"
 
 
 # a dataset on the Hub as an input

@@ -10,29 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
+from logs import write_logs
 from test_build import build, files
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 pytestmark = pytest.mark.filterwarnings("default")  # what another library warns of is its own
 
 
-def row(number, turns=1):
-    said = [
-        {"role": role, "content": f"{number} {turn} {role}"}
-        for turn in range(turns)
-        for role in ("user", "assistant")
-    ]
-    return json.dumps({"messages": said, "tools": []}) + "\n"
-
-
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ray-logs")
-    for name in range(12):
-        text = "".join(row(f"{name}.{number}", 1 + number % 3) for number in range(40))
-        (folder / f"{name:02d}.jsonl").write_text(text)
-    (folder / "bad.jsonl").write_text(row("x") + "{broken\n")
-    return folder
+    return write_logs(tmp_path_factory.mktemp("ray-logs"), rows=40)
 
 
 @pytest.fixture(scope="module")

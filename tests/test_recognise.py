@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder import peek
 from builder import source as source_module
 from builder.readers._once import once
 from builder.source import Record, Source
@@ -39,6 +40,7 @@ def test_no_value_is_decoded_twice(data, values, monkeypatch):
         return json.loads(text)
 
     monkeypatch.setattr(source_module, "loads", loads)
+    monkeypatch.setattr(peek, "loads", loads)
     source = Source("log.jsonl", data=data)
     assert source.peek.records
     assert all(isinstance(item, Record) for item in source.records())

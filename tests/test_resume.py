@@ -13,29 +13,15 @@ from pathlib import Path
 
 import datasets
 import pytest
+from logs import row, write_logs
 from test_build import build, files, lines
 
 from builder import cli, pieces, pool, work
 
 
-def row(number, turns=1):
-    said = [
-        {"role": role, "content": f"{number} {turn} {role}"}
-        for turn in range(turns)
-        for role in ("user", "assistant")
-    ]
-    return json.dumps({"messages": said, "tools": []}) + "\n"
-
-
 @pytest.fixture
 def logs(tmp_path):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for name in range(12):
-        text = "".join(row(f"{name}.{number}", 1 + number % 3) for number in range(8))
-        (folder / f"{name:02d}.jsonl").write_text(text)
-    (folder / "bad.jsonl").write_text(row("x") + "{broken\n")
-    return folder
+    return write_logs(tmp_path / "in", rows=8)
 
 
 @pytest.fixture

@@ -224,36 +224,41 @@ def test_assistant_turns_are_trained_as_predicted(built, published, train, tmp_p
     assert train(rows, target, assistant_only_loss=True, max_length=None) == expected
 
 
+def learnt(built, train, target, tmp_path, variant):
+    """(row, its text, the stretches with a loss) of each row of a variant, nothing cut."""
+    rows = exported(built, tmp_path, variant)
+    found = train(rows, target, max_length=None)
+    return [
+        (row, target.decode(ids), trained(target, ids, positions))
+        for row, (ids, positions) in zip(rows, found, strict=True)
+    ]
+
+
 def test_labels_of_the_tokenized_variant_reach_the_loss(built, proven, verifier, train, tmp_path):
-    target = verifier.target
-    found = train(exported(built, tmp_path, "tokenized"), target, max_length=None)
-    assert [(target.decode(ids), trained(target, ids, at)) for ids, at in found] == [
+    found = learnt(built, train, verifier.target, tmp_path, "tokenized")
+    assert [(text, stretches) for _, text, stretches in found] == [
         (text, [text[start:end] for start, end in spans]) for text, spans in proven
     ]
 
 
 def test_completions_as_text_are_our_spans(built, verifier, train, tmp_path):
-    target = verifier.target
-    rows = exported(built, tmp_path, "prompt-completion-text")
-    found = train(rows, target, max_length=None)
-    assert len(found) == len(rows)
-    for row, (ids, positions) in zip(rows, found, strict=True):
-        assert target.decode(ids) == row["prompt"] + row["completion"]
-        assert trained(target, ids, positions) == [row["completion"]]
+    found = learnt(built, train, verifier.target, tmp_path, "prompt-completion-text")
+    assert found
+    for row, text, stretches in found:
+        assert text == row["prompt"] + row["completion"]
+        assert stretches == [row["completion"]]
         assert row["completion"].endswith("<|im_end|>")
 
 
 def test_completions_as_messages_are_trained_to_the_newline(built, verifier, train, tmp_path):
     """From the end of the thinking prompt: an empty block is the completion's, unlike in spans."""
     target = verifier.target
-    rows = exported(built, tmp_path, "prompt-completion")
-    found = train(rows, target, max_length=None)
-    assert len(found) == len(rows)
-    for row, (ids, positions) in zip(rows, found, strict=True):
-        text = target.render([*row["prompt"], *row["completion"]], row["tools"])
-        assert target.decode(ids) == text
-        begin = text.rindex("<|im_start|>assistant\n") + len("<|im_start|>assistant\n")
-        assert trained(target, ids, positions) == [text[begin:]]
+    found = learnt(built, train, target, tmp_path, "prompt-completion")
+    assert found
+    for row, text, stretches in found:
+        assert text == target.render([*row["prompt"], *row["completion"]], row["tools"])
+        _, last = text.rsplit("<|im_start|>assistant\n", 1)
+        assert stretches == [last]
 
 
 def test_the_checks_can_fail(published, train):

@@ -21,6 +21,7 @@ from builder.audit.texts import value_strings
 from builder.conversation import Json
 from builder.dataset import dataset_rows
 from builder.jsonio import JsonFault, loads
+from builder.paths import expand_home
 from builder.problem import UsageError
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class ContaminationAudit:
 
 def _rows(name: str) -> Iterator[Json]:
     """The rows of a set: a JSON or text file, or what `builder verify` can read."""
-    path = Path(name).expanduser()
+    path = expand_home(name)
     try:
         if path.suffix == ".json" and path.is_file():
             yield from _json(path)

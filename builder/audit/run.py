@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 from builder.audit import calls, duplicates, turns
 from builder.audit.calls import CallAudit
@@ -23,6 +22,7 @@ from builder.audit.turns import TurnAudit
 from builder.conversation import Json
 from builder.dataset import DatasetRow, RawRow, raw_dataset_rows
 from builder.parity import counts, in_parity
+from builder.paths import expand_home
 from builder.pool import batches, ordered
 from builder.qwen3.parse import ParseFault, to_dialogue
 from builder.qwen3.render import render_sample
@@ -146,12 +146,12 @@ def audit(
     evaluation_sets(options.contamination)
     whole = Audits(options)
     rows = batches(raw_dataset_rows(dataset), lambda row: len(row.line or b""))
-    has_meta = (Path(dataset).expanduser() / "meta").is_dir()  # it tells the tokens
+    has_meta = (expand_home(dataset) / "meta").is_dir()  # it tells the tokens
     loaded = None if has_meta else options.tokenizer
     for found in ordered(partial(_audited, options), rows, workers, loaded):
         whole.merge(found)
         step(found.rows)
-    rejects = Path(dataset).expanduser() / "rejects.jsonl"
+    rejects = expand_home(dataset) / "rejects.jsonl"
     whole.leaks.add_rejects(rejects)
     whole.origins.add_rejects(rejects)
     return whole.result()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.output import MANIFEST
+from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.push import hub
 from builder.push.arrival import Arrival, read_back
@@ -76,7 +77,7 @@ def push(
     `shown` shows the report: what would change, before anything is changed.
     """
     try:
-        _push(Path(dataset).expanduser(), report, options, course, shown)
+        _push(expand_home(dataset), report, options, course, shown)
     except PushFault as fault:
         report.error = str(fault)
 

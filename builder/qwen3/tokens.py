@@ -9,8 +9,9 @@ and on one in CHECKED.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -91,25 +92,17 @@ class Tokens:
         """Bytes for places in code points, in order."""
         if self.text.isascii():
             return borders
-        found = []
-        chars = place = 0
-        for border in borders:
-            place += len(self.text[chars:border].encode("utf-8", "surrogatepass"))
-            chars = border
-            found.append(place)
-        return found
+        text, pairs = self.text, pairwise((0, *borders))
+        pieces = (text[start:end].encode("utf-8", "surrogatepass") for start, end in pairs)
+        return list(accumulate(map(len, pieces)))
 
-    def _offsets(self, places: Iterable[int]) -> list[int]:
+    def _offsets(self, places: Sequence[int]) -> Sequence[int]:
         """Code points for places in bytes, in order; each is the beginning of a character."""
         if self.text.isascii():
-            return list(places)
-        found = []
-        chars = last = 0
-        for place in places:
-            chars += len(self._raw[last:place].decode("utf-8", "ignore"))
-            last = place
-            found.append(chars)
-        return found
+            return places
+        raw, pairs = self._raw, pairwise((0, *places))
+        pieces = (raw[start:end].decode("utf-8", "ignore") for start, end in pairs)
+        return list(accumulate(map(len, pieces)))
 
 
 class Table:

@@ -22,8 +22,8 @@ from builder.readers._any_answers import fault_of
 from builder.readers._any_messages import read_messages
 from builder.readers._any_parts import Notes, read_call
 from builder.readers._any_requests import definitions, read_request
+from builder.readers._api import Answer
 from builder.readers._comparison import calls
-from builder.readers._histories import Answer
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._reading import Reading, history_of
 from builder.readers._span_values import decoded, first_of, is_cut

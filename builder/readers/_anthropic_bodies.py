@@ -9,9 +9,9 @@ from builder.conversation import Json, Message
 from builder.problem import Problem
 from builder.readers._anthropic_blocks import read_message, read_parts, system_messages
 from builder.readers._anthropic_stream import whole_message
+from builder.readers._api import Answer, Api, History
 from builder.readers._dialect import ANTHROPIC
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from builder.conversation import Event, Json
 from builder.readers._anthropic_blocks import blocks, has_blocks
 from builder.readers._anthropic_bodies import said
+from builder.readers._api import History
 from builder.readers._dialect import ANTHROPIC, FOREIGN, request_dialect
-from builder.readers._histories import History
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._rows import row_conversation
 

@@ -14,7 +14,7 @@ from builder.jsonio import JsonFault, loads
 from builder.readers._any_messages import read_messages
 from builder.readers._any_parts import MAX_DECODED, Notes, decoded, read_parts
 from builder.readers._any_requests import system_text, tools_of
-from builder.readers._histories import Answer
+from builder.readers._api import Answer
 from builder.readers._lc_messages import as_fields, is_message
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 

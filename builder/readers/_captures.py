@@ -14,12 +14,13 @@ from builder.conversation import Event, Ignored, Json, Used
 from builder.problem import Problem
 from builder.readers import _anthropic_rows, _batch, _chat_rows, _responses_rows
 from builder.readers._anthropic_bodies import MESSAGES
+from builder.readers._api import Api, History
 from builder.readers._chat_bodies import CHAT
 from builder.readers._converse_bodies import CONVERSE
 from builder.readers._dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from builder.readers._envelope import PEEK_EXCHANGES, Exchange, open_exchange, peeked, records
 from builder.readers._gemini_bodies import GENERATE
-from builder.readers._histories import Api, History, Log
+from builder.readers._histories import Log
 from builder.readers._narrow import as_dict
 from builder.readers._once import once
 from builder.readers._responses_bodies import RESPONSES

@@ -9,11 +9,11 @@ from dataclasses import replace
 from builder.conversation import Data, Json, Media, Message, Part, Reasoning, Text, ToolResult
 from builder.jsonio import JsonFault, loads
 from builder.readers import _tags
+from builder.readers._api import Answer, Api, History
 from builder.readers._chat_chunks import whole_response
 from builder.readers._comparison import words
 from builder.readers._dialect import OPENAI_CHAT
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import (
     assistant_parts,
     content,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers import _anthropic_rows
+from builder.readers._api import History
 from builder.readers._chat_bodies import history
 from builder.readers._dialect import FOREIGN, ROLES
-from builder.readers._histories import History
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._rows import row_conversation
 

@@ -24,10 +24,10 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
+from builder.readers._api import Answer, Api, History
 from builder.readers._converse_stream import is_event, whole_response
 from builder.readers._dialect import BEDROCK, path_of
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
+from builder.peek import PEEK_BYTES
 from builder.problem import Problem
 from builder.readers._body import Body, events, is_stream, read_body
 from builder.readers._cassette import LIST_KEYS, interactions, looks_like_cassette
@@ -31,7 +32,7 @@ from builder.readers._dialect import (
 )
 from builder.readers._gateway_logs import gateway_record, watched
 from builder.readers._narrow import as_dict, as_str, name_or_none, unknown
-from builder.source import PEEK_BYTES, STREAM_ERRORS, Record, Source, stream_problem
+from builder.source import STREAM_ERRORS, Record, Source, stream_problem
 
 REQUEST_KEYS = (
     "request", "req", "request_body", "requestBody", "full_request", "modelInput",

@@ -14,12 +14,12 @@ from itertools import groupby
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolResult
 from builder.problem import Problem
 from builder.readers import _interactions
+from builder.readers._api import Answer, Api, History
 from builder.readers._contents import content_messages, part_list
 from builder.readers._dialect import GEMINI, is_interaction, path_of
 from builder.readers._envelope import Exchange
 from builder.readers._gemini_links import complete
 from builder.readers._gemini_stream import whole_response
-from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._session import CallKeys

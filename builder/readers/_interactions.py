@@ -23,9 +23,9 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
+from builder.readers._api import Answer, History
 from builder.readers._dialect import is_interaction_event
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Answer, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 

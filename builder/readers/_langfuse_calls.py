@@ -21,7 +21,7 @@ from builder.readers._any_requests import (
     tools_of,
     with_system,
 )
-from builder.readers._histories import Answer
+from builder.readers._api import Answer
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._traces import ModelCall, Step
 

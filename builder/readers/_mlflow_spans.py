@@ -15,9 +15,9 @@ from builder.readers._any_answers import Outcome, read_outcome
 from builder.readers._any_messages import read_messages
 from builder.readers._any_parts import Notes, decoded
 from builder.readers._any_requests import definitions, read_request, tools_of
+from builder.readers._api import Answer
 from builder.readers._chat_chunks import whole_response
 from builder.readers._genai_parts import result_content
-from builder.readers._histories import Answer
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._reading import Reading, history_of
 from builder.readers._span_values import is_cut

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers._any_answers import fault_of
-from builder.readers._histories import Answer, History
+from builder.readers._api import Answer, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_str
 from builder.readers._spans import Span

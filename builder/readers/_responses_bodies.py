@@ -12,10 +12,10 @@ from typing import Generic, TypeVar
 
 from builder.conversation import Json
 from builder.problem import Problem
+from builder.readers._api import Answer, Api, History
 from builder.readers._codex_items import definitions
 from builder.readers._dialect import OPENAI_RESPONSES, path_of
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Answer, Api, History
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers._responses_items import Reading, item_type

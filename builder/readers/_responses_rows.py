@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from builder.conversation import Event, Json
+from builder.readers._api import History
 from builder.readers._dialect import FOREIGN, ROLES
-from builder.readers._histories import History
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._responses_bodies import history
 from builder.readers._responses_items import ITEMS, item_type

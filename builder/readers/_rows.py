@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
+from builder.readers._api import History
 from builder.readers._comparison import calls, with_keys
-from builder.readers._histories import History
 from builder.source import Source
 
 

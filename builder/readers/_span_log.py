@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from builder.conversation import Conversation, Event, Ignored, Json, Message, Used
 from builder.problem import Problem
 from builder.readers import _ai_sdk_spans, _genai_spans, _mlflow_spans, _openinference_spans
+from builder.readers._api import Answer, History
 from builder.readers._comparison import calls, digests, is_same_turn, with_keys
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Answer, Histories, History
+from builder.readers._histories import Histories
 from builder.readers._reading import Reading
 from builder.readers._span_tools import AgentTools, ToolRuns, without_parameters
 from builder.readers._spans import MLFLOW, OPENINFERENCE, OTEL, VERCEL, Span, open_spans

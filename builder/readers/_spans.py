@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
+from builder.peek import PEEK_BYTES
 from builder.problem import Problem
 from builder.readers._narrow import as_dict, as_list, as_str
 from builder.readers._once import once
@@ -27,7 +28,7 @@ from builder.readers._span_values import (
     first_of,
     identifier,
 )
-from builder.source import PEEK_BYTES, Record, Source
+from builder.source import Record, Source
 
 VERCEL = "vercel-ai-sdk"
 MLFLOW = "mlflow"

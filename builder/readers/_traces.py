@@ -16,9 +16,10 @@ from builder.problem import Problem
 from builder.readers._any_answers import Outcome
 from builder.readers._any_parts import Notes
 from builder.readers._any_requests import with_system
+from builder.readers._api import History
 from builder.readers._comparison import calls
 from builder.readers._envelope import Exchange
-from builder.readers._histories import Histories, History
+from builder.readers._histories import Histories
 from builder.readers._messages import unknown_parts
 from builder.readers._narrow import as_dict, as_str
 

@@ -33,7 +33,8 @@ _LOCATOR, _END = 20, 22
 """Bytes of the end of an archive without a comment, and of what tells zip64's (4.3.15, 4.3.16)."""
 
 _DIRECTORY_ERRORS: tuple[type[Exception], ...] = (
-    zipfile.BadZipFile, struct.error, ValueError, OverflowError, NotImplementedError,
+    zipfile.BadZipFile, struct.error, ValueError, OverflowError,
+    NotImplementedError,  # from zipfile: a member needs a later version of the format than it knows
 )  # fmt: skip
 _UNPACK_ERRORS: tuple[type[Exception], ...] = (*STREAM_ERRORS, ValueError)
 

@@ -113,8 +113,7 @@ def _document(source: Source) -> Json | Problem:
     if not isinstance(value, Problem) or value.code != "number":
         return value
     try:
-        with source.open() as stream:
-            data = stream.read(source.max_record_bytes + 1)
+        data = source.whole()
     except STREAM_ERRORS as error:
         return stream_problem(error, "file")
     return _decode(data, "file")

@@ -12,11 +12,11 @@ from functools import partial
 
 from builder.conversation import Conversation, Event, Ignored, Json
 from builder.problem import Problem
+from builder.readers._api import Answer, Api, History
 from builder.readers._captures import APIS, Logs, first_api
 from builder.readers._comparison import calls, with_keys
 from builder.readers._dialect import OPENAI_CHAT
 from builder.readers._envelope import Exchange, open_exchange, records
-from builder.readers._histories import Answer, Api, History
 from builder.readers._litellm_records import LITELLM, is_cut, is_redacted, seen
 from builder.source import Source
 

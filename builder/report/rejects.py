@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from builder.conversation import Json
+from builder.paths import expand_home
 from builder.report.facts import as_object, said
 from builder.report.html import Html, join, number, shorten, tag, text
 from builder.report.page import fit
@@ -28,7 +28,7 @@ class Rejects:
 
 def read_rejects(dataset: str) -> dict[str, Rejects]:
     """Of a built folder, by code, the most frequent first; {} of any other dataset."""
-    path = Path(dataset).expanduser() / FILE
+    path = expand_home(dataset) / FILE
     found: dict[str, Rejects] = {}
     if not path.is_file():
         return found

@@ -1,0 +1,43 @@
+"""Small datasets to be pushed, and changes to them."""
+
+import json
+
+from builder import cli
+
+ALLOWED = ("--allow", "unaudited")
+
+
+def write_logs(path, texts):
+    rows = [
+        {"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "yes"}]}
+        for text in texts
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def build(folder, texts, name="out", **config):
+    """A dataset of one turn each."""
+    logs = folder / f"{name}.jsonl"
+    write_logs(logs, texts)
+    about = {"inputs": [{"path": str(logs), "license": "mit"}], **config}
+    (folder / f"{name}.yaml").write_text(json.dumps(about))
+    out = folder / name
+    command = ["build", "-c", f"{folder}/{name}.yaml", "-o", str(out)]
+    assert cli._run([*command, "--workers", "1", "--quiet"]) == 0
+    return out
+
+
+def listed(out):
+    """The paths that a push of the folder puts on the Hub."""
+    files = json.loads((out / "manifest.json").read_bytes())["files"]
+    return {item["path"] for item in files} | {"manifest.json"}
+
+
+def finding(audit, **more):
+    item = {"audit": audit, "code": "x", "message": "found", "count": 3, "samples": 2, **more}
+    return {"audit": {"samples": 30, "findings": [item]}}
+
+
+def edit_manifest(out, **changes):
+    path = out / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))

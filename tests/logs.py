@@ -1,0 +1,23 @@
+"""Logs for tests of whole runs: files of JSONL conversations, and one with a broken line."""
+
+import json
+
+
+def row(name, turns=1):
+    """A line with a conversation of so many turns; the name makes it another than the rest."""
+    said = [
+        {"role": role, "content": f"{name} {turn} {role}"}
+        for turn in range(turns)
+        for role in ("user", "assistant")
+    ]
+    return json.dumps({"messages": said, "tools": []}) + "\n"
+
+
+def write_logs(folder, rows):
+    """Twelve files of so many conversations each, and bad.jsonl."""
+    folder.mkdir(exist_ok=True)
+    for name in range(12):
+        text = "".join(row(f"{name}.{number}", 1 + number % 3) for number in range(rows))
+        (folder / f"{name:02d}.jsonl").write_text(text)
+    (folder / "bad.jsonl").write_text(row("x") + "{broken\n")
+    return folder

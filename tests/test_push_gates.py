@@ -1,0 +1,92 @@
+"""What keeps a dataset from being pushed: what its audit found, and what is not as it was built."""
+
+import json
+
+import pytest
+from hub.built import build, edit_manifest, finding
+
+from builder.push import gates
+from builder.push.files import listed_files, read_manifest
+
+
+@pytest.fixture
+def out(tmp_path):
+    return build(tmp_path, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("audit", "codes"),
+    [
+        ({"audit": None}, ["unaudited"]),
+        ({"audit": "passed"}, ["unaudited"]),
+        ({"audit": {"findings": []}}, []),
+        (finding("personal_data"), ["personal_data"]),
+        (finding("secrets", gate="change"), []),
+        (finding("secrets", gate=7, count=None), ["secrets"]),
+        ({"audit": {"findings": [None, [], {}]}}, []),
+        (finding("duplicates"), []),
+    ],
+)
+def test_findings_of_the_audit_shut_the_gate(out, verifier, audit, codes):
+    manifest = {**read_manifest(out), **audit}
+    shut = gates.refusals(out, manifest, [], verifier.target, public=True)
+    assert [item.code for item in shut] == codes
+
+
+def extra(out):
+    (out / "notes.txt").write_text("x")
+
+
+def changed(out):
+    with next(out.glob("data/*")).open("ab") as stream:
+        stream.write(b"{}\n")
+
+
+def missing(out):
+    (out / "rejects.jsonl").unlink()
+
+
+def outside(out):
+    files = json.loads((out / "manifest.json").read_bytes())["files"]
+    edit_manifest(out, files=[*files, {"path": "../x", "bytes": 1, "sha256": "0"}])
+
+
+def linked(out):
+    other = out.parent / "elsewhere"
+    (out / "rejects.jsonl").replace(other)
+    (out / "rejects.jsonl").symlink_to(other)
+
+
+def unproven(out):
+    """A bad sample with a manifest and meta/ that fit it."""
+    (path,) = out.glob("data/*")
+    path.write_bytes(path.read_bytes().replace(b'"assistant"', b'"user"'))
+    files, _ = listed_files(out, read_manifest(out))
+    edit_manifest(out, files=[{"path": f.path, "bytes": f.size, "sha256": f.sha256} for f in files])
+
+
+def for_another_template(out):
+    tokenizer = json.loads((out / "manifest.json").read_bytes())["tokenizer"]
+    edit_manifest(out, tokenizer={**tokenizer, "template_sha256": "0" * 64})
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [
+        (extra, "manifest"),
+        (changed, "manifest"),
+        (missing, "manifest"),
+        (outside, "manifest"),
+        (linked, "manifest"),
+        (unproven, "verify"),
+        (for_another_template, "verify"),
+    ],
+)
+def test_what_is_not_whole_or_not_proven_is_not_pushed(out, verifier, harm, code):
+    harm(out)
+    manifest = read_manifest(out)
+    _, faults = listed_files(out, manifest)
+    shut = list(gates.refusals(out, manifest, faults, verifier.target, public=False))
+    assert code in [item.code for item in shut]
+    left, _ = gates.overrule(shut, ["unaudited", "manifest", "verify"])
+    assert code in [item.code for item in left], "no name overrules it"
