@@ -61,7 +61,7 @@ def build(
     if engine.name == "local" and engine.workers > 1 and holds_more(named):
         prepare(config.verify.target)
     target = verifier_for(config.verify.target, config.verify.options).target
-    tasks, unreadable = plan(config, target.added_tokens)
+    tasks, unreadable = plan(config, target.added_tokens, out)
     evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work
     scrub = config.audit.scrub
     key = derive_key(_whole(tasks)) if scrub.needs_key else b""
@@ -201,8 +201,13 @@ def _prune(folder: Path, parts: Sequence[Part]) -> None:
                 path.unlink()
 
 
-def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], list[Problem]]:
-    """(a task for each part, what could not be read), in order. Raises UsageError."""
+def plan(
+    config: Config, added_tokens: tuple[str, ...], out: Path | None = None
+) -> tuple[list[Task], list[Problem]]:
+    """(a task for each part, what could not be read), in order; nothing of the output `out`.
+
+    Raises UsageError.
+    """
     tasks: list[Task] = []
     unreadable: list[Problem] = []
     if not config.output.formats:
@@ -221,7 +226,10 @@ def plan(config: Config, added_tokens: tuple[str, ...]) -> tuple[list[Task], lis
         if not 0 <= item.weight <= 1:
             raise UsageError(f"inputs[{number}].weight: {item.weight} is not between 0 and 1")
         options = _options(config, item, added_tokens)
-        for source in find_sources(item.path.written, base=item.path.base, max_record_bytes=limit):
+        found = find_sources(
+            item.path.written, base=item.path.base, max_record_bytes=limit, without=out
+        )
+        for source in found:
             if isinstance(source, Problem):
                 unreadable.append(source)
                 continue

@@ -31,16 +31,17 @@ def find_sources(
     base: Path | None = None,
     max_record_bytes: int = 256 << 20,
     stdin: BinaryIO | None = None,
+    without: Path | None = None,
 ) -> Iterator[Source | Problem]:
     """The sources that `spec` names, ordered by name; what cannot be read is a Problem.
 
     `spec` is a file, a folder (all files below it), a glob (`**` is any number of folders; as in a
     shell, `*` does not match a leading dot), one of these in a store (`s3://BUCKET/…`, whatever
     fsspec reads), `-` (standard input) or a dataset on the Hub (`hf://OWNER/NAME[@REVISION]`).
-    Paths are relative to `base`. A source's name is its path relative to the folder that was named,
-    or the file's own name. A folder that a reader knows as
-    one store is one source. Symbolic links are followed; a folder that links lead to twice is read
-    once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
+    Paths are relative to `base`. Nothing in the folder `without` is read. A source's name is its
+    path relative to the folder that was named, or the file's own name. A folder that a reader knows
+    as one store is one source. Symbolic links are followed; a folder that links lead to twice is
+    read once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
     UsageError if nothing is there.
     """
     if not spec:  # as a shell writes a variable that is not set: not the current folder
@@ -72,9 +73,10 @@ def find_sources(
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error
     else:
         root = path if stat.S_ISDIR(mode) else path.parent
-        yield from _entry(path, _Walk(root, max_record_bytes), ())
+        walk = _Walk(root, max_record_bytes, seen=_identity(without))
+        yield from _entry(path, walk, ())
         return
-    yield from _glob(spec, base or Path(), pattern, max_record_bytes)
+    yield from _glob(spec, base or Path(), pattern, max_record_bytes, without)
 
 
 def _remote(spec: str, limit: int) -> Iterator[Source | Problem]:
@@ -112,7 +114,17 @@ class _Walk:
     seen: set[tuple[int, int]] = field(default_factory=set)
 
 
-def _glob(spec: str, base: Path, pattern: Path, limit: int) -> Iterator[Source | Problem]:
+def _identity(folder: Path | None) -> set[tuple[int, int]]:
+    """(device, inode) of the folder, if there is one."""
+    if folder is None or not folder.is_dir():
+        return set()
+    status = folder.stat()
+    return {(status.st_dev, status.st_ino)}
+
+
+def _glob(
+    spec: str, base: Path, pattern: Path, limit: int, without: Path | None
+) -> Iterator[Source | Problem]:
     """What a pattern matches; below a folder that it matches, everything."""
     parts = pattern.parts
     plain = next(index for index, part in enumerate(parts) if glob.has_magic(part))
@@ -123,9 +135,12 @@ def _glob(spec: str, base: Path, pattern: Path, limit: int) -> Iterator[Source |
             yield item
         else:
             matches.add(item)
+    if without is not None:
+        left = without.resolve()
+        matches = {item for item in matches if not item.resolve().is_relative_to(left)}
     if not matches:
         raise UsageError(f"input {spec!r}: nothing matches the pattern")
-    walk = _Walk(root, limit)
+    walk = _Walk(root, limit, seen=_identity(without))
     taken: set[Path] = set()
     for match in sorted(matches):
         if taken.isdisjoint(match.parents):

@@ -254,6 +254,16 @@ def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):
     assert RemoteOutput("memory://out").here.is_relative_to(tmp_path)
 
 
+@pytest.mark.parametrize("named", [".", "*", "**/*.jsonl"])
+def test_an_output_inside_the_input_is_not_read_again(run, named, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text(LINE)
+    for _ in range(2):
+        assert run("build", named, "-o", "out", "--quiet") == (0, "", "")
+        (read,) = json.loads((tmp_path / "out/manifest.json").read_bytes())["inputs"]
+        assert read["path"] == "x.jsonl"
+
+
 def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_path):
     (tmp_path / "in").mkdir()
     code, out, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
