@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from builder.audit.redact import Scrubber, derive_key
 from builder.audit.result import Audit, Finding
 from builder.audit.run import audit, evaluation_sets
 from builder.card.card import card, pictures
-from builder.config import Config, InputConfig
+from builder.config import Config, InputConfig, nearest
 from builder.conversation import Json
 from builder.engine import Done, Engine
 from builder.inputs import find_sources
@@ -26,10 +26,9 @@ from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.pieces import cut
-from builder.pool import default_workers, holds_more, pool, prepare
+from builder.pool import default_workers, holds_more, pool
 from builder.problem import Problem, UsageError
 from builder.readers import readers
-from builder.remote import is_url
 from builder.remote_output import RemoteOutput
 from builder.report.report import report_html
 from builder.settle import Built, settle
@@ -57,9 +56,6 @@ def build(
     bug).
     """
     started = time.time()
-    named = (None if is_url(one.path.written) else one.path.located for one in config.inputs)
-    if engine.name == "local" and engine.workers > 1 and holds_more(named):
-        prepare(config.verify.target)
     target = verifier_for(config.verify.target, config.verify.options).target
     tasks, unreadable = plan(config, target.added_tokens, out)
     evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work
@@ -88,7 +84,7 @@ def build(
         told = map_strings(config.resolved(), scrubber.text)
         used = versions()
         made: dict[str, Json] = {"config": without_folders(told), "versions": used}
-        about_it = partial(card, config, built, normalize_options(config), target, made=made)
+        about_it = partial(card, config, built, config.normalize.options, target, made=made)
         found = None
         if built.data_files:
             # What a loader needs of the card does not depend on what the audits find.
@@ -210,21 +206,13 @@ def plan(
     """
     tasks: list[Task] = []
     unreadable: list[Problem] = []
-    if not config.output.formats:
-        raise UsageError("output.formats: names no format; there are jsonl, parquet")
-    if config.split.validation + config.split.test > 1:
-        raise UsageError("split: validation and test together are more than 1")
-    if sum(config.mix.shares.values()) > 1 + 1e-9:
-        raise UsageError("mix: the shares are more than 1 together")
     if not config.inputs:
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
     limit = config.limits.max_record_mb << 20
     for number, item in enumerate(config.inputs):
         if item.format != "auto" and item.format not in readers():
-            known = ", ".join(readers())
-            raise UsageError(f"format {item.format!r}: no such reader; there are: {known}")
-        if not 0 <= item.weight <= 1:
-            raise UsageError(f"inputs[{number}].weight: {item.weight} is not between 0 and 1")
+            known = nearest(item.format, readers())
+            raise UsageError(f"format {item.format!r}: no such reader{known}")
         options = _options(config, item, added_tokens)
         found = find_sources(
             item.path.written, base=item.path.base, max_record_bytes=limit, without=out
@@ -254,19 +242,19 @@ def _options(config: Config, item: InputConfig, added_tokens: tuple[str, ...]) -
         except JsonFault as fault:
             raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
         tools = tuple(value) if isinstance(value, list) else (value,)
+        if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
+            raise UsageError(
+                f"tools {str(path)!r}: [{odd[0]}] is no definition, which is an object"
+            )
     if item.system is not None:
         path = item.system.located
         try:
             system = path.read_text(encoding="utf-8").rstrip("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"system {str(path)!r}: {error}") from error
+        except OSError as error:
+            raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
     if config.normalize.system == "replace" and system is None:
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
-    options = normalize_options(config)
+    options = config.normalize.options
     return replace(options, supplied_tools=tools, supplied_system=system, added_tokens=added_tokens)
-
-
-def normalize_options(config: Config) -> NormalizeOptions:
-    """The normaliser's options that the configuration's `normalize:` says."""
-    chosen = config.normalize
-    return NormalizeOptions(**{item.name: getattr(chosen, item.name) for item in fields(chosen)})

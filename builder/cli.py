@@ -115,8 +115,8 @@ def build(
     quiet: Quiet = False,
 ) -> int:
     """Read, normalise, verify and write: logs to a dataset."""
-    from builder.cli_build import list_stores, run_build, start  # noqa: PLC0415 - see the docstring
-    from builder.config import Config, UserPath, load_config, override  # noqa: PLC0415
+    from builder.config import Config, UserPath, load_config, override  # noqa: PLC0415 - see above
+    from builder.pool import default_workers, prepare_for  # noqa: PLC0415
 
     chosen = load_config(config) if config is not None else Config()
     chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
@@ -124,6 +124,10 @@ def build(
         chosen = chosen.with_evaluation()
     if tokenizer is not None:
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
+    if out and engine is Engine.local:
+        prepare_for(chosen.paths, workers or default_workers(), chosen.verify.target)
+    from builder.cli_build import list_stores, run_build, start  # noqa: PLC0415 - half a second
+
     if not chosen.inputs:
         return list_stores(as_json=as_json)
     if not out:
@@ -197,8 +201,7 @@ def inspect(
     quiet: Quiet = False,
 ) -> int:
     """What a file is and why, and one conversation as the model will see it."""
-    from builder.build import normalize_options  # noqa: PLC0415 - see the module's docstring
-    from builder.cli_inspect import run_inspect  # noqa: PLC0415
+    from builder.cli_inspect import run_inspect  # noqa: PLC0415 - see the module's docstring
     from builder.config import Config, load_config  # noqa: PLC0415
 
     del quiet  # everything it prints was asked for
@@ -209,7 +212,7 @@ def inspect(
         file,
         index=index,
         format=format,
-        options=normalize_options(chosen),
+        options=chosen.normalize.options,
         tokenizer=tokenizer or chosen.verify.target,
         as_json=as_json,
     )

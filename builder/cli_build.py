@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from builder.build import build, normalize_options
+from builder.build import build
 from builder.config import Config
 from builder.conversation import Json
 from builder.engine import Done, Engine, interrupt_on_sigterm, local
@@ -140,7 +140,7 @@ def _size(source: Source) -> int:
 
 
 def _print(built: Built, out: str, config: Config) -> None:
-    options = normalize_options(config)
+    options = config.normalize.options
     ledger = built.ledger
     proven = ", every one proven" if ledger.samples else ""
     print(f"{ledger.samples} samples in {out}, {built.tokens} tokens{proven}")

@@ -12,7 +12,7 @@ from builder.finding import Finding
 from builder.jsonio import dumps
 from builder.parity import MODES
 from builder.paths import expand_home
-from builder.pool import default_workers, holds_more, prepare
+from builder.pool import default_workers, prepare_for
 from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
 from builder.verify_files import LineReport, Summary, verify_dataset
@@ -54,8 +54,7 @@ def run_verify(
     """
     trainers = trainers_named(masks)
     workers = workers or default_workers()
-    if workers > 1 and holds_more((expand_home(dataset),)):
-        prepare(tokenizers[0])
+    prepare_for((expand_home(dataset),), workers, tokenizers[0])
     verifiers = [verifier_for(name, options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
     for verifier in verifiers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -20,8 +20,10 @@ import yaml
 
 from builder.audit.options import AuditOptions, ScrubOptions
 from builder.conversation import Json
+from builder.normalize.options import NormalizeOptions
 from builder.paths import expand_home
 from builder.problem import UsageError
+from builder.remote import is_url
 from builder.splits import SplitOptions
 from builder.verify_options import VerifyOptions
 
@@ -72,6 +74,11 @@ class NormalizeConfig:
     missing_tools: Literal["infer", "reject"] = "infer"
     media: Literal["placeholder", "reject"] = "placeholder"
     allow_eval: bool = False
+
+    @property
+    def options(self) -> NormalizeOptions:
+        """What the normaliser is told."""
+        return NormalizeOptions(**{item.name: getattr(self, item.name) for item in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +200,11 @@ class Config:
     output: OutputConfig = field(default_factory=OutputConfig)
 
     @property
+    def paths(self) -> list[Path | None]:
+        """The inputs that lie on a disk; None: one that does not."""
+        return [None if is_url(item.path.written) else item.path.located for item in self.inputs]
+
+    @property
     def audit_options(self) -> AuditOptions:
         """What an audit of the dataset is told."""
         return AuditOptions(
@@ -231,9 +243,24 @@ def load_config(path: Path) -> Config:
         raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
     faults: list[str] = []
     config = _Reading(path.parent, faults).section(Config, document, "")
+    if isinstance(config, Config):
+        faults += _contradictions(config)
     if faults or not isinstance(config, Config):
         raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
     return config
+
+
+def _contradictions(config: Config) -> Iterator[str]:
+    """Values of which each is possible and which together, or where they stand, are not."""
+    if not config.output.formats:
+        yield "output.formats: names no format; there are jsonl, parquet"
+    if config.split.validation + config.split.test > 1:
+        yield "split: validation and test together are more than 1"
+    if sum(config.mix.shares.values()) > 1 + 1e-9:
+        yield "mix: the shares are more than 1 together"
+    for number, item in enumerate(config.inputs):
+        if not 0 <= item.weight <= 1:
+            yield f"inputs[{number}].weight: {item.weight} is not between 0 and 1"
 
 
 def override(

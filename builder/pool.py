@@ -81,6 +81,12 @@ def prepare(tokenizer: str | None) -> None:
     forkserver.ensure_running()
 
 
+def prepare_for(paths: Iterable[Path | None], workers: int, tokenizer: str) -> None:
+    """The same, if these files and folders are worth other processes (`holds_more`)."""
+    if workers > 1 and holds_more(paths):
+        prepare(tokenizer)
+
+
 @contextlib.contextmanager
 def pool(workers: int, tokenizer: str | None) -> Iterator[ProcessPoolExecutor]:
     """Worker processes. On an interruption nobody waits for them, and none outlives the run.
