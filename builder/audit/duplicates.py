@@ -41,26 +41,27 @@ SHOWN = 20
 
 
 class MinHash:
-    """Signatures: the smallest of 128 numberings of the shingles (multiply-shift on 64 bits)."""
+    """Signatures: the smallest of 128 numberings of the shingles (multiply-shift on 32 bits)."""
 
     def __init__(self) -> None:
         import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
 
-        seeds = hashlib.shake_128(b"near duplicates").digest(16 * PERMUTATIONS)
-        numbers = np.frombuffer(seeds, dtype="<u8").astype(np.uint64)
-        self._factors = (numbers[:PERMUTATIONS] | np.uint64(1))[:, None]
+        seeds = hashlib.shake_128(b"near duplicates").digest(8 * PERMUTATIONS)
+        numbers = np.frombuffer(seeds, dtype="<u4").astype(np.uint32)
+        self._factors = (numbers[:PERMUTATIONS] | np.uint32(1))[:, None]
         self._offsets = numbers[PERMUTATIONS:][:, None]
 
     def signature(self, runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
         """128 numbers of 32 bits."""
         import numpy as np  # noqa: PLC0415 - as above
 
-        least = np.full(PERMUTATIONS, 2**64 - 1, dtype=np.uint64)
-        for start in range(0, len(runs), 1024):
-            mixed = self._factors * runs[None, start : start + 1024]
+        high = (runs >> np.uint64(32)).astype(np.uint32)
+        least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
+        for start in range(0, len(high), 2048):
+            mixed = self._factors * high[None, start : start + 2048]
             mixed += self._offsets
             np.minimum(least, mixed.min(axis=1), out=least)
-        return (least >> np.uint64(32)).astype(np.uint32)
+        return least
 
 
 @cache

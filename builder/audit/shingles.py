@@ -26,10 +26,17 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
     """
     import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
 
-    points = np.frombuffer(text.lower().encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    inside = _in_words()[np.minimum(points, 128)]
-    foreign = np.flatnonzero(points >= 128)
-    letters = foreign[_are_letters(points[foreign])]
+    lower = text.lower()
+    points: NDArray[np.uint8 | np.uint32]
+    if lower.isascii():
+        points = np.frombuffer(lower.encode("ascii"), dtype=np.uint8)
+        inside = _in_words()[points]
+        letters = np.zeros(0, dtype=np.int64)
+    else:
+        points = np.frombuffer(lower.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        inside = _in_words()[np.minimum(points, 128)]
+        foreign = np.flatnonzero(points >= 128)
+        letters = foreign[_are_letters(points[foreign])]
     found = []
     start = 0
     while start < len(points):
@@ -44,22 +51,26 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
 
 
 def _numbers(
-    points: NDArray[np.uint32], inside: NDArray[np.bool_], letters: NDArray[np.int64]
+    points: NDArray[np.uint8 | np.uint32], inside: NDArray[np.bool_], letters: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
     """The words' numbers; `inside` are those of many characters, `letters` are words themselves."""
     import numpy as np  # noqa: PLC0415 - as above
 
     powers, inverses = _powers()
-    borders = np.flatnonzero(np.diff(inside, prepend=False, append=False))
-    starts = np.sort(np.concatenate((borders[::2], letters)))
-    ends = np.sort(np.concatenate((borders[1::2], letters + 1)))
+    around = np.zeros(len(inside) + 2, dtype=np.bool_)
+    around[1:-1] = inside
+    borders = np.flatnonzero(around[1:] != around[:-1])
+    starts, ends = borders[::2], borders[1::2]
+    if len(letters):
+        starts = np.sort(np.concatenate((starts, letters)))
+        ends = np.sort(np.concatenate((ends, letters + 1)))
     sums = np.zeros(len(points) + 1, dtype=np.uint64)
     np.cumsum(points * powers[: len(points)], out=sums[1:])
     # Sums and differences are those of integers modulo 2^64, where an odd number has an inverse.
     return (sums[ends] - sums[starts]) * inverses[starts]
 
 
-def _are_letters(points: NDArray[np.uint32]) -> NDArray[np.bool_]:
+def _are_letters(points: NDArray[np.uint8 | np.uint32]) -> NDArray[np.bool_]:
     import numpy as np  # noqa: PLC0415 - as above
 
     kinds, which = np.unique(points, return_inverse=True)
