@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections import deque
@@ -10,6 +11,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from builder.parts import Part, PartSummary
@@ -18,8 +20,12 @@ from builder.problem import Problem
 from builder.shard import Task
 from builder.work import Job, do, unmade
 
-AHEAD = 4
-"""Parts handed out per worker beyond those being worked on."""
+AHEAD = 64
+"""Batches of parts handed out per worker beyond those being worked on: a large part at the front,
+whose end all that follow wait for, leaves nobody idle."""
+BATCH_BYTES = 1 << 19
+BATCH_PARTS = 32
+"""Small parts that go to a worker together, bounded by either."""
 
 Done = Callable[[Task, PartSummary], None]
 """What is called after each part."""
@@ -46,7 +52,8 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
     """Do all tasks; yields their parts in order.
 
     A worker that is killed by the system costs its part a second try alone, then the reject
-    `worker_died`; the run goes on. Raises OSError if a part cannot be written.
+    `worker_died`; the run goes on, with one part at a time for each worker. Raises OSError if a
+    part cannot be written.
     """
     if workers <= 1 or len(tasks) <= 1 or not holds_more(_paths(tasks)):
         for index, task in enumerate(tasks):
@@ -55,9 +62,9 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
             done(task, part.summary)
             yield part
         return
-    start = 0
+    start = yield from _pooled(tasks, 0, BATCH_PARTS, job, workers, done)
     while start < len(tasks):
-        start = yield from _pooled(tasks, start, job, workers, done)
+        start = yield from _pooled(tasks, start, 1, job, workers, done)
 
 
 def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
@@ -67,29 +74,51 @@ def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
             yield item.path
 
 
+def _batches(tasks: Sequence[Task], start: int, most: int) -> Iterator[range]:
+    """The numbers of the tasks from `start` on, in order: those of small files some at a time."""
+    size = 0
+    for at in range(start, len(tasks)):
+        source = tasks[at].source
+        path = source.path if source.window is None else None  # of a piece it is the whole file's
+        with contextlib.suppress(OSError):  # doing the part says why
+            size += path.stat().st_size if path is not None else BATCH_BYTES
+        if size >= BATCH_BYTES or at + 1 - start == most:
+            yield range(start, at + 1)
+            start, size = at + 1, 0
+    if start < len(tasks):
+        yield range(start, len(tasks))
+
+
 def _pooled(
-    tasks: Sequence[Task], start: int, job: Job, workers: int, done: Done
+    tasks: Sequence[Task], start: int, most: int, job: Job, workers: int, done: Done
 ) -> Generator[Part, None, int]:
-    """Work from `start` on; returns where to go on (after the part that broke the pool)."""
-    waiting: deque[Future[Part]] = deque()
-    submitted = start
+    """Work from `start` on, by batches of so many parts at most.
+
+    Returns where to go on: after the part that broke the pool.
+    """
+    waiting: deque[Future[list[Part]]] = deque()
+    batches = _batches(tasks, start, most)
     at = start
     try:
         with pool(workers, job.tokenizer) as executor:
             while at < len(tasks):
-                while submitted < len(tasks) and len(waiting) < workers + workers * AHEAD:
-                    waiting.append(executor.submit(do, tasks[submitted], submitted, job))
-                    submitted += 1
-                part = waiting.popleft().result()
-                done(tasks[at], part.summary)
-                yield part
-                at += 1
+                for batch in islice(batches, workers * (1 + AHEAD) - len(waiting)):
+                    these = tasks[batch.start : batch.stop]
+                    waiting.append(executor.submit(_do_all, these, batch.start, job))
+                for part in waiting.popleft().result():
+                    done(tasks[at], part.summary)
+                    yield part
+                    at += 1
         return at
     except BrokenProcessPool:
         part = _alone(tasks[at], at, job)
         done(tasks[at], part.summary)
         yield part
         return at + 1
+
+
+def _do_all(tasks: Sequence[Task], first: int, job: Job) -> list[Part]:
+    return [do(task, first + at, job) for at, task in enumerate(tasks)]
 
 
 def _alone(task: Task, index: int, job: Job) -> Part:

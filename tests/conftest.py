@@ -36,12 +36,16 @@ def shared():
 
 @pytest.fixture
 def pooled(monkeypatch):
-    """Nothing is too little for a pool; gives the names of the functions that went to one."""
+    """Nothing is too little for a pool; gives the names of the functions that went to one.
+
+    Parts go there one by one.
+    """
     from concurrent.futures import ProcessPoolExecutor
 
-    from builder import pool
+    from builder import engine, pool
 
     monkeypatch.setattr(pool, "LITTLE_BYTES", 0)
+    monkeypatch.setattr(engine, "BATCH_PARTS", 1)
     names = []
     submit = ProcessPoolExecutor.submit
 

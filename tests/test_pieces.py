@@ -57,7 +57,7 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
     for workers in counts:
         out = tmp_path / workers
         assert build(out, "-c", tmp_path / "c.yaml", "--workers", workers, inputs=()) == 0
-    assert pooled.count("do") == len(tasks(path))
+    assert pooled.count("_do_all") == len(tasks(path))
     small()
     assert build(tmp_path / "whole", "-c", tmp_path / "c.yaml", "--workers", "1", inputs=()) == 0
     whole = files(tmp_path / "whole")
