@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from enum import StrEnum
@@ -408,6 +409,12 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        # No file that is there has such a name: it is one that the user gave.
+        print(f"builder: {str(error.filename)[:80]!r}…: {error.strerror}", file=sys.stderr)
+        return 2
     except Exception as error:
         # typer carries click inside or beside it, by version: its usage errors share a method.
         message = getattr(error, "format_message", None)

@@ -301,3 +301,19 @@ def test_explaining_tells_what_cannot_be_read_and_shows_names_as_text(run, tmp_p
     assert err == "builder: x.jsonl: not_a_file: neither a file nor a folder\n"
     assert "name.jsonl: openai-chat" in out
     assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify",), ("audit",), ("report",), ("inspect",), ("build", "-o", "out"),
+        ("export", "--to", "openai", "-o", "out"), ("push", "OWNER/NAME"),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have_is_one_line(run, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    command, *more = arguments
+    code, out, err = run(command, "x" * 300, *more)
+    assert (code, out) == (2, "")
+    assert err.startswith("builder: ")
+    assert len(err.splitlines()) == 1
