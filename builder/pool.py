@@ -130,10 +130,11 @@ def _end_with_driver() -> None:
 def ordered(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int, tokenizer: str | None
 ) -> Iterator[Result]:
-    """`work` of each item, in order, by so many processes, this one among them.
+    """`work` of each item, in order, by so many processes.
 
-    Of fewer than four items all are worked on here: a pool is not worth its start. What a process
-    was killed at is done again here, and so is the rest. Raises what `work` raises.
+    This one is among them, unless the work needs the tokenizer, which the others have loaded. Of
+    fewer than four items all are worked on here: a pool is not worth its start. What a process was
+    killed at is done again here, and so is the rest. Raises what `work` raises.
     """
     left = iter(items)
     first = list(islice(left, 4))
@@ -141,8 +142,9 @@ def ordered(
         yield from map(work, first)
         yield from map(work, left)
         return
-    with pool(workers - 1, tokenizer) as executor:
-        yield from _shared(work, chain(first, left), executor, workers - 1)
+    others = workers if tokenizer else workers - 1
+    with pool(others, tokenizer) as executor:
+        yield from _shared(work, chain(first, left), executor, others, helps=not tokenizer)
 
 
 def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
@@ -164,7 +166,10 @@ def _shared(
     items: Iterable[Item],
     executor: ProcessPoolExecutor,
     workers: int,
+    *,
+    helps: bool,
 ) -> Iterator[Result]:
+    """`helps`: this process works too where the others have enough."""
     waiting: deque[tuple[Item, Future[Result]]] = deque()
 
     def first() -> Result:
@@ -174,10 +179,15 @@ def _shared(
         except BrokenProcessPool:
             return work(item)
 
+    def pending() -> int:
+        return sum(not future.done() for _, future in waiting)
+
     for item in items:
-        while waiting and waiting[0][1].done():
+        while waiting and (
+            waiting[0][1].done() or (not helps and pending() >= workers * (1 + AHEAD))
+        ):
             yield first()
-        if sum(not future.done() for _, future in waiting) < workers * (1 + AHEAD):
+        if pending() < workers * (1 + AHEAD):
             with contextlib.suppress(BrokenProcessPool):
                 waiting.append((item, executor.submit(work, item)))
                 continue
