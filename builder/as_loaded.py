@@ -19,7 +19,7 @@ from builder.jsonio import dumps
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target
 from builder.remote import hub_name
-from builder.rows import plain_row, raw_rows, read_sample
+from builder.rows import NO_FILE, data_files, is_special, plain_row, raw_rows, read_sample
 from builder.sample import Sample
 from builder.verify_files import LineReport
 
@@ -39,6 +39,9 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
 
     `dataset` is a file or a folder; `scratch` is where the loader may keep its copy meanwhile.
     """
+    for path in filter(is_special, data_files(dataset)):  # the loader would wait for it
+        yield LineReport(path.name, 0, (Finding(CODE, NO_FILE),))
+        return
     with tempfile.TemporaryDirectory(dir=scratch) as cache:
         try:
             builders = _builders(dataset, cache)
