@@ -62,7 +62,7 @@ def test_a_pipe_in_a_folder_is_a_finding_and_not_waited_for(run, tmp_path):
 def test_a_pipe_among_the_files_is_not_given_to_the_loader(run, tmp_path):
     (tmp_path / "a.jsonl").write_text(LINE)
     pipe(tmp_path / "b.jsonl")
-    code, out, err = run("verify", tmp_path, "--as-loaded", "--json")
+    code, out, _ = run("verify", tmp_path, "--as-loaded", "--json")
     assert code == 1
     assert json.loads(out)["findings"] == {"as-loaded": 1, "format": 1}
 
