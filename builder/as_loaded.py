@@ -47,6 +47,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
             builders = _builders(dataset, cache)
             for builder in builders:
                 builder.download_and_prepare()
+                builder.as_dataset()  # as load_dataset does: it refuses a split without rows
         except Exception as error:  # whatever the loader raises is a verdict on the files
             yield LineReport(dataset.name, 0, (_unloadable(error),))
             return

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from builder import as_loaded as slices
 from builder import cli
 from builder.as_loaded import as_loaded
 from builder.loader import loader_fault
@@ -92,6 +93,26 @@ def test_what_the_loader_changes_without_declared_features_is_explained(verifier
     assert "keys re-ordered" in finding.message
     assert "declare the features" in finding.message
     assert finding.expected != finding.found
+
+
+def test_a_split_without_rows_that_the_loader_refuses_is_a_finding(verifier, tmp_path):
+    folder = write(tmp_path / "d", [sample("hi", tool())], "")
+    (folder / "data" / "test-00000-of-00001.jsonl").touch()
+    (report,) = as_loaded(folder, verifier.target)
+    assert "the loader fails" in report.findings[0].message
+
+
+@pytest.mark.parametrize("size", [1, 200, 1000, 1 << 20])
+def test_the_rows_are_the_same_in_slices_of_any_size(verifier, tmp_path, monkeypatch, size):
+    monkeypatch.setattr(slices, "SLICE_BYTES", size)
+    names = ("b", "a") * 7  # the first tells the loader the order of the keys
+    rows = [
+        sample(str(at), tool(properties={"c": {}, name: {}, "ab".replace(name, ""): {}}))
+        for at, name in enumerate(names)
+    ]
+    folder = write(tmp_path / "d", rows, "")
+    reports = list(as_loaded(folder, verifier.target))
+    assert [report.line for report in reports] == [2, 4, 6, 8, 10, 12, 14]
 
 
 def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_path):
