@@ -79,7 +79,8 @@ def _batches(tasks: Sequence[Task], start: int, most: int) -> Iterator[range]:
     size = 0
     for at in range(start, len(tasks)):
         source = tasks[at].source
-        path = source.path if source.window is None else None  # of a piece it is the whole file's
+        whole = source.window is None and not source.members  # a file that is read as it is
+        path = source.path if whole else None
         with contextlib.suppress(OSError):  # doing the part says why
             size += path.stat().st_size if path is not None else BATCH_BYTES
         if size >= BATCH_BYTES or at + 1 - start == most:
