@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from builder import cli
 from builder.audit.result import Audit, Example, Finding, Gate, Histogram, Pick, Table
-from builder.report import html
+from builder.report import html, rendered
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
 from builder.report.rendered import Limits, Rendered, encode, rendered_html, tokens_html
@@ -281,6 +281,16 @@ def test_the_tokens_shown_are_the_same_when_no_others_are_made(verifier, tokens)
     assert (len(ends.tokens) < whole.count) is (tokens < whole.count - 100)
     for lie in (whole.count + 1, 5, 0) if tokens >= whole.count else (2, 0):
         assert encode(text, [(20, 30)], verifier.target, limits, control, lie) == whole
+
+
+def test_a_text_without_borders_is_not_tokenised_to_be_shown(verifier, monkeypatch):
+    control = [(0, 12), (500, 512)]
+    text = "<|im_start|>" + "x" * 488 + "<|im_start|>" + "y"
+    count = encode(text, [], verifier.target, Limits()).count
+    assert encode(text, [], verifier.target, Limits(), control, count).count == count
+    monkeypatch.setattr(rendered, "MAX_ENCODED", 100)
+    found = encode(text, [], verifier.target, Limits(), control, count)
+    assert (found.tokens, found.count, found.control) == ((), 0, tuple(control))
 
 
 def test_hostile_text_is_text(tmp_path, verifier):

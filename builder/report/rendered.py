@@ -97,12 +97,16 @@ def encode(
 def _ends(
     rendering: str, control: Sequence[Span], target: Target, limits: Limits, count: int
 ) -> tuple[tuple[int, int, Span], ...]:
-    """The first and the last tokens, numbered: enough for the limits. (): there are not `count`.
+    """The first and the last tokens, numbered: enough for the limits.
+
+    (): there are not `count`, or a piece is too long.
 
     A control token is never part of another, so what stands between two is tokenised apart.
     """
     borders = [0, *(start for start, _ in control if start), len(rendering)]
     pieces = list(pairwise(borders))
+    if any(end - start > MAX_ENCODED for start, end in pieces):
+        return ()
     head: list[tuple[int, Span]] = []
     tail: list[tuple[int, Span]] = []
     first, last = 0, len(pieces)
