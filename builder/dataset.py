@@ -9,13 +9,13 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
-from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.remote import is_hub_name
 from builder.rows import (
     MAX_LINE,
     NO_FILE,
     data_files,
+    dataset_path,
     file_lines,
     hub_rows,
     is_parquet,
@@ -93,13 +93,9 @@ def dataset_files(dataset: str) -> list[DataFile]:
 
     Raises UsageError if a folder holds no data, or what is no file.
     """
-    if not dataset:
-        raise UsageError("dataset '': names nothing")
-    path = expand_home(dataset)
+    path = dataset_path(dataset)
     if path.is_file():
         return [DataFile(path, path.name, "train")]
-    if is_special(path):
-        raise UsageError(f"dataset {dataset!r}: {NO_FILE}")
     if not path.is_dir():
         return []
     files = data_files(path)

@@ -9,6 +9,7 @@ from typing import Any
 from builder.conversation import Json
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
+from builder.paths import expand_home
 from builder.problem import Problem, UsageError
 from builder.remote import hub_name
 from builder.sample import Sample
@@ -31,6 +32,19 @@ def data_files(folder: Path) -> list[Path]:
 def is_special(path: Path) -> bool:
     """Is it a pipe, a socket or a device? Those may not end, and do not begin anew."""
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def dataset_path(dataset: str) -> Path:
+    """Where a dataset would lie on a disk, if that is what the name says.
+
+    Raises UsageError: no name, or one of what is neither a file nor a folder.
+    """
+    if not dataset:
+        raise UsageError("dataset '': names nothing")
+    path = expand_home(dataset)
+    if is_special(path):
+        raise UsageError(f"dataset {dataset!r}: {NO_FILE}")
+    return path
 
 
 def is_parquet(source: Source) -> bool:

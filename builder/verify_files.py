@@ -17,7 +17,6 @@ from pathlib import Path
 from builder.conversation import Json
 from builder.finding import Finding
 from builder.jsonio import JsonFault, loads
-from builder.paths import expand_home
 from builder.pool import batches, ordered
 from builder.problem import Problem, UsageError
 from builder.remote import is_hub_name
@@ -26,6 +25,7 @@ from builder.rows import (
     MAX_LINE,
     NO_FILE,
     data_files,
+    dataset_path,
     file_lines,
     hub_rows,
     is_parquet,
@@ -138,13 +138,9 @@ def _report(item: LineReport | Row, verifier: Verifier) -> LineReport:
 
 
 def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport | Row]:
-    if not dataset:
-        raise UsageError("dataset '': names nothing")
-    path = expand_home(dataset)
+    path = dataset_path(dataset)
     if path.is_dir():
         yield from _folder(path, template, unit)
-    elif is_special(path):
-        raise UsageError(f"dataset {dataset!r}: {NO_FILE}")
     elif path.exists():
         yield from _file(path, path.name, unit or CONVERSATION)
     elif is_hub_name(dataset) and not dataset.endswith((*DATA_SUFFIXES, ".json")):

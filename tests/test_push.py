@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hub.built import ALLOWED, build, edit_manifest, finding, listed
+from hub.built import ALLOWED, PATHS, build, edit_manifest, finding, listed
 from hub.client import Client
 from hub.faults import Fault
 from hub.scenarios import LFS, XET, environment
@@ -23,11 +23,9 @@ ROOT = Path(__file__).parents[1]
 READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
 
 
-@pytest.fixture(scope="module", params=[LFS, XET])
+@pytest.fixture(scope="module", params=PATHS)
 def server(request, tmp_path_factory):
     """A Hub, and a process that pushes to it. Pages and parts are small, so there are several."""
-    if request.param == XET:
-        pytest.importorskip("hf_xet", reason="the client brings it for common machines only")
     with Hub(lfs_from=1000, page=3, part=3000) as hub:
         hub.env = environment(request.param, hub.url, str(tmp_path_factory.mktemp("home")))
         client = Client(hub.env)

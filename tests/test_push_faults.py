@@ -7,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hub.built import build
+from hub.built import PATHS, build
 from hub.faults import LOST, Fault
-from hub.scenarios import LFS, XET, scenarios
+from hub.scenarios import scenarios
 from hub.server import Hub
 from hub.state import WRITER
 
@@ -21,10 +21,8 @@ from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, hide, persist
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module", params=[LFS, XET])
+@pytest.fixture(scope="module", params=PATHS)
 def outcomes(request):
-    if request.param == XET:
-        pytest.importorskip("hf_xet", reason="the client brings it for common machines only")
     command = [sys.executable, str(ROOT / "scripts" / "push_faults.py"), "--json", "--path"]
     printed = subprocess.run([*command, request.param], stdout=subprocess.PIPE, check=True).stdout
     wanted = {item.name: item for item in scenarios() if request.param in item.paths}

@@ -5,10 +5,12 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builder.conversation import Conversation, Message, ToolCall
 from builder.ledger import call_keys
-from builder.readers import otel_genai
+from builder.readers import _spans, otel_genai
 from builder.readers._span_values import branch, identifier, listed
 from builder.source import Source
 
@@ -89,3 +91,29 @@ def test_arguments_are_compared_by_value_in_the_ledger():
     assert keys('{"a": 1}') == keys({"a": 1})
     assert keys('{"a": 1}') != keys({"a": 2})
     assert keys("{") != keys({})
+
+
+NAMES = st.one_of(
+    st.sampled_from([*_spans._TELLING, *_spans._AROUND, *_spans._ANY, "name", "type", "message"]),
+    st.sampled_from(["gen_ai.x", "attributes.llm", "attributes.gen_ai.x", "attributes.llm.a.b"]),
+    st.text(max_size=4),
+)
+TOLD = st.recursive(
+    st.one_of(st.none(), st.sampled_from(["LLM", "gen_ai.event", "x"]), st.integers(0, 3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, min_size=1, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(NAMES, TOLD, min_size=1, max_size=4))
+def test_what_recognition_passes_over_tells_no_instrumentation(value):
+    if _spans._is_unlike(tuple(value)):
+        for _, inner, log in _spans._items(value):
+            _, attributes, events, _ = _spans._told(inner, log)
+            assert _spans._dialects(attributes, events) == []
+
+
+def test_recognition_passes_over_most_logs():
+    assert _spans._is_unlike(("parentUuid", "type", "message", "uuid", "timestamp"))

@@ -180,35 +180,36 @@ def test_thoughts_of_each_query_are_taught_in_its_own_sample(tmp_path):
     assert rows[1]["changes"]["reasoning_dropped"] == 2
 
 
-def test_the_common_beginning_of_two_conversations_is_taught_once(tmp_path):
-    fork = [*LOG[:4], {"role": "user", "content": "why?"}, {"role": "assistant", "content": "so"}]
+def build_turns(tmp_path, logs, more=""):
+    """A sample for each turn of these logs, {name: messages}; the output folder."""
     (tmp_path / "in").mkdir()
-    for name, messages in (("a", LOG), ("b", fork)):
+    for name, messages in logs.items():
         line = json.dumps({"messages": messages, "tools": []}) + "\n"
         (tmp_path / "in" / f"{name}.jsonl").write_text(line)
-    (tmp_path / "c.yaml").write_text("normalize: {unit: turn}")
+    (tmp_path / "c.yaml").write_text(f"normalize: {{unit: turn}}\n{more}")
     out = tmp_path / "out"
     command = ["build", str(tmp_path / "in"), "-c", str(tmp_path / "c.yaml"), "-o", str(out)]
     assert cli._run([*command, "--quiet"]) == 0
+    return out
+
+
+def test_the_common_beginning_of_two_conversations_is_taught_once(tmp_path):
+    fork = [*LOG[:4], {"role": "user", "content": "why?"}, {"role": "assistant", "content": "so"}]
+    out = build_turns(tmp_path, {"a": LOG, "b": fork})
     ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
     assert ledger["samples"] == 4
     assert ledger["conversations"]["built"] == 2
 
 
 def test_all_samples_of_conversations_that_begin_alike_are_in_one_split(tmp_path):
-    (tmp_path / "in").mkdir()
+    logs = {}
     for number in range(30):
         turns = [("user", f"q{number}"), ("assistant", "a")]
         for name, more in (("a", 2), ("b", 1)):
             later = [("user", f"{name} {at}") for at in range(more)]
             said = turns + [turn for user in later for turn in (user, ("assistant", "so"))]
-            rows = [{"role": role, "content": text} for role, text in said]
-            line = json.dumps({"messages": rows, "tools": []}) + "\n"
-            (tmp_path / "in" / f"{number}.{name}.jsonl").write_text(line)
-    (tmp_path / "c.yaml").write_text("normalize: {unit: turn}\nsplit: {test: 0.4}")
-    out = tmp_path / "out"
-    command = ["build", str(tmp_path / "in"), "-c", str(tmp_path / "c.yaml"), "-o", str(out)]
-    assert cli._run([*command, "--quiet"]) == 0
+            logs[f"{number}.{name}"] = [{"role": role, "content": text} for role, text in said]
+    out = build_turns(tmp_path, logs, "split: {test: 0.4}")
     found = {}
     for path in out.glob("meta/*.jsonl"):
         for line in path.read_bytes().splitlines():

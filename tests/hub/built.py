@@ -1,8 +1,22 @@
 """Small datasets to be pushed, and changes to them."""
 
+import importlib.util
 import json
 
+import pytest
+
 from builder import cli
+from hub.scenarios import LFS, XET
+
+XET_PATH = pytest.param(
+    XET,
+    marks=pytest.mark.skipif(
+        importlib.util.find_spec("hf_xet") is None,
+        reason="the client brings hf_xet for common machines only",
+    ),
+)
+PATHS = (LFS, XET_PATH)
+"""The ways in which large files go to the Hub, those that the client knows here."""
 
 ALLOWED = ("--allow", "unaudited")
 
