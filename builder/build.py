@@ -7,7 +7,6 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,7 @@ from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.pieces import cut
-from builder.pool import default_workers, holds_more, pool
+from builder.pool import beside, default_workers, holds_more
 from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
@@ -85,18 +84,6 @@ def build(
         used = versions()
         made: dict[str, Json] = {"config": without_folders(told), "versions": used}
         about_it = partial(card, config, built, config.normalize.options, target, made=made)
-        found = None
-        if built.data_files:
-            # What a loader needs of the card does not depend on what the audits find.
-            text = about_it(found=None)
-            (built.writer.folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
-            found, changed = _looked_at(config, built, min(engine.workers, default_workers()))
-            built.changed_by_loader = changed
-            if changed:
-                return built  # nothing of it goes to a final name
-        for path, picture in pictures(found).items():
-            built.writer.write(path, [picture])
-        built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])
         about: dict[str, Json] = {
             "inputs": _inputs(tasks, parts, scrubber),
             "config": told,
@@ -109,10 +96,25 @@ def build(
             },
             "ledger": built.ledger.to_json(),
         }
-        if found is not None:
-            about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
-        page = report_html(str(built.writer.folder), about, found, target)
-        built.writer.write("report.html", [page])
+        workers = min(engine.workers, default_workers())
+        is_worth = workers > 1 and holds_more([built.writer.folder])
+        with beside(config.verify.target, is_worth=is_worth) as start:
+            found = None
+            if built.data_files:
+                # What a loader needs of the card does not depend on what the audits find.
+                text = about_it(found=None)
+                (built.writer.folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
+                loaded = start(partial(_loaded, built.writer.folder, config.verify.target))
+                found = audit(str(built.writer.folder), config.audit_options, workers=workers)
+                built.changed_by_loader = loaded()
+                if built.changed_by_loader:
+                    return built  # nothing of it goes to a final name
+                about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
+            page = start(partial(_page, built.writer.folder, about, found, config.verify.target))
+            for path, picture in pictures(found).items():
+                built.writer.write(path, [picture])
+            built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])
+            built.writer.write("report.html", [page()])
         manifest: dict[str, Json] = {
             **about,
             "files": [
@@ -136,24 +138,12 @@ def build(
     return built
 
 
-def _looked_at(config: Config, built: Built, workers: int) -> tuple[Audit, list[LineReport]]:
-    """The audit of what was written, and what a loader would change, at the same time."""
-    folder = built.writer.folder
-    load = partial(_loaded, folder, config.verify.target)
-    options = config.audit_options
-    if workers == 1 or not holds_more([folder]):
-        return audit(str(folder), options, workers=workers), load()
-    try:
-        with pool(1, config.verify.target) as executor:
-            loaded = executor.submit(load)
-            found = audit(str(folder), options, workers=workers)
-            return found, loaded.result()
-    except BrokenProcessPool:  # killed by the system: once more, here
-        return found, load()
-
-
 def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
     return list(as_loaded(folder, target_for(tokenizer), folder.parent))
+
+
+def _page(folder: Path, about: dict[str, Json], found: Audit | None, tokenizer: str) -> bytes:
+    return report_html(str(folder), about, found, target_for(tokenizer))
 
 
 def _shown(finding: Finding) -> dict[str, Json]:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from builder.memory import collect_seldom
 
@@ -31,6 +31,13 @@ BATCH_ROWS = 256
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class Beside(Protocol):
+    """Starts work in another process."""
+
+    def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]:
+        """What is called for the result."""
 
 
 def default_workers() -> int:
@@ -110,6 +117,35 @@ def pool(workers: int, tokenizer: str | None) -> Iterator[ProcessPoolExecutor]:
         executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
+
+
+@contextlib.contextmanager
+def beside(tokenizer: str | None, *, is_worth: bool) -> Iterator[Beside]:
+    """What starts work in a process beside this one, which has loaded the tokenizer.
+
+    Its result is asked for later. If a process is not worth its start, or was killed, the work is
+    done here, when it is asked for.
+    """
+    if not is_worth:
+        yield lambda work: work
+        return
+    with pool(1, tokenizer) as executor:
+
+        def start(work: Callable[[], Result]) -> Callable[[], Result]:
+            try:
+                future = executor.submit(work)
+            except BrokenProcessPool:
+                return work
+
+            def result() -> Result:
+                try:
+                    return future.result()
+                except BrokenProcessPool:
+                    return work()
+
+            return result
+
+        yield start
 
 
 def _start_worker() -> None:

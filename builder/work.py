@@ -18,7 +18,6 @@ from builder.audit.redact import Scrubber
 from builder.conversation import Json
 from builder.copies import is_remote, local_copy
 from builder.jsonio import dumps
-from builder.memory import keep_loaded
 from builder.parts import Part, PartSummary, PartWriter, find_part
 from builder.problem import Problem
 from builder.qwen3.tokenizer import Target, load
@@ -80,7 +79,6 @@ def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifi
     key = (tokenizer, options)
     if key not in _verifiers:
         _verifiers[key] = Verifier(target_for(tokenizer), options)
-        keep_loaded()
     return _verifiers[key]
 
 

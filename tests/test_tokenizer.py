@@ -70,6 +70,16 @@ def test_the_encoding_is_that_of_the_tokenizer_itself():
     assert all(text.startswith(token, offset) for offset, token in control)
 
 
+def test_what_the_configuration_of_the_embedded_one_tells_is_what_is_loaded():
+    target = load()
+    loaded = target.tokenizer
+    assert target.template == loaded.chat_template
+    decoder = loaded.added_tokens_decoder
+    assert target.added_tokens == tuple(decoder[number].content for number in sorted(decoder))
+    again = tokenizers.Tokenizer.from_str(target.definition())
+    assert again.get_vocab(with_added_tokens=True) == loaded.get_vocab()
+
+
 def test_qwen3_is_the_embedded_one_whatever_the_current_folder_holds(tmp_path, monkeypatch):
     (tmp_path / "qwen3").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -172,6 +182,10 @@ def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, verifier, off):
         assert target.encode(text).ids == verifier.target.encode(text).ids
 
 
+def encoder(target):
+    return tokens.Encoder(target.tokenizer.backend_tokenizer, target.definition)
+
+
 def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
     loaded = []
 
@@ -182,7 +196,7 @@ def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
     monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
-    encode = tokens.Encoder(load().tokenizer.backend_tokenizer)
+    encode = encoder(load())
     texts = ["a b", "c d", "e f g h", "i j"]
     assert [encode(text).tolist() for text in texts] == [
         encode._true_ids(text).tolist() for text in texts
@@ -193,7 +207,7 @@ def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
 def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastokens", None)
     monkeypatch.setattr(tokens, "WORTH_LOADING", 0)
-    encode = tokens.Encoder(load().tokenizer.backend_tokenizer)
+    encode = encoder(load())
     assert encode("a b").tolist() == encode._true_ids("a b").tolist()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import as_file, files
@@ -12,28 +13,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
+from builder.jsonio import loads
+from builder.memory import keep_loaded
 from builder.problem import UsageError
 from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS, TOOLS_BEGIN
 from builder.qwen3.style import Style, Thoughts
-from builder.qwen3.tokens import Encoder, Table, Tokens
+from builder.qwen3.tokens import Encoder, Table, Tokens, fast_backend
 from builder.sample import Sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 EMBEDDED = "qwen3"
+_ASSETS = files("builder.qwen3") / "assets"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
 
 
 @dataclass(frozen=True)
 class Target:
-    """A tokenizer with its chat template. `files`: {name: sha256} of what it was loaded from."""
+    """A tokenizer with its chat template. `files`: {name: sha256} of what it is loaded from.
+
+    Of the embedded one all else is loaded when something is rendered or tokenised: it takes a
+    second, which not every process needs. `definition` gives the text of a tokenizer.json.
+    """
 
     name: str
     files: dict[str, str]
-    tokenizer: PreTrainedTokenizerBase
     template: str
+    added_tokens: tuple[str, ...]
+    """The tokens that are matched as text anywhere, in the order of their ids."""
+    loaded: Callable[[], PreTrainedTokenizerBase]
+    definition: Callable[[], str]
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """What renders and tokenises."""
+        tokenizer = self.loaded()
+        keep_loaded()
+        return tokenizer
 
     @cached_property
     def template_sha256(self) -> str:
@@ -77,23 +95,19 @@ class Target:
         return prompts
 
     @cached_property
-    def added_tokens(self) -> tuple[str, ...]:
-        """The tokens that are matched as text anywhere, in the order of their ids."""
-        added = self.tokenizer.added_tokens_decoder
-        return tuple(added[number].content for number in sorted(added))
-
-    @cached_property
     def _table(self) -> Table:
         return Table(self.tokenizer.backend_tokenizer)
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.tokenizer.backend_tokenizer)
+        return Encoder(self.tokenizer.backend_tokenizer, self.definition)
 
     def prepare(self) -> None:
-        """Load all that is loaded on first use, and start nothing."""
-        _ = self._table
-        self._encoder.prepare()
+        """Load all that is loaded on first use; no thread of it is left."""
+        with ThreadPoolExecutor(1) as beside:  # it leaves the interpreter to the rest
+            fast = beside.submit(lambda: fast_backend(self.definition()))
+            _ = self._table, self.style, self.generation_prompts
+        self._encoder.fast = fast.result()
 
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
@@ -146,8 +160,7 @@ def load(name: str = EMBEDDED) -> Target:
     Qwen3 family (its control tokens, its JSON calls).
     """
     if name == EMBEDDED:
-        with as_file(files("builder.qwen3") / "assets") as folder:
-            return _load(name, folder)
+        return _embedded()
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _load(name, folder)
@@ -177,6 +190,25 @@ def _fetch(name: str) -> Path:
         ) from None
 
 
+def _embedded() -> Target:
+    """What its configuration tells, and how the rest is loaded."""
+    with as_file(_ASSETS) as folder:
+        told: Any = loads((folder / "tokenizer_config.json").read_bytes())
+        hashes = _hashes(folder)
+    added = told["added_tokens_decoder"]
+    tokens = tuple(added[number]["content"] for number in sorted(added, key=int))
+    return Target(EMBEDDED, hashes, told["chat_template"], tokens, _open, _definition)
+
+
+def _open() -> PreTrainedTokenizerBase:
+    with as_file(_ASSETS) as folder:
+        return _pretrained(EMBEDDED, folder)
+
+
+def _definition() -> str:
+    return (_ASSETS / "tokenizer.json").read_text(encoding="utf-8")
+
+
 def _load(name: str, folder: Path) -> Target:
     tokenizer = _pretrained(name, folder)
     template = tokenizer.chat_template
@@ -201,7 +233,15 @@ def _load(name: str, folder: Path) -> Target:
         )
     tokenizer.backend_tokenizer.no_truncation()  # a saved tokenizer may cut what it is given
     tokenizer.backend_tokenizer.no_padding()
-    target = Target(name, _hashes(folder), tokenizer, template)
+    tokens = tokenizer.added_tokens_decoder
+    target = Target(
+        name,
+        _hashes(folder),
+        template,
+        tuple(tokens[number].content for number in sorted(tokens)),
+        lambda: tokenizer,
+        tokenizer.backend_tokenizer.to_str,
+    )
     try:
         _ = target.style, target.generation_prompts, target._table
     except Exception as error:  # a template of any origin may raise anything

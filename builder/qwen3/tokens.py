@@ -9,7 +9,7 @@ and on one in CHECKED.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -48,7 +48,7 @@ class Tokens:
         places = np.flatnonzero(numbers >= table.first_added)
         offsets = self._offsets((self._ends[places] - lengths[places]).tolist())
         self.control = [
-            (offset, table.pieces[number].decode("utf-8", "replace"))
+            (offset, table.added[number])
             for offset, number in zip(offsets, numbers[places].tolist(), strict=True)
         ]
 
@@ -108,64 +108,73 @@ class Tokens:
 class Table:
     """The bytes of each id of a byte-level tokenizer (`tokenizers.Tokenizer`).
 
-    Raises ValueError: it is of another kind.
+    `added` are the tokens that are matched as text, by id. Raises ValueError: it is of another
+    kind.
     """
 
     def __init__(self, backend: Any) -> None:
         if "ByteLevel" not in str(backend.decoder):
             raise ValueError("its decoder is not byte-level")
         vocabulary: dict[str, int] = backend.get_vocab(with_added_tokens=True)
-        added = {
-            number: token.content for number, token in backend.get_added_tokens_decoder().items()
-        }
-        size = max(vocabulary.values()) + 1
-        table = _byte_table()
-        self.pieces: list[bytes] = [b""] * size
+        decoder = backend.get_added_tokens_decoder()
+        self.added: dict[int, str] = {number: token.content for number, token in decoder.items()}
+        pieces = [""] * (max(vocabulary.values()) + 1)
         for token, number in vocabulary.items():
-            if number not in added:
-                self.pieces[number] = bytes(table[char] for char in token)
-        for number, content in added.items():
-            self.pieces[number] = content.encode("utf-8")
-        self.lengths = np.array([len(piece) for piece in self.pieces], dtype=np.int64)
-        self.joined = np.frombuffer(b"".join(self.pieces), dtype=np.uint8)
-        self.begins = np.cumsum(self.lengths) - self.lengths
-        self.first_added = min(added, default=size)
-        if any(
-            number >= self.first_added and number not in added for number in vocabulary.values()
-        ):
+            pieces[number] = token
+        self.first_added = min(self.added, default=len(pieces))
+        if any(piece and at not in self.added for at, piece in _from(pieces, self.first_added)):
             raise ValueError("its added tokens do not follow the others")
+        plain = "".join(pieces[: self.first_added])
+        if not _BYTES.keys() >= set(map(ord, plain)):
+            raise ValueError("its tokens are not made of the characters that stand for bytes")
+        tokens = [self.added.get(at, "").encode() for at, _ in _from(pieces, self.first_added)]
+        lengths = [*map(len, pieces[: self.first_added]), *map(len, tokens)]
+        joined = plain.translate(_BYTES).encode("latin-1") + b"".join(tokens)
+        self.lengths = np.array(lengths, dtype=np.int64)
+        self.joined = np.frombuffer(joined, dtype=np.uint8)
+        self.begins = np.cumsum(self.lengths) - self.lengths
 
 
-def _byte_table() -> dict[str, int]:
+def _from(pieces: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
+    return zip(range(first, len(pieces)), pieces[first:], strict=True)
+
+
+def _byte_table() -> dict[int, int]:
     """The characters that stand for bytes in a byte-level vocabulary (GPT-2's table)."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     shifted = [byte for byte in range(0x100) if byte not in set(plain)]
-    table = {chr(byte): byte for byte in plain}
-    return table | {chr(_SHIFTED + at): byte for at, byte in enumerate(shifted)}
+    table = {byte: byte for byte in plain}
+    return table | {_SHIFTED + at: byte for at, byte in enumerate(shifted)}
+
+
+_BYTES = _byte_table()
 
 
 class Encoder:
     """Text to ids, no special tokens added. Raises UsageError: fastokens gives other ids.
 
-    fastokens is loaded where it is installed and there is text enough to be worth a second.
+    fastokens is loaded where it is installed and there is text enough to be worth a second, from
+    what `definition` gives (`fast_backend`), unless it is there (`fast`).
     """
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Any, definition: Callable[[], str]) -> None:
+        self.fast: Any = None
         self._backend = backend
-        self._fast: Any = None
+        self._definition = definition
         self._is_there = True
         self._checked = False
         self._encoded = 0
 
     def __call__(self, text: str) -> Ids:
         """The ids of a text."""
-        if self._fast is None:
+        if self.fast is None:
             self._encoded += len(text)
-            if not self._is_there or self._encoded < WORTH_LOADING:
+            if self._is_there and self._encoded >= WORTH_LOADING:
+                self.fast = fast_backend(self._definition())
+                self._is_there = self.fast is not None
+            if self.fast is None:
                 return self._true_ids(text)
-            self.prepare()
-            return self(text)
-        flat, _ = self._fast.encode_batch_flat([text], add_special_tokens=False)
+        flat, _ = self.fast.encode_batch_flat([text], add_special_tokens=False)
         ids = np.frombuffer(flat, dtype="<u4")
         if not self._checked or int(ids.sum()) % CHECKED == 0:
             self._checked = True
@@ -175,17 +184,21 @@ class Encoder:
                 )
         return ids
 
-    def prepare(self) -> None:
-        """Load fastokens, if it can be."""
-        try:
-            import fastokens  # noqa: PLC0415 - an extra, only there where it was asked for
-        except ImportError:
-            self._is_there = False
-            return
-        self._fast = fastokens.Tokenizer.from_json_str(self._backend.to_str())
-        self._fast.no_truncation()
-        self._fast.no_padding()
-
     def _true_ids(self, text: str) -> Ids:
         ids = self._backend.encode(text, add_special_tokens=False).ids
         return np.array(ids, dtype=np.uint32)
+
+
+def fast_backend(definition: str) -> Any:
+    """What fastokens makes of a tokenizer.json's text; None: it is not installed.
+
+    It takes a second, for most of which the interpreter is free.
+    """
+    try:
+        import fastokens  # noqa: PLC0415 - an extra, only there where it was asked for
+    except ImportError:
+        return None
+    fast = fastokens.Tokenizer.from_json_str(definition)
+    fast.no_truncation()
+    fast.no_padding()
+    return fast
