@@ -40,6 +40,8 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
     if isinstance(validator, str):
         raise BrokenSchemaFault(validator)
     try:
+        if fits(validator.schema, arguments):
+            return []
         found = list(validator.iter_errors(arguments))
     except Exception as error:  # unresolvable reference, TypeError, recursion: the schema's
         raise BrokenSchemaFault(_brief(error)) from None
@@ -134,6 +136,68 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "maxItems": _is_count,
 }
 """Keywords of most tools, and whether a value is one that the meta-schema surely takes."""
+
+
+def fits(schema: Any, value: Any) -> bool:
+    """Does a value surely keep to a schema? What is not sure, `jsonschema` tells.
+
+    Of most calls it is sure, in a tenth of the time. The schema is one that `_validator` takes.
+    """
+    if type(schema) is not dict:
+        return schema is True
+    return all(key in _FITS and _FITS[key](rule, value, schema) for key, rule in schema.items())
+
+
+def _has_type(name: Any, value: Any, _: Any) -> bool:
+    return type(name) is str and type(value) in _OF_TYPE[name]
+
+
+def _have_fit(properties: Any, value: Any, _: Any) -> bool:
+    return type(value) is not dict or all(
+        name not in value or fits(schema, value[name]) for name, schema in properties.items()
+    )
+
+
+def _are_there(names: Any, value: Any, _: Any) -> bool:
+    return type(value) is not dict or all(name in value for name in names)
+
+
+def _are_known(rule: Any, value: Any, schema: Any) -> bool:
+    return rule is True or (
+        type(value) is dict and value.keys() <= schema.get("properties", {}).keys()
+    )
+
+
+def _all_fit(schema: Any, value: Any, _: Any) -> bool:
+    return type(value) is not list or all(fits(schema, item) for item in value)
+
+
+def _is_one(values: Any, value: Any, _: Any) -> bool:
+    return type(value) is str and value in values
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+_OF_TYPE: dict[str, tuple[type, ...]] = {
+    "array": (list,), "boolean": (bool,), "integer": (int,), "null": (type(None),),
+    "number": (int, float), "object": (dict,), "string": (str,),
+}  # fmt: skip
+_FITS: dict[str, Callable[[Any, Any, Any], bool]] = {
+    "title": _always,
+    "description": _always,
+    "default": _always,
+    "examples": _always,
+    "format": _always,
+    "type": _has_type,
+    "properties": _have_fit,
+    "required": _are_there,
+    "additionalProperties": _are_known,
+    "items": _all_fit,
+    "enum": _is_one,
+}
+"""Keywords of most tools, and when a value surely keeps to one: (rule, value, schema)."""
 
 
 def _pattern(_: Validator, pattern: Any, instance: Any, __: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from test_audit_secrets import CLEAN as NO_SECRETS
 
 from builder.audit import gates, personal, rules, secret_forms, secrets
 from builder.audit.gates import Gate, Lines, necessary, projected
+from builder.audit.hits import SHORT, are_quiet
 
 
 def copy_of(module):
@@ -163,6 +164,36 @@ def test_texts_of_the_rules(text):
 def test_names(name):
     for rest in product(CASED, SIGNS, VALUES[:-1]):
         check(name + "".join(rest), secrets.find_secrets.__wrapped__)
+
+
+ASKED_TOGETHER = (
+    (secrets.may_hold_secrets, secrets.find_secrets.__wrapped__),
+    (personal.may_hold_personal, personal.find_personal.__wrapped__),
+)
+
+
+@MANY
+@given(st.lists(hostile, max_size=4))
+def test_texts_that_are_quiet_together_hold_nothing(texts):
+    for may_hold, find in ASKED_TOGETHER:
+        for _ in ways():
+            if are_quiet(texts, may_hold):
+                assert not any(PLAIN[find](text) for text in texts if len(text) < SHORT)
+
+
+@pytest.mark.parametrize("text", [text for text, _ in PERSONAL.values()])
+def test_what_is_found_alone_is_not_quiet_among_others(text):
+    for may_hold, find in ASKED_TOGETHER:
+        if PLAIN[find](text) and len(text) < SHORT:
+            assert not are_quiet(["type", text, "string"], may_hold)
+
+
+@pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
+def test_most_short_texts_are_quiet():
+    texts = ["type", "string", "Reads a file. Give its path.", "src/app.py", "x" * SHORT]
+    assert all(are_quiet(texts, may_hold) for may_hold, _ in ASKED_TOGETHER)
+    assert not are_quiet([*texts, "me@somewhere.org"], personal.may_hold_personal)
+    assert are_quiet([*texts, "me@somewhere.org".rjust(SHORT)], personal.may_hold_personal)
 
 
 def holds(condition, text):

@@ -35,6 +35,8 @@ PERMUTATIONS = 128
 BANDS = 32
 SHINGLE = 3
 SIMILAR = 0.8
+BLOCK = 1024
+"""Runs of words that are numbered together: what is made of them stays in a core's cache."""
 MIN_WORDS = 8
 """A shorter text is compared exactly only."""
 SHOWN = 20
@@ -57,8 +59,8 @@ class MinHash:
 
         high = (runs >> np.uint64(32)).astype(np.uint32)
         least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
-        for start in range(0, len(high), 2048):
-            mixed = self._factors * high[None, start : start + 2048]
+        for start in range(0, len(high), BLOCK):
+            mixed = self._factors * high[None, start : start + BLOCK]
             mixed += self._offsets
             np.minimum(least, mixed.min(axis=1), out=least)
         return least

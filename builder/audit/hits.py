@@ -47,3 +47,16 @@ def remembering(find: Find) -> Find:
         return remembered(text) if len(text) <= REMEMBERED else find(text)
 
     return found
+
+
+SHORT = 256
+"""Code points of a text that is looked at with others first: most hold nothing, and are many."""
+
+
+def are_quiet(texts: Iterable[str], may_hit: Callable[[str], object]) -> bool:
+    """Is there surely nothing in any of the texts that are SHORT?
+
+    `may_hit` is asked of all of them at once, on lines of their own: what it finds in a text, it
+    finds there.
+    """
+    return not may_hit("\n".join(text for text in texts if len(text) < SHORT))

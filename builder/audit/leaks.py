@@ -6,11 +6,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from builder.audit.hits import SHORT, are_quiet
 from builder.audit.notes import Notes, Row
-from builder.audit.personal import KINDS, find_personal
+from builder.audit.personal import KINDS, find_personal, may_hold_personal
 from builder.audit.result import Example, Finding, Gate
 from builder.audit.secret_forms import FORMS
-from builder.audit.secrets import MARK, find_secrets, mask_pieces, named_secret, scanned_secrets
+from builder.audit.secrets import (
+    MARK,
+    find_secrets,
+    mask_pieces,
+    may_hold_secrets,
+    named_secret,
+    scanned_secrets,
+)
 from builder.jsonio import JsonFault, loads
 
 SECRET_CODES = tuple(
@@ -49,11 +57,16 @@ class Leaks:
 
     def add(self, row: Row) -> None:
         """Look at a sample and at its line of meta/."""
-        texts: list[str] = []
+        told = list(row.texts())
+        texts = [text for _, _, text in told]
         known: set[str] = set()
-        for part, name, text in row.texts():
-            texts.append(text)
-            known.update(self._look(row, part, name, text))
+        quiet = are_quiet(texts, _may_hold)
+        for part, name, text in told:
+            if not quiet or len(text) >= SHORT:
+                known.update(self._look(row, part, name, text))
+            elif name and named_secret(name, text):
+                known.add(text)
+                self._add_named(row, part, name, text)
         for key in _META:
             if row.told(key):
                 self._look(row, f"meta.{key}", "", row.told(key))
@@ -75,12 +88,15 @@ class Leaks:
             self.secrets.add(hit.kind, row, part, masked(text, hit.start, hit.end))
         if name and not hits and named_secret(name, text):
             known.append(text)
-            self.secrets.add("secret", row, part, f"{len(text)} characters under {name[:40]!r}")
+            self._add_named(row, part, name, text)
         for hit in find_personal(text):
             self.personal.add(hit.kind, row, part, masked(text, hit.start, hit.end))
         if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
             self.replaced.add("redacted", row, part, "", count)
         return known
+
+    def _add_named(self, row: Row, part: str, name: str, text: str) -> None:
+        self.secrets.add("secret", row, part, f"{len(text)} characters under {name[:40]!r}")
 
     def add_rejects(self, path: Path) -> None:
         """Look at the lines of rejects.jsonl; a line that cannot be read is passed over."""
@@ -114,6 +130,10 @@ class Leaks:
             yield self.replaced.finding("secrets", code, message, Gate.change)
         for code in self.personal.codes():
             yield self.personal.finding("personal_data", code, _PERSONAL[code])
+
+
+def _may_hold(text: str) -> bool:
+    return may_hold_secrets(text) or may_hold_personal(text)
 
 
 def masked(text: str, start: int, end: int) -> str:

@@ -155,6 +155,11 @@ def find_personal(text: str) -> tuple[Hit, ...]:
     return apart(hit for finder in _MAY_HIT(text) for hit in finder(text))
 
 
+def may_hold_personal(text: str) -> bool:
+    """May there be personal data in the text, or in one of its lines?"""
+    return bool(_MAY_HIT(text))
+
+
 _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
 """What every mail address holds. It begins with one character, which `re` finds at once."""
 

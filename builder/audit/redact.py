@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from builder.audit.hits import Find, Hit, apart
+from builder.audit.hits import SHORT, Find, Hit, apart, are_quiet
 from builder.audit.options import ScrubOptions
 from builder.audit.personal import find_personal, pseudonym
 from builder.audit.secrets import (
     MARK,
     find_secrets,
     mask_pieces,
+    may_hold_secrets,
     named_secret,
     scanned_secrets,
 )
@@ -192,11 +193,14 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
     """{secret: kind} of all that is found in the dialogue, in order, and {text: hits}."""
     known: dict[str, str] = {}
     found: dict[str, tuple[Hit, ...]] = {}
-    texts: list[str] = []
-    for name, text in dialogue_strings(dialogue):
-        texts.append(text)
+    told = list(dialogue_strings(dialogue))
+    texts = [text for _, text in told]
+    quiet = are_quiet(texts, may_hold_secrets)
+    for name, text in told:
         if name and named_secret(name, text):
             known.setdefault(text, "secret")
+        if quiet and len(text) < SHORT:
+            continue
         hits = find_secrets(text)
         if hits:
             found[text] = hits

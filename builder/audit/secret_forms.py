@@ -162,6 +162,11 @@ _SIGNS = Gate((
 """One is found in every text that holds a form and begins with a newline; quicker to look for."""
 
 
+def may_hold_forms(text: str) -> bool:
+    """May there be a form in the text, or in one of its lines?"""
+    return bool(_SIGNS(text))
+
+
 def found_forms(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """The forms in a text, in order and none overlapping, and the kind of each."""
     signs = _SIGNS(text)

@@ -22,7 +22,7 @@ from typing import Any
 from builder.audit.gates import Lines, necessary
 from builder.audit.hits import Hit, apart, remembering
 from builder.audit.rules import by_first
-from builder.audit.secret_forms import found_forms
+from builder.audit.secret_forms import found_forms, may_hold_forms
 
 MARK = "REDACTED_"
 """Every placeholder begins with this."""
@@ -201,6 +201,16 @@ def find_secrets(text: str) -> tuple[Hit, ...]:
     """The secrets in a decoded text, in order, none overlapping."""
     hits = apart([*_forms(text), *_pems(text), *_by_cue(text)])
     return tuple(hit for hit in hits if MARK not in text[hit.start : hit.end])
+
+
+def may_hold_secrets(text: str) -> bool:
+    """May there be a secret, or a placeholder of ours, in the text or in one of its lines?"""
+    return (
+        may_hold_forms(text)
+        or _PEM.search(text) is not None
+        or MARK in text
+        or next(_LINES_WITH_CUE(text), None) is not None
+    )
 
 
 def named_secret(name: str, value: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from builder.audit.lengths import doubling
 from builder.audit.notes import Notes, Row
@@ -30,6 +31,8 @@ _REFUSAL = re.compile(
     r"|as an AI\b|against my (?:guidelines|programming|policy))",
     re.IGNORECASE,
 )
+_REFUSAL_CUES = ("can't", "cannot", "unable", "not able", "won't", "an a", "aga")
+"""One of them, in lower case, is in every refusal: looked for before the pattern is."""
 _CUT = re.compile(
     r"\[?(?:\.\.\.|…)?\s?\(?(?:output |content |response |result )?(?:was |has been )?"
     r"(?:truncated|clipped)\b|(?:characters|lines|bytes|tokens) (?:truncated|omitted|elided)",
@@ -53,7 +56,7 @@ _SCRIPTS = (
     ("Devanagari", "\u0900-\u097f"),
     ("Thai", "\u0e00-\u0e7f"),
 )
-_IN_SCRIPT = tuple((name, re.compile(f"[{letters}]")) for name, letters in _SCRIPTS)
+_IN_SCRIPT = {name: re.compile(f"[{letters}]") for name, letters in _SCRIPTS}
 
 _LANGUAGES = {
     "English": "the and is of to you that it for with what this are can",
@@ -64,7 +67,10 @@ _LANGUAGES = {
     "Italian": "il è una che di per non con sono della questo mi gli del",
     "Dutch": "de het een en van ik niet dat met voor op te zijn je",
 }
-_COMMON = {name: frozenset(words.split()) for name, words in _LANGUAGES.items()}
+_LANGUAGES_OF: dict[str, list[str]] = {}
+for _language, _words in _LANGUAGES.items():
+    for _common in dict.fromkeys(_words.split()):
+        _LANGUAGES_OF.setdefault(_common, []).append(_language)
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -119,7 +125,9 @@ class TurnAudit:
             if text in said:
                 self.notes.add("repeated_turn", row, part, f"{len(text)} characters")
             said.add(text)
-        if _REFUSAL.search(text[:600]):
+        begin = text[:600]
+        lower = begin.lower()
+        if any(cue in lower for cue in _REFUSAL_CUES) and _REFUSAL.search(begin):
             self.notes.add("refusal", row, part)
 
     def _count_parity(self, row: Row) -> None:
@@ -131,17 +139,12 @@ class TurnAudit:
                 self._parity[mode] += count if isinstance(count, int) else 0
 
     def _language(self, text: str) -> None:
-        counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT[:1]}
-        if not text.isascii():
-            counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT}
-        script = max(counts, key=lambda name: counts[name])
-        if not counts[script]:
-            script = "none"
+        script = _script(text)
         self._scripts[script] += 1
         if script == "Latin":
-            words = Counter(_WORD.findall(text.lower()))
-            scores = {name: sum(words[word] for word in common) for name, common in _COMMON.items()}
-            best = max(scores, key=lambda name: scores[name])
+            known = (_LANGUAGES_OF.get(word, ()) for word in _WORD.findall(text.lower()))
+            scores = Counter(chain.from_iterable(known))
+            best = max(_LANGUAGES, key=lambda name: scores[name])
             script = best if scores[best] >= 2 else "Latin script, too short to tell"
         self._languages[script] += 1
 
@@ -203,6 +206,15 @@ class TurnAudit:
         """What the notes say."""
         for code in self.notes.codes():
             yield self.notes.finding("turns", code, MESSAGES[code])
+
+
+def _script(text: str) -> str:
+    """The script of most letters; "none" if there are none."""
+    if text.isascii():
+        return "Latin" if _IN_SCRIPT["Latin"].search(text) else "none"
+    counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT.items()}
+    most = max(counts, key=lambda name: counts[name])
+    return most if counts[most] else "none"
 
 
 def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
