@@ -48,13 +48,15 @@ class Row:
                     yield f"{part}.content", "", text
             for number, call in enumerate(turn.calls):
                 yield f"{part}.calls[{number}].name", "", call.name
+                arguments = f"{part}.calls[{number}].arguments"
                 for name, text in value_strings(call.arguments):
-                    yield f"{part}.calls[{number}].arguments", name, text
+                    yield arguments, name, text
             for number, text in enumerate(turn.responses):
                 yield f"{part}.responses[{number}]", "", text
         for at, tool in enumerate(self.sample.tools):
+            part = f"tools[{at}]"
             for name, text in value_strings(tool):
-                yield f"tools[{at}]", name, text
+                yield part, name, text
 
 
 @dataclass(slots=True)

@@ -17,6 +17,8 @@ BLOCK = 1 << 15
 """Code points that are looked at together. A longer word counts as several."""
 _FACTOR = 0x9E3779B97F4A7C15
 """Odd, of 64 bits without a pattern (2^64 by the golden ratio)."""
+_IN_WORDS = bytes(chr(at).isascii() and (chr(at).isalnum() or chr(at) == "_") for at in range(256))
+"""For each character of ASCII, is it one of a word? The rest is for all others."""
 
 
 def word_numbers(text: str) -> NDArray[np.uint64]:
@@ -27,27 +29,33 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
     import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
 
     lower = text.lower()
-    points: NDArray[np.uint8 | np.uint32]
-    if lower.isascii():
-        points = np.frombuffer(lower.encode("ascii"), dtype=np.uint8)
-        inside = _in_words()[points]
-        letters = np.zeros(0, dtype=np.int64)
-    else:
-        points = np.frombuffer(lower.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-        inside = _in_words()[np.minimum(points, 128)]
-        foreign = np.flatnonzero(points >= 128)
-        letters = foreign[_are_letters(points[foreign])]
     found = []
     start = 0
-    while start < len(points):
-        end = min(start + BLOCK, len(points))
-        if end < len(points):
-            between = np.flatnonzero(~inside[start:end])
-            end = start + int(between[-1]) + 1 if len(between) else end
-        first, last = np.searchsorted(letters, (start, end))
-        found.append(_numbers(points[start:end], inside[start:end], letters[first:last] - start))
-        start = end
+    while start < len(lower):
+        points, inside, letters = _characters(lower[start : start + BLOCK])
+        end = len(points)
+        if start + end < len(lower):  # up to the last character that is in no word
+            after = int(inside[::-1].argmin())
+            end -= after if not inside[end - 1 - after] else 0
+        found.append(_numbers(points[:end], inside[:end], letters[letters < end]))
+        start += end
     return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+
+
+def _characters(
+    lower: str,
+) -> tuple[NDArray[np.uint8 | np.uint32], NDArray[np.bool_], NDArray[np.int64]]:
+    """The code points, which of them are in words of many, and where the other letters are."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    if lower.isascii():
+        data = lower.encode("ascii")
+        inside = np.frombuffer(data.translate(_IN_WORDS), dtype=np.bool_)
+        return np.frombuffer(data, dtype=np.uint8), inside, np.zeros(0, dtype=np.int64)
+    points = np.frombuffer(lower.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    inside = np.frombuffer(_IN_WORDS, dtype=np.bool_)[np.minimum(points, 128)]
+    foreign = np.flatnonzero(points >= 128)
+    return points, inside, foreign[_are_letters(points[foreign])]
 
 
 def _numbers(
@@ -76,14 +84,6 @@ def _are_letters(points: NDArray[np.uint8 | np.uint32]) -> NDArray[np.bool_]:
     kinds, which = np.unique(points, return_inverse=True)
     known = np.array([chr(point).isalpha() for point in kinds.tolist()], dtype=bool)
     return known[which] if len(kinds) else np.zeros(0, dtype=bool)
-
-
-@cache
-def _in_words() -> NDArray[np.bool_]:
-    """For each character of ASCII, is it one of a word? The last is for all others."""
-    import numpy as np  # noqa: PLC0415 - as above
-
-    return np.array([chr(at).isalnum() or chr(at) == "_" for at in range(128)] + [False])
 
 
 @cache
