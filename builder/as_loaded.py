@@ -37,6 +37,11 @@ _ADVICE = (
 )
 
 
+def import_loader() -> None:
+    """Import what `as_loaded` needs: it takes half a second, for which a process may wait."""
+    import datasets  # noqa: F401, PLC0415 - only where asked for
+
+
 def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Iterator[LineReport]:
     """A report for each row that the loader changes in a way that the model would see.
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from builder.as_loaded import as_loaded
+from builder.as_loaded import as_loaded, import_loader
 from builder.audit.redact import Scrubber, derive_key
 from builder.audit.result import Audit, Finding
 from builder.audit.run import audit, evaluation_sets
@@ -25,7 +25,7 @@ from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.pieces import cut
-from builder.pool import beside, default_workers, holds_more
+from builder.pool import LITTLE_BYTES, beside, default_workers
 from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
@@ -79,38 +79,40 @@ def build(
             key=key,
         )
         parts = list(engine.run(tasks, job, progress(tasks)))
-        built = settle(parts, [task.weight for task in tasks], unreadable, config, Writer(work))
-        told = map_strings(config.resolved(), scrubber.text)
-        used = versions()
-        made: dict[str, Json] = {"config": without_folders(told), "versions": used}
-        about_it = partial(card, config, built, config.normalize.options, target, made=made)
-        about: dict[str, Json] = {
-            "inputs": _inputs(tasks, parts, scrubber),
-            "config": told,
-            "versions": used,
-            "tokenizer": {
-                "name": config.verify.tokenizer.shown,
-                "files": dict(target.files),
-                "template_sha256": target.template_sha256,
-                "template_name": target.template_name,
-            },
-            "ledger": built.ledger.to_json(),
-        }
         workers = min(engine.workers, default_workers())
-        is_worth = workers > 1 and holds_more([built.writer.folder])
+        is_worth = workers > 1 and sum(part.sizes[0] for part in parts) >= LITTLE_BYTES
         with beside(config.verify.target, is_worth=is_worth) as start:
+            start(import_loader)  # while the samples are chosen and written
+            weights = [task.weight for task in tasks]
+            built = settle(parts, weights, unreadable, config, Writer(work))
+            told = map_strings(config.resolved(), scrubber.text)
+            made: dict[str, Json] = {"config": without_folders(told), "versions": versions()}
+            about_it = partial(card, config, built, config.normalize.options, target, made=made)
+            about: dict[str, Json] = {
+                "inputs": _inputs(tasks, parts, scrubber),
+                "config": told,
+                "versions": made["versions"],
+                "tokenizer": {
+                    "name": config.verify.tokenizer.shown,
+                    "files": dict(target.files),
+                    "template_sha256": target.template_sha256,
+                    "template_name": target.template_name,
+                },
+                "ledger": built.ledger.to_json(),
+            }
+            folder = built.writer.folder
             found = None
             if built.data_files:
                 # What a loader needs of the card does not depend on what the audits find.
                 text = about_it(found=None)
-                (built.writer.folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
-                loaded = start(partial(_loaded, built.writer.folder, config.verify.target))
-                found = audit(str(built.writer.folder), config.audit_options, workers=workers)
+                (folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
+                loaded = start(partial(_loaded, folder, config.verify.target))
+                found = audit(str(folder), config.audit_options, workers=workers)
                 built.changed_by_loader = loaded()
                 if built.changed_by_loader:
                     return built  # nothing of it goes to a final name
                 about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
-            page = start(partial(_page, built.writer.folder, about, found, config.verify.target))
+            page = start(partial(_page, folder, about, found, config.verify.target))
             for path, picture in pictures(found).items():
                 built.writer.write(path, [picture])
             built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])

@@ -159,6 +159,9 @@ def _unweighed(parts: Sequence[Part], weights: Sequence[float], seed: int) -> It
     """Positions of the samples of the sessions that are not within the share of their input."""
     position = 0
     for part, weight in zip(parts, weights, strict=True):
+        if weight >= 1:
+            position += part.summary.samples
+            continue
         for entry in part.entries():
             own = range(position, position + len(entry.samples))
             position = own.stop
