@@ -25,7 +25,7 @@ from builder.normalize import NormalizeOptions
 from builder.output import Writer, output_folder
 from builder.parts import Part
 from builder.pieces import cut
-from builder.pool import LITTLE_BYTES, beside, default_workers
+from builder.pool import beside, default_workers, is_much
 from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
@@ -80,7 +80,7 @@ def build(
         )
         parts = list(engine.run(tasks, job, progress(tasks)))
         workers = min(engine.workers, default_workers())
-        is_worth = workers > 1 and sum(part.sizes[0] for part in parts) >= LITTLE_BYTES
+        is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))
         with beside(config.verify.target, is_worth=is_worth) as start:
             start(import_loader)  # while the samples are chosen and written
             weights = [task.weight for task in tasks]

@@ -51,6 +51,11 @@ LITTLE_BYTES = 1 << 20
 """What is less is worked on by one process: others are not worth their start."""
 
 
+def is_much(size: int) -> bool:
+    """Are so many bytes worth other processes?"""
+    return size >= LITTLE_BYTES
+
+
 def holds_more(paths: Iterable[Path | None]) -> bool:
     """Do these files and folders hold LITTLE_BYTES or more? Looks no further than it must.
 
@@ -63,7 +68,7 @@ def holds_more(paths: Iterable[Path | None]) -> bool:
         for file in _files(path):
             with contextlib.suppress(OSError):
                 size += file.stat().st_size
-            if size >= LITTLE_BYTES:
+            if is_much(size):
                 return True
     return False
 
