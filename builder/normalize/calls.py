@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
 from dataclasses import replace
 
 from builder.conversation import Data, Json, Media, Text, ToolResult
@@ -29,11 +28,33 @@ def pair(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
 
 def _paired(block: Block, counts: Counter[str]) -> Block:
     given: dict[int, ToolResult] = {}  # position of the call → its result, in order of the results
-    later = [result for result in block.results if not _give(result, block, given, _same_id)]
+    by_id: dict[str, deque[int]] = {}
+    for at, call in enumerate(block.calls):
+        if call.id is not None:
+            by_id.setdefault(call.id, deque()).append(at)
+    later = []
+    for result in block.results:
+        named = by_id.get(result.call_id) if result.call_id is not None else None
+        if named:
+            given[named.popleft()] = result
+        else:
+            later.append(result)
+    unanswered = [at for at in range(len(block.calls)) if at not in given]
+    without_id = [at for at in unanswered if block.calls[at].id is None]
     for result in later:
-        named = _give(result, block, given, _same_name)
-        if not named and not (result.name is None and _give(result, block, given, _open_to)):
+        # An id that names no call of the turn can only belong to a call without one.
+        fitting = unanswered if result.call_id is None else without_id
+        first = next(
+            (at for at in fitting if result.name in (None, block.calls[at].name)),
+            None,
+        )
+        if first is None:
             counts["orphan_result"] += 1
+            continue
+        given[first] = result
+        unanswered.remove(first)
+        if block.calls[first].id is None:
+            without_id.remove(first)
     if list(given) != sorted(given):
         counts["results_reordered"] += 1
     calls = tuple(
@@ -41,33 +62,6 @@ def _paired(block: Block, counts: Counter[str]) -> Block:
         for at, call in enumerate(block.calls)
     )
     return replace(block, calls=calls, results=())
-
-
-def _give(
-    result: ToolResult,
-    block: Block,
-    given: dict[int, ToolResult],
-    fits: Callable[[DraftCall, ToolResult], bool],
-) -> bool:
-    """Give the result to the first unanswered call that it fits."""
-    for at, call in enumerate(block.calls):
-        if at not in given and fits(call, result):
-            given[at] = result
-            return True
-    return False
-
-
-def _same_id(call: DraftCall, result: ToolResult) -> bool:
-    return result.call_id is not None and call.id == result.call_id
-
-
-def _open_to(call: DraftCall, result: ToolResult) -> bool:
-    """An id that names no call of the turn can only belong to a call without one."""
-    return call.id is None or result.call_id is None
-
-
-def _same_name(call: DraftCall, result: ToolResult) -> bool:
-    return _open_to(call, result) and call.name == result.name
 
 
 def _result_text(result: ToolResult, counts: Counter[str]) -> str:
@@ -162,8 +156,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         problem = Problem(code, f"turn {at}", f"calls: {names}" if names else code, records=0)
         if "unanswered" in codes and options.unanswered_calls == "reject":
             return replace(problem, code="unanswered")
-        for call in block.calls:
-            draft = draft.dropping((call,), faults[call.ordinal] or "cut")
+        faulty = {ordinal: fault or "cut" for ordinal, fault in faults.items()}
+        draft = replace(draft, dropped={**faulty, **draft.dropped})
         draft = draft.dropping(calls_in(draft.blocks[at + 1 :]), "cut")
         draft = draft.counting(turns_cut=len(draft.blocks) - at)
         return replace(draft, blocks=draft.blocks[:at], cut=problem)

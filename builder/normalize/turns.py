@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from builder.normalize.draft import Block, Draft, calls_in, join
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
@@ -87,8 +87,10 @@ def edges(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         draft = draft.counting(trailing_cut=any(call.answer is not None for call in last.calls))
         blocks.append(replace(last, calls=tuple(replace(c, answer=None) for c in last.calls)))
     else:
+        unanswered: list[DraftCall] = []
         while blocks and (blocks[-1].role == "user" or blocks[-1].calls):
-            draft = draft.dropping(blocks.pop().calls, "no_final_answer")
+            unanswered += blocks.pop().calls
+        draft = draft.dropping(unanswered, "no_final_answer")
     draft = draft.counting(trailing_cut=len(rest) - len(blocks))
     if not blocks:
         return _nothing_left(draft, rest)

@@ -77,10 +77,11 @@ def with_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
     found = []
     for message, digest in zip(messages, digests(messages), strict=True):
         parts: list[Part] = []
+        thought = len(thoughts(message))
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 unique = part.id if part.id and ids[part.id] == 1 and looks_unique(part.id) else ""
-                place = f"{before}/{number - len(thoughts(message))}" if before else None
+                place = f"{before}/{number - thought}" if before else None
                 parts.append(replace(part, key=unique or place))
             else:
                 parts.append(part)
