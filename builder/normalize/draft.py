@@ -115,6 +115,7 @@ def read_draft(conversation: Conversation, *, media: str) -> Draft | Problem:
         problem = reader.take(message)
         if problem is not None:
             return problem
+    reader.settle()
     changes = dict(conversation.changes)
     draft = Draft(
         blocks=tuple(reader.blocks),
@@ -137,6 +138,10 @@ class _Reading:
         self.counts: dict[str, int] = {}
         self.misplaced: list[DraftCall] = []
         self.ordinal = 0
+        self.asked: int | None = None
+        """Where the last assistant block stands: results are for it, for none before it."""
+        self.results: list[ToolResult] = []
+        """Those that came for it and are not in it yet."""
 
     def count(self, code: str, n: int = 1) -> None:
         self.counts[code] = self.counts.get(code, 0) + n
@@ -184,18 +189,17 @@ class _Reading:
             plain = tuple(part for part in message.parts if isinstance(part, Text | Data | Media))
             results = [ToolResult(plain)] if plain else []
         for result in results:
-            at = self._issuer(result)
-            if at is None:
+            if self.asked is None or not self.blocks[self.asked].calls:
                 self.count("orphan_result")
-                continue
-            self.blocks[at] = replace(self.blocks[at], results=(*self.blocks[at].results, result))
+            else:
+                self.results.append(result)
 
-    def _issuer(self, result: ToolResult) -> int | None:
-        """The last assistant block: results belong to the turn that called, none before it."""
-        for at in range(len(self.blocks) - 1, -1, -1):
-            if self.blocks[at].role == "assistant":
-                return at if self.blocks[at].calls else None
-        return None
+    def settle(self) -> None:
+        """Hand the results that came to the block that they are for."""
+        if self.asked is not None and self.results:
+            block = self.blocks[self.asked]
+            self.blocks[self.asked] = replace(block, results=(*block.results, *self.results))
+            self.results.clear()
 
     def _user(self, message: Message) -> None:
         if message.role == "tool":
@@ -253,9 +257,11 @@ class _Reading:
 
     def _append(self, block: Block) -> None:
         """Add an assistant block, or make it one with the last where the log says so."""
+        self.settle()
         at = len(self.blocks) - 1
         last = self.blocks[at] if at >= 0 else None
         if last is None or last.role != "assistant":
+            self.asked = len(self.blocks)
             self.blocks.append(block)
             return
         same = block.turn is not None and block.turn == last.turn
@@ -265,6 +271,7 @@ class _Reading:
                 self.count("assistant_joined")
             self.blocks[at] = join(last, block)
         else:
+            self.asked = len(self.blocks)
             self.blocks.append(block)
 
     def _texts(self, parts: Iterable[Part]) -> list[str]:
