@@ -29,7 +29,7 @@ SLICE_BYTES = 32 << 20
 """So much of what the loader has prepared is mapped into memory at a time."""
 
 BATCH_ROWS = 64
-"""Rows that are made of that at a time: one by one takes longer."""
+"""Rows that are decoded together: one by one takes longer."""
 
 _ADVICE = (
     "declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
@@ -160,6 +160,7 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
         return Finding(CODE, f"the loader gives no sample any more ({why}); {_ADVICE}")
+    _ = target.tokenizer  # one that cannot be loaded is no verdict on the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
     except Exception as error:  # whatever a template raises is a verdict on the row

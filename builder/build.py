@@ -35,7 +35,7 @@ from builder.shard import Task
 from builder.source import Source
 from builder.text import map_strings, without_folders
 from builder.verify_files import LineReport
-from builder.work import Job, job_identity, target_for, verifier_for, versions
+from builder.work import Job, job_identity, target_for, versions
 
 
 def build(
@@ -55,7 +55,7 @@ def build(
     bug).
     """
     started = time.time()
-    target = verifier_for(config.verify.target, config.verify.options).target
+    target = target_for(config.verify.target)
     tasks, unreadable = plan(config, target.added_tokens, out)
     evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work
     scrub = config.audit.scrub
@@ -80,7 +80,7 @@ def build(
         )
         parts = list(engine.run(tasks, job, progress(tasks)))
         workers = min(engine.workers, default_workers())
-        is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))
+        is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))  # the samples
         with beside(config.verify.target, is_worth=is_worth) as start:
             start(import_loader)  # while the samples are chosen and written
             weights = [task.weight for task in tasks]

@@ -15,9 +15,10 @@ from builder.paths import expand_home
 from builder.pool import default_workers, prepare_for
 from builder.qwen3.tokenizer import Target
 from builder.terminal import escaped
+from builder.verify import Verifier
 from builder.verify_files import LineReport, Summary, verify_dataset
 from builder.verify_options import VerifyOptions
-from builder.work import verifier_for
+from builder.work import target_for
 
 SHOWN = 100
 """Bad lines that are printed in full; the rest are counted."""
@@ -55,7 +56,7 @@ def run_verify(
     trainers = trainers_named(masks)
     workers = workers or default_workers()
     prepare_for((expand_home(dataset),), workers, tokenizers[0])
-    verifiers = [verifier_for(name, options) for name in dict.fromkeys(tokenizers)]
+    verifiers = [Verifier(target_for(name), options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
     for verifier in verifiers:
         if len(verifiers) > 1 and shown.in_words:

@@ -34,10 +34,10 @@ Result = TypeVar("Result")
 
 
 class Beside(Protocol):
-    """Starts work in another process."""
+    """Starts work in another process (`beside`)."""
 
     def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """What is called for the result."""
+        """Start it; what this gives returns its result when called, or raises what it raised."""
 
 
 def default_workers() -> int:
@@ -126,10 +126,10 @@ def pool(workers: int, tokenizer: str | None) -> Iterator[ProcessPoolExecutor]:
 
 @contextlib.contextmanager
 def beside(tokenizer: str | None, *, is_worth: bool) -> Iterator[Beside]:
-    """What starts work in a process beside this one, which has loaded the tokenizer.
+    """What starts work in one other process, where the tokenizer is loaded.
 
-    Its result is asked for later. If a process is not worth its start, or was killed, the work is
-    done here, when it is asked for.
+    If that process is not worth its start, or was killed, the work is done here when its result is
+    asked for. Of work whose result nobody asks for, nobody hears.
     """
     if not is_worth:
         yield lambda work: work

@@ -1,7 +1,7 @@
 """What the server of worker processes loads before it forks them (`builder.pool`).
 
-Nothing here may start a thread, which a fork would lose. What fails is left to the workers, who say
-why.
+Nothing here may leave a thread behind: a fork would lose it. What fails is left to the workers,
+who say why.
 """
 
 import contextlib

@@ -39,9 +39,9 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
     validator = _validator(definition)
     if isinstance(validator, str):
         raise BrokenSchemaFault(validator)
+    if _surely_fit(validator.schema, arguments):
+        return []
     try:
-        if fits(validator.schema, arguments):
-            return []
         found = list(validator.iter_errors(arguments))
     except Exception as error:  # unresolvable reference, TypeError, recursion: the schema's
         raise BrokenSchemaFault(_brief(error)) from None
@@ -112,7 +112,11 @@ def _are_names(value: Any) -> bool:
     return type(value) is list and all(map(_is_text, value)) and len(set(value)) == len(value)
 
 
-_TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}
+_OF_TYPE: dict[str, tuple[type, ...]] = {
+    "array": (list,), "boolean": (bool,), "integer": (int,), "null": (type(None),),
+    "number": (int, float), "object": (dict,), "string": (str,),
+}  # fmt: skip
+"""The types of values that surely are of a type of JSON Schema."""
 _PLAIN: dict[str, Callable[[Any], bool]] = {
     "$schema": _is_text,
     "title": _is_text,
@@ -121,7 +125,7 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "const": _anything,
     "examples": _is_list,
     "enum": _is_list,
-    "type": lambda value: type(value) is str and value in _TYPES,
+    "type": lambda value: type(value) is str and value in _OF_TYPE,
     "format": _is_text,
     "properties": lambda value: type(value) is dict and all(map(is_plain, value.values())),
     "required": _are_names,
@@ -136,6 +140,13 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "maxItems": _is_count,
 }
 """Keywords of most tools, and whether a value is one that the meta-schema surely takes."""
+
+
+def _surely_fit(schema: Any, arguments: dict[str, Json]) -> bool:
+    try:
+        return fits(schema, arguments)
+    except RecursionError:  # it goes deeper than `jsonschema` does
+        return False
 
 
 def fits(schema: Any, value: Any) -> bool:
@@ -180,10 +191,6 @@ def _always(*_: Any) -> bool:
     return True
 
 
-_OF_TYPE: dict[str, tuple[type, ...]] = {
-    "array": (list,), "boolean": (bool,), "integer": (int,), "null": (type(None),),
-    "number": (int, float), "object": (dict,), "string": (str,),
-}  # fmt: skip
 _FITS: dict[str, Callable[[Any, Any, Any], bool]] = {
     "title": _always,
     "description": _always,

@@ -165,6 +165,7 @@ class Verifier:
         With the same definitions both go through `apply_chat_template` at once, which looks at
         those once then.
         """
+        _ = self.target.tokenizer  # one that cannot be loaded is no verdict on the sample
         flat = [{"role": role, "content": content} for role, content in sample.messages]
         if meant is None:
             return self._attempt(flat, sample.tools), None

@@ -66,7 +66,7 @@ class Job:
 
 @cache
 def target_for(tokenizer: str) -> Target:
-    """The process's tokenizer: loading one takes a second. Raises UsageError if it cannot be."""
+    """The process's tokenizer. Raises UsageError: as `builder.qwen3.tokenizer.load` does."""
     return load(tokenizer)
 
 
@@ -74,11 +74,16 @@ _verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
 
 
 def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
-    """The process's verifier. Raises UsageError if the tokenizer cannot be loaded."""
+    """The process's verifier, its tokenizer loaded: a second, once.
+
+    Raises UsageError if it cannot be.
+    """
     options = options or VerifyOptions()
     key = (tokenizer, options)
     if key not in _verifiers:
-        _verifiers[key] = Verifier(target_for(tokenizer), options)
+        target = target_for(tokenizer)
+        _ = target.tokenizer
+        _verifiers[key] = Verifier(target, options)
     return _verifiers[key]
 
 

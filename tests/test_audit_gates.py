@@ -12,10 +12,11 @@ from strategies import MANY
 from test_audit_personal import CLEAN as NOT_PERSONAL
 from test_audit_personal import FOUND as PERSONAL
 from test_audit_secrets import CLEAN as NO_SECRETS
+from test_audit_secrets import FOUND as SECRETS
 
 from builder.audit import gates, personal, rules, secret_forms, secrets
 from builder.audit.gates import Gate, Lines, necessary, projected
-from builder.audit.hits import SHORT, are_quiet
+from builder.audit.hits import SHORT, quiet_below
 
 
 def copy_of(module):
@@ -177,23 +178,25 @@ ASKED_TOGETHER = (
 def test_texts_that_are_quiet_together_hold_nothing(texts):
     for may_hold, find in ASKED_TOGETHER:
         for _ in ways():
-            if are_quiet(texts, may_hold):
-                assert not any(PLAIN[find](text) for text in texts if len(text) < SHORT)
+            below = quiet_below(texts, may_hold)
+            assert not any(PLAIN[find](text) for text in texts if len(text) < below)
 
 
-@pytest.mark.parametrize("text", [text for text, _ in PERSONAL.values()])
-def test_what_is_found_alone_is_not_quiet_among_others(text):
-    for may_hold, find in ASKED_TOGETHER:
-        if PLAIN[find](text) and len(text) < SHORT:
-            assert not are_quiet(["type", text, "string"], may_hold)
+@pytest.mark.parametrize("around", ["string", "_", "9", "%2", "\u00e9", "", "\\"])
+@pytest.mark.parametrize("text", [text for text, _ in [*PERSONAL.values(), *SECRETS.values()]])
+def test_what_is_found_alone_is_not_quiet_among_others(text, around):
+    found = [may_hold for may_hold, find in ASKED_TOGETHER if PLAIN[find](text)]
+    assert found
+    if len(text) < SHORT:
+        assert all(quiet_below([around, text, around], may_hold) == 0 for may_hold in found)
 
 
 @pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
 def test_most_short_texts_are_quiet():
     texts = ["type", "string", "Reads a file. Give its path.", "src/app.py", "x" * SHORT]
-    assert all(are_quiet(texts, may_hold) for may_hold, _ in ASKED_TOGETHER)
-    assert not are_quiet([*texts, "me@somewhere.org"], personal.may_hold_personal)
-    assert are_quiet([*texts, "me@somewhere.org".rjust(SHORT)], personal.may_hold_personal)
+    assert all(quiet_below(texts, may_hold) == SHORT for may_hold, _ in ASKED_TOGETHER)
+    assert not quiet_below([*texts, "me@somewhere.org"], personal.may_hold_personal)
+    assert quiet_below([*texts, "me@somewhere.org".rjust(SHORT)], personal.may_hold_personal)
 
 
 def holds(condition, text):

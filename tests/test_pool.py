@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from builder import cli, pool
-from builder.pool import holds_more, ordered
+from builder.pool import beside, holds_more, ordered
 from builder.problem import UsageError
 
 
@@ -71,6 +71,38 @@ def test_items_are_taken_as_they_are_needed(tokenizer):
         assert next(found)[0] == number
     found.close()
     assert len(taken) < 1000
+
+
+def where(number):
+    return number, os.getpid()
+
+
+def test_what_is_started_beside_is_done_in_one_other_process():
+    with beside("qwen3", is_worth=True) as start:
+        results = [start(partial(where, number)) for number in range(3)]
+        found = [result() for result in results]
+        with pytest.raises(UsageError, match="forty"):
+            start(partial(refuse, 40))()
+    assert [number for number, _ in found] == [0, 1, 2]
+    assert len({pid for _, pid in found} - {os.getpid()}) == 1
+
+
+def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
+    done = []
+    with beside("qwen3", is_worth=False) as start:
+        result = start(lambda: done.append(1))
+        assert done == []
+        result()
+    assert done == [1]
+
+
+def test_what_a_killed_process_beside_had_is_done_here():
+    with beside("qwen3", is_worth=True) as start:
+        killed = start(partial(die_elsewhere, os.getpid(), 1))
+        behind = start(partial(where, 2))
+        assert killed() == 1
+        assert behind() == (2, os.getpid())
+        assert start(partial(where, 3))() == (3, os.getpid())
 
 
 def test_what_is_little_is_known_by_its_bytes(tmp_path, monkeypatch):

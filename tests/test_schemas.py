@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -102,6 +103,17 @@ def test_calls_as_most_are_need_no_validator(call: Any) -> None:
 def test_a_call_that_breaks_its_schema_does_not_fit(call: Any) -> None:
     assert not Draft202012Validator(FITTING).is_valid(call)
     assert not fits(FITTING, call)
+
+
+def test_a_call_as_deep_as_a_log_may_be_is_looked_at() -> None:
+    """`jsonschema` goes deeper than the short cut, which then is not sure."""
+    schema: Any = {"type": "string"}
+    value: Any = "x"
+    for _ in range(180):
+        schema, value = {"type": "array", "items": schema}, [value]
+    parameters = {"properties": {"a": schema}}
+    text = json.dumps({"type": "function", "function": {"name": "f", "parameters": parameters}})
+    assert violations(text, {"a": value}) == []
 
 
 @pytest.mark.parametrize("keyword", ["minimum", "pattern", "anyOf", "const", "$ref", "$schema"])

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import subprocess
 import sys
 import types
 import unicodedata
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import builder.qwen3
+from builder import cli, work
 from builder.problem import UsageError
 from builder.qwen3 import tokens
 from builder.qwen3.constants import KNOWN_TEMPLATES
@@ -76,8 +79,41 @@ def test_what_the_configuration_of_the_embedded_one_tells_is_what_is_loaded():
     assert target.template == loaded.chat_template
     decoder = loaded.added_tokens_decoder
     assert target.added_tokens == tuple(decoder[number].content for number in sorted(decoder))
-    again = tokenizers.Tokenizer.from_str(target.definition())
-    assert again.get_vocab(with_added_tokens=True) == loaded.get_vocab()
+    given, used = json.loads(target.definition()), json.loads(loaded.backend_tokenizer.to_str())
+    for part in ("vocab", "merges"):
+        assert given["model"][part] == used["model"][part]
+    assert given["normalizer"] == used["normalizer"]
+    assert given["added_tokens"] == used["added_tokens"]
+    splits = [it["pre_tokenizer"]["pretokenizers"][0] for it in (given, used)]
+    assert splits[0] == splits[1]
+
+
+def test_an_installation_that_cannot_load_the_embedded_one_is_no_verdict(
+    tmp_path, monkeypatch, capsys
+):
+    """It ends the run in one line, and the next run takes nothing of it for finished."""
+    row = {"messages": [{"role": role, "content": "a"} for role in ("user", "assistant")]}
+    (tmp_path / "in.jsonl").write_text(json.dumps({**row, "tools": []}) + "\n")
+    command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--quiet"]
+    work.target_for.cache_clear()
+    monkeypatch.setattr(work, "_verifiers", {})
+    with monkeypatch.context() as broken:
+        broken.setitem(sys.modules, "transformers", None)
+        assert cli._run(command) == 2
+        assert cli._run(["verify", str(tmp_path / "in.jsonl"), "--quiet", "--workers", "1"]) == 2
+        assert "tokenizer 'qwen3': cannot be loaded" in capsys.readouterr().err
+    assert cli._run(command) == 0
+    assert len((tmp_path / "out/data/train-00000-of-00001.jsonl").read_text().splitlines()) == 1
+
+
+def test_the_hubs_client_is_quiet_once_a_tokenizer_was_looked_for():
+    code = (
+        "from builder.qwen3.tokenizer import load; load()\n"
+        "from huggingface_hub import constants\n"
+        "assert constants.HF_HUB_DISABLE_TELEMETRY and constants.HF_HUB_DISABLE_PROGRESS_BARS"
+    )
+    environment = {key: value for key, value in os.environ.items() if "DISABLE" not in key}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_qwen3_is_the_embedded_one_whatever_the_current_folder_holds(tmp_path, monkeypatch):

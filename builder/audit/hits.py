@@ -53,10 +53,10 @@ SHORT = 256
 """Code points of a text that is looked at with others first: most hold nothing, and are many."""
 
 
-def are_quiet(texts: Iterable[str], may_hit: Callable[[str], object]) -> bool:
-    """Is there surely nothing in any of the texts that are SHORT?
+def quiet_below(texts: Iterable[str], may_hit: Callable[[str], object]) -> int:
+    """The length below which there is surely nothing in any of the texts: SHORT, or 0.
 
-    `may_hit` is asked of all of them at once, on lines of their own: what it finds in a text, it
+    `may_hit` is asked of all short ones at once, on lines of their own: what it finds in a text, it
     finds there.
     """
-    return not may_hit("\n".join(text for text in texts if len(text) < SHORT))
+    return 0 if may_hit("\n".join(text for text in texts if len(text) < SHORT)) else SHORT

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from builder.audit.hits import SHORT, are_quiet
+from builder.audit.hits import quiet_below
 from builder.audit.notes import Notes, Row
 from builder.audit.personal import KINDS, find_personal, may_hold_personal
 from builder.audit.result import Example, Finding, Gate
@@ -60,9 +60,9 @@ class Leaks:
         told = list(row.texts())
         texts = [text for _, _, text in told]
         known: set[str] = set()
-        quiet = are_quiet(texts, _may_hold)
+        below = quiet_below(texts, _may_hold)
         for part, name, text in told:
-            if not quiet or len(text) >= SHORT:
+            if len(text) >= below:
                 known.update(self._look(row, part, name, text))
             elif name and named_secret(name, text):
                 known.add(text)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from builder.audit.hits import SHORT, Find, Hit, apart, are_quiet
+from builder.audit.hits import Find, Hit, apart, quiet_below
 from builder.audit.options import ScrubOptions
 from builder.audit.personal import find_personal, pseudonym
 from builder.audit.secrets import (
@@ -195,13 +195,11 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
     found: dict[str, tuple[Hit, ...]] = {}
     told = list(dialogue_strings(dialogue))
     texts = [text for _, text in told]
-    quiet = are_quiet(texts, may_hold_secrets)
+    below = quiet_below(texts, may_hold_secrets)
     for name, text in told:
         if name and named_secret(name, text):
             known.setdefault(text, "secret")
-        if quiet and len(text) < SHORT:
-            continue
-        hits = find_secrets(text)
+        hits = find_secrets(text) if len(text) >= below else ()
         if hits:
             found[text] = hits
         for hit in hits:

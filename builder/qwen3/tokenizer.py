@@ -48,7 +48,10 @@ class Target:
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """What renders and tokenises."""
+        """What renders and tokenises, loaded when it is first asked for.
+
+        Raises UsageError: it cannot be loaded.
+        """
         tokenizer = self.loaded()
         keep_loaded()
         return tokenizer
@@ -157,8 +160,9 @@ def load(name: str = EMBEDDED) -> Target:
     """Load a tokenizer: "qwen3" (embedded), a folder, or a Hub id, perhaps with @revision.
 
     Raises UsageError: it cannot be found or reached, has no chat template, or is not of the
-    Qwen3 family (its control tokens, its JSON calls).
+    Qwen3 family (its control tokens, its JSON calls). The embedded one is loaded later.
     """
+    _quiet()
     if name == EMBEDDED:
         return _embedded()
     folder = Path(name).expanduser()
@@ -175,7 +179,6 @@ def _fetch(name: str) -> Path:
     Asking for the files at once ends quickly where the Hub cannot be reached; transformers asks
     for each and tries each again, for most of a minute.
     """
-    _quiet()
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
 
     repository, _, revision = name.partition("@")
@@ -251,14 +254,13 @@ def _load(name: str, folder: Path) -> Target:
 
 
 def _pretrained(name: str, folder: Path) -> PreTrainedTokenizerBase:
-    _quiet()
-    from transformers import AutoTokenizer  # noqa: PLC0415 - a second of import, only when needed
-
     try:
+        from transformers import AutoTokenizer  # noqa: PLC0415 - a second, only when needed
+
         loaded = AutoTokenizer.from_pretrained(
             str(folder), trust_remote_code=False, local_files_only=True
         )
-    except Exception as error:  # files of any origin: whatever their parsers raise
+    except Exception as error:  # a broken installation, or files of any origin
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason}") from None
     tokenizer: PreTrainedTokenizerBase = loaded
@@ -266,7 +268,10 @@ def _pretrained(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 
 def _quiet() -> None:
-    """Keep transformers from advising on stderr (no torch is needed for tokenizers)."""
+    """Keep transformers and the Hub's client from writing to stderr; both read this when imported.
+
+    No torch is needed for tokenizers.
+    """
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

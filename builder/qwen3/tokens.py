@@ -9,7 +9,7 @@ and on one in CHECKED.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -122,21 +122,18 @@ class Table:
         for token, number in vocabulary.items():
             pieces[number] = token
         self.first_added = min(self.added, default=len(pieces))
-        if any(piece and at not in self.added for at, piece in _from(pieces, self.first_added)):
+        last = list(enumerate(pieces[self.first_added :], self.first_added))
+        if any(piece and at not in self.added for at, piece in last):
             raise ValueError("its added tokens do not follow the others")
         plain = "".join(pieces[: self.first_added])
         if not _BYTES.keys() >= set(map(ord, plain)):
             raise ValueError("its tokens are not made of the characters that stand for bytes")
-        tokens = [self.added.get(at, "").encode() for at, _ in _from(pieces, self.first_added)]
+        tokens = [self.added.get(at, "").encode() for at, _ in last]
         lengths = [*map(len, pieces[: self.first_added]), *map(len, tokens)]
         joined = plain.translate(_BYTES).encode("latin-1") + b"".join(tokens)
         self.lengths = np.array(lengths, dtype=np.int64)
         self.joined = np.frombuffer(joined, dtype=np.uint8)
         self.begins = np.cumsum(self.lengths) - self.lengths
-
-
-def _from(pieces: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
-    return zip(range(first, len(pieces)), pieces[first:], strict=True)
 
 
 def _byte_table() -> dict[int, int]:

@@ -99,7 +99,7 @@ def _ends(
 ) -> tuple[tuple[int, int, Span], ...]:
     """The first and the last tokens, numbered: enough for the limits.
 
-    (): there are not `count`, or a piece is too long.
+    Empty if there are not `count`, or a piece is too long.
 
     A control token is never part of another, so what stands between two is tokenised apart.
     """

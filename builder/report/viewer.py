@@ -58,7 +58,7 @@ class Viewer:
 
     @cached_property
     def target(self) -> Target:
-        """The tokenizer, loaded for the first sample that is looked at."""
+        """The tokenizer, looked for when the first sample is shown."""
         return load(self._tokenizer)
 
     # -- pages -------------------------------------------------------------------------------------
