@@ -26,6 +26,7 @@ the machine.
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import platform
 import sys
@@ -52,6 +53,7 @@ ENOUGH = 8_000_000
 def main() -> int:
     options = _options()
     end_on_sigterm()
+    compileall.compile_dir(ROOT / "builder", quiet=1)  # as an installation does
     cores = _pin(options.workers)
     if not adopt_orphans():
         print("CPU seconds and memory are not known on this system")
