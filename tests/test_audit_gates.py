@@ -16,7 +16,7 @@ from test_audit_secrets import FOUND as SECRETS
 
 from builder.audit import gates, personal, rules, secret_forms, secrets
 from builder.audit.gates import Gate, Lines, necessary, projected
-from builder.audit.hits import SHORT, quiet_below
+from builder.audit.hits import SHORT
 
 
 def copy_of(module):
@@ -167,36 +167,42 @@ def test_names(name):
         check(name + "".join(rest), secrets.find_secrets.__wrapped__)
 
 
-ASKED_TOGETHER = (
-    (secrets.may_hold_secrets, secrets.find_secrets.__wrapped__),
-    (personal.may_hold_personal, personal.find_personal.__wrapped__),
+TOGETHER = (
+    (secrets.secrets_in, secrets.find_secrets.__wrapped__),
+    (personal.personal_in, personal.find_personal.__wrapped__),
 )
+
+
+def check_together(texts):
+    for find_in, find in TOGETHER:
+        expected = [PLAIN[find](text) for text in texts]
+        for _ in ways():
+            assert find_in(texts) == expected
 
 
 @MANY
 @given(st.lists(hostile, max_size=4))
-def test_texts_that_are_quiet_together_hold_nothing(texts):
-    for may_hold, find in ASKED_TOGETHER:
-        for _ in ways():
-            below = quiet_below(texts, may_hold)
-            assert not any(PLAIN[find](text) for text in texts if len(text) < below)
+def test_the_hits_in_several_texts_are_those_in_each(texts):
+    check_together(texts)
 
 
 @pytest.mark.parametrize("around", ["string", "_", "9", "%2", "\u00e9", "", "\\"])
 @pytest.mark.parametrize("text", [text for text, _ in [*PERSONAL.values(), *SECRETS.values()]])
-def test_what_is_found_alone_is_not_quiet_among_others(text, around):
-    found = [may_hold for may_hold, find in ASKED_TOGETHER if PLAIN[find](text)]
-    assert found
-    if len(text) < SHORT:
-        assert all(quiet_below([around, text, around], may_hold) == 0 for may_hold in found)
+def test_what_is_found_alone_is_found_among_others(text, around):
+    check_together([around, text, around])
 
 
 @pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
-def test_most_short_texts_are_quiet():
+def test_short_texts_that_hold_nothing_are_not_looked_at_one_by_one(monkeypatch):
+    looked = []
+    for module, name in ((secrets, "find_secrets"), (personal, "find_personal")):
+        monkeypatch.setattr(module, name, lambda text: looked.append(text) or ())
     texts = ["type", "string", "Reads a file. Give its path.", "src/app.py", "x" * SHORT]
-    assert all(quiet_below(texts, may_hold) == SHORT for may_hold, _ in ASKED_TOGETHER)
-    assert not quiet_below([*texts, "me@somewhere.org"], personal.may_hold_personal)
-    assert quiet_below([*texts, "me@somewhere.org".rjust(SHORT)], personal.may_hold_personal)
+    for find_in, _ in TOGETHER:
+        find_in(texts)
+    assert looked == [texts[-1]] * 2
+    personal.personal_in(["type", "me@somewhere.org"])
+    assert looked[2:] == ["type", "me@somewhere.org"]
 
 
 def holds(condition, text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 
@@ -53,10 +53,13 @@ SHORT = 256
 """Code points of a text that is looked at with others first: most hold nothing, and are many."""
 
 
-def quiet_below(texts: Iterable[str], may_hit: Callable[[str], object]) -> int:
-    """The length below which there is surely nothing in any of the texts: SHORT, or 0.
+def found_in(
+    texts: Sequence[str], find: Find, may_hit: Callable[[str], object]
+) -> list[tuple[Hit, ...]]:
+    """What is found in each text.
 
-    `may_hit` is asked of all short ones at once, on lines of their own: what it finds in a text, it
-    finds there.
+    `may_hit` is asked of all that are SHORT at once, on lines of their own: what it finds in a
+    text, it finds there. If it finds nothing, there is nothing in any of them.
     """
-    return 0 if may_hit("\n".join(text for text in texts if len(text) < SHORT)) else SHORT
+    is_quiet = not may_hit("\n".join(text for text in texts if len(text) < SHORT))
+    return [() if is_quiet and len(text) < SHORT else find(text) for text in texts]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from builder.audit.hits import quiet_below
 from builder.audit.notes import Notes, Row
-from builder.audit.personal import KINDS, find_personal, may_hold_personal
+from builder.audit.personal import KINDS, find_personal, personal_in
 from builder.audit.result import Example, Finding, Gate
 from builder.audit.secret_forms import FORMS
 from builder.audit.secrets import (
     MARK,
     find_secrets,
     mask_pieces,
-    may_hold_secrets,
     named_secret,
     scanned_secrets,
+    secrets_in,
 )
 from builder.jsonio import JsonFault, loads
 
@@ -58,19 +57,9 @@ class Leaks:
     def add(self, row: Row) -> None:
         """Look at a sample and at its line of meta/."""
         told = list(row.texts())
-        texts = [text for _, _, text in told]
-        known: set[str] = set()
-        below = quiet_below(texts, _may_hold)
-        for part, name, text in told:
-            if len(text) >= below:
-                known.update(self._look(row, part, name, text))
-            elif name and named_secret(name, text):
-                known.add(text)
-                self._add_named(row, part, name, text)
-        for key in _META:
-            if row.told(key):
-                self._look(row, f"meta.{key}", "", row.told(key))
-        for secret in scanned_secrets(texts):
+        known = self._look(row, told)
+        self._look(row, [(f"meta.{key}", "", row.told(key)) for key in _META])
+        for secret in scanned_secrets(text for _, _, text in told):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 
@@ -80,23 +69,24 @@ class Leaks:
         self.personal.merge(later.personal)
         self.replaced.merge(later.replaced)
 
-    def _look(self, row: Row, part: str, name: str, text: str) -> list[str]:
-        """Note what is found in a text; the secrets themselves, for comparison only."""
-        hits = find_secrets(text)
-        known = [text[hit.start : hit.end] for hit in hits]
-        for hit in hits:
-            self.secrets.add(hit.kind, row, part, masked(text, hit.start, hit.end))
-        if name and not hits and named_secret(name, text):
-            known.append(text)
-            self._add_named(row, part, name, text)
-        for hit in find_personal(text):
-            self.personal.add(hit.kind, row, part, masked(text, hit.start, hit.end))
-        if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
-            self.replaced.add("redacted", row, part, "", count)
+    def _look(self, row: Row, told: Sequence[tuple[str, str, str]]) -> set[str]:
+        """Note what is found in (part, name, text); the secrets, for comparison only."""
+        texts = [text for _, _, text in told]
+        known: set[str] = set()
+        found = zip(told, secrets_in(texts), personal_in(texts), strict=True)
+        for (part, name, text), secrets, personal in found:
+            for hit in secrets:
+                known.add(text[hit.start : hit.end])
+                self.secrets.add(hit.kind, row, part, masked(text, hit.start, hit.end))
+            if name and not secrets and named_secret(name, text):
+                known.add(text)
+                detail = f"{len(text)} characters under {name[:40]!r}"
+                self.secrets.add("secret", row, part, detail)
+            for hit in personal:
+                self.personal.add(hit.kind, row, part, masked(text, hit.start, hit.end))
+            if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
+                self.replaced.add("redacted", row, part, "", count)
         return known
-
-    def _add_named(self, row: Row, part: str, name: str, text: str) -> None:
-        self.secrets.add("secret", row, part, f"{len(text)} characters under {name[:40]!r}")
 
     def add_rejects(self, path: Path) -> None:
         """Look at the lines of rejects.jsonl; a line that cannot be read is passed over."""
@@ -130,10 +120,6 @@ class Leaks:
             yield self.replaced.finding("secrets", code, message, Gate.change)
         for code in self.personal.codes():
             yield self.personal.finding("personal_data", code, _PERSONAL[code])
-
-
-def _may_hold(text: str) -> bool:
-    return may_hold_secrets(text) or may_hold_personal(text)
 
 
 def masked(text: str, start: int, end: int) -> str:

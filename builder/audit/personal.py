@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from builder.audit.gates import Gate, necessary
-from builder.audit.hits import Hit, apart, remembering
+from builder.audit.hits import Hit, apart, found_in, remembering
 from builder.audit.rules import after_none_of, anywhere
 
 KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name")
@@ -155,9 +155,9 @@ def find_personal(text: str) -> tuple[Hit, ...]:
     return apart(hit for finder in _MAY_HIT(text) for hit in finder(text))
 
 
-def may_hold_personal(text: str) -> bool:
-    """May there be personal data in the text, or in one of its lines?"""
-    return bool(_MAY_HIT(text))
+def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
+    """The personal data in each of some texts."""
+    return found_in(texts, find_personal, _MAY_HIT)
 
 
 _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")

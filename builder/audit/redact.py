@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from builder.audit.hits import Find, Hit, apart, quiet_below
+from builder.audit.hits import Find, Hit, apart
 from builder.audit.options import ScrubOptions
 from builder.audit.personal import find_personal, pseudonym
 from builder.audit.secrets import (
     MARK,
     find_secrets,
     mask_pieces,
-    may_hold_secrets,
     named_secret,
     scanned_secrets,
+    secrets_in,
 )
 from builder.audit.texts import dialogue_strings, map_dialogue
 from builder.copies import beginnings
@@ -195,11 +195,9 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
     found: dict[str, tuple[Hit, ...]] = {}
     told = list(dialogue_strings(dialogue))
     texts = [text for _, text in told]
-    below = quiet_below(texts, may_hold_secrets)
-    for name, text in told:
+    for (name, text), hits in zip(told, secrets_in(texts), strict=True):
         if name and named_secret(name, text):
             known.setdefault(text, "secret")
-        hits = find_secrets(text) if len(text) >= below else ()
         if hits:
             found[text] = hits
         for hit in hits:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from builder.audit.gates import Lines, necessary
-from builder.audit.hits import Hit, apart, remembering
+from builder.audit.hits import Hit, apart, found_in, remembering
 from builder.audit.rules import by_first
 from builder.audit.secret_forms import found_forms, may_hold_forms
 
@@ -203,12 +203,15 @@ def find_secrets(text: str) -> tuple[Hit, ...]:
     return tuple(hit for hit in hits if MARK not in text[hit.start : hit.end])
 
 
-def may_hold_secrets(text: str) -> bool:
-    """May there be a secret, or a placeholder of ours, in the text or in one of its lines?"""
+def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
+    """The secrets in each of some texts."""
+    return found_in(texts, find_secrets, _may_hold)
+
+
+def _may_hold(text: str) -> bool:
     return (
         may_hold_forms(text)
         or _PEM.search(text) is not None
-        or MARK in text
         or next(_LINES_WITH_CUE(text), None) is not None
     )
 
