@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from builder import cli
 from builder.audit.result import Audit, Example, Finding, Gate, Histogram, Pick, Table
-from builder.report import html, rendered
+from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
-from builder.report.rendered import Limits, Rendered, encode, rendered_html, tokens_html
 from builder.report.report import MAX_BYTES, report_html
 from builder.report.survey import doubling
 from tests.test_build import DATA, build, lines
@@ -243,19 +242,6 @@ def test_control_tokens_are_marked_even_where_nothing_is_tokenised(tmp_path, ver
     assert "<kbd>&lt;|im_start|&gt;</kbd>assistant" in text
 
 
-@pytest.mark.parametrize("limit", range(30, 60))
-def test_a_cut_never_halves_a_control_token(limit):
-    text = "<|im_start|>user\n" + "word " * 8 + "<|im_end|>\n" + "<|im_start|>x<|im_end|>"
-    control = tuple(match.span() for match in re.finditer(r"<\|im_\w+\|>", text))
-    shown = rendered_html(Rendered(text, (), control), Limits(other=limit))
-    outside = re.sub("<kbd>.*?</kbd>", "", shown)
-    assert "|" not in outside
-    assert "im_" not in outside
-    left = int(re.search(r"… (\d+) characters", shown)[1])
-    kept = re.sub("<i.*?</i>", "", shown)
-    assert len(plain(kept)) + left == len(text)
-
-
 def test_token_ids_are_those_of_the_tokenizer(built, verifier):
     text = report_html(str(built), manifest(built), None, verifier.target).decode()
     chunk = re.split(r'<details class="sample" id="sample-0"', text)[1]
@@ -265,32 +251,6 @@ def test_token_ids_are_those_of_the_tokenizer(built, verifier):
     rendering = verifier.target.render(line["messages"], line["tools"])
     ids = verifier.target.encode(rendering).ids
     assert shown == (ids if len(ids) <= 400 else ids[:200] + ids[-200:])
-
-
-@pytest.mark.parametrize("tokens", [3, 10, 400, 4000])
-def test_the_tokens_shown_are_the_same_when_no_others_are_made(verifier, tokens):
-    text = "".join(
-        f"<|im_start|>{role}\nword{number} über 😀 {'x ' * number}<|im_end|>\n"
-        for number, role in enumerate(["system", "user", "assistant"] * 8)
-    )
-    control = [match.span() for match in re.finditer(r"<\|im_\w+\|>", text)]
-    limits = Limits(tokens=tokens)
-    whole = encode(text, [(20, 30)], verifier.target, limits)
-    ends = encode(text, [(20, 30)], verifier.target, limits, control, whole.count)
-    assert tokens_html(ends, limits) == tokens_html(whole, limits)
-    assert (len(ends.tokens) < whole.count) is (tokens < whole.count - 100)
-    for lie in (whole.count + 1, 5, 0) if tokens >= whole.count else (2, 0):
-        assert encode(text, [(20, 30)], verifier.target, limits, control, lie) == whole
-
-
-def test_a_text_without_borders_is_not_tokenised_to_be_shown(verifier, monkeypatch):
-    control = [(0, 12), (500, 512)]
-    text = "<|im_start|>" + "x" * 488 + "<|im_start|>" + "y"
-    count = encode(text, [], verifier.target, Limits()).count
-    assert encode(text, [], verifier.target, Limits(), control, count).count == count
-    monkeypatch.setattr(rendered, "MAX_ENCODED", 100)
-    found = encode(text, [], verifier.target, Limits(), control, count)
-    assert (found.tokens, found.count, found.control) == ((), 0, tuple(control))
 
 
 def test_hostile_text_is_text(tmp_path, verifier):
