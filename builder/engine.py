@@ -6,13 +6,14 @@ import contextlib
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 
 from builder.parts import Part, PartSummary
 from builder.pool import holds_more, pool
@@ -21,8 +22,8 @@ from builder.shard import Task
 from builder.work import Job, do, unmade
 
 AHEAD = 64
-"""Batches of parts handed out per worker beyond those being worked on: a large part at the front,
-whose end all that follow wait for, leaves nobody idle."""
+"""Batches of parts handed out per worker beyond those being worked on: a large part, whose end all
+that follow wait for, leaves nobody idle."""
 BATCH_BYTES = 1 << 19
 BATCH_PARTS = 32
 """Small parts that go to a worker together, bounded by either."""
@@ -62,9 +63,10 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
             done(task, part.summary)
             yield part
         return
-    start = yield from _pooled(tasks, 0, BATCH_PARTS, job, workers, done)
-    while start < len(tasks):
-        start = yield from _pooled(tasks, start, 1, job, workers, done)
+    progress = _Progress(tasks, done)
+    yield from _pooled(tasks, BATCH_PARTS, job, workers, progress)
+    while progress.at < len(tasks):
+        yield from _pooled(tasks, 1, job, workers, progress)
 
 
 def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
@@ -74,48 +76,87 @@ def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
             yield item.path
 
 
-def _batches(tasks: Sequence[Task], start: int, most: int) -> Iterator[range]:
-    """The numbers of the tasks from `start` on, in order: those of small files some at a time."""
+def _batches(tasks: Sequence[Task], start: int, most: int) -> Iterator[tuple[int, range]]:
+    """(bytes, numbers) of the tasks from `start` on, in order: of small files some at a time."""
     size = 0
     for at in range(start, len(tasks)):
         source = tasks[at].source
-        whole = source.window is None and not source.members  # a file that is read as it is
-        path = source.path if whole else None
-        with contextlib.suppress(OSError):  # doing the part says why
-            size += path.stat().st_size if path is not None else BATCH_BYTES
+        if source.window is not None:
+            size += max(source.window.bytes, BATCH_BYTES)
+        elif source.path is None or source.members:
+            size += BATCH_BYTES
+        else:
+            with contextlib.suppress(OSError):  # doing the part says why
+                size += source.path.stat().st_size
         if size >= BATCH_BYTES or at + 1 - start == most:
-            yield range(start, at + 1)
+            yield size, range(start, at + 1)
             start, size = at + 1, 0
     if start < len(tasks):
-        yield range(start, len(tasks))
+        yield size, range(start, len(tasks))
+
+
+class _Progress:
+    """Tells of each part once, when it is there; `at` is the one whose turn it is."""
+
+    def __init__(self, tasks: Sequence[Task], done: Done) -> None:
+        self.at = 0
+        self._tasks = tasks
+        self._done = done
+        self._early: set[int] = set()
+
+    def here(self, at: int, part: Part) -> None:
+        """A part is there, perhaps before its turn, perhaps once more."""
+        if at >= self.at and at not in self._early:
+            self._early.add(at)
+            self._done(self._tasks[at], part.summary)
+
+    def turn(self, part: Part) -> Part:
+        """It is the part's turn."""
+        self.here(self.at, part)
+        self._early.remove(self.at)
+        self.at += 1
+        return part
 
 
 def _pooled(
-    tasks: Sequence[Task], start: int, most: int, job: Job, workers: int, done: Done
-) -> Generator[Part, None, int]:
-    """Work from `start` on, by batches of so many parts at most.
+    tasks: Sequence[Task], most: int, job: Job, workers: int, progress: _Progress
+) -> Iterator[Part]:
+    """Work from `progress.at` on, by batches of so many parts at most.
 
-    Returns where to go on: after the part that broke the pool.
+    Of those handed out together the largest is begun first, so that nobody is left alone with it
+    at the end; after a worker's death (`most` 1) all in order, so that the part to blame soon has
+    its turn. Ends after the part whose turn it was when the pool broke.
     """
+    batches = _batches(tasks, progress.at, most)
+    room = workers * (1 + AHEAD)
     waiting: deque[Future[list[Part]]] = deque()
-    batches = _batches(tasks, start, most)
-    at = start
+    first: dict[Future[list[Part]], int] = {}
+    finished: SimpleQueue[Future[list[Part]]] = SimpleQueue()
     try:
         with pool(workers, job.tokenizer) as executor:
-            while at < len(tasks):
-                for batch in islice(batches, workers * (1 + AHEAD) - len(waiting)):
-                    these = tasks[batch.start : batch.stop]
-                    waiting.append(executor.submit(_do_all, these, batch.start, job))
-                for part in waiting.popleft().result():
-                    done(tasks[at], part.summary)
-                    yield part
-                    at += 1
-        return at
+            while progress.at < len(tasks):
+                if len(waiting) <= room // 2:
+                    more = list(islice(batches, room - len(waiting)))
+                    begun: dict[int, Future[list[Part]]] = {}
+                    for _, batch in sorted(more, key=_large_first) if most > 1 else more:
+                        these = tasks[batch.start : batch.stop]
+                        future = executor.submit(_do_all, these, batch.start, job)
+                        first[future] = batch.start
+                        begun[batch.start] = future
+                        future.add_done_callback(finished.put)
+                    waiting.extend(begun[batch.start] for _, batch in more)
+                while not waiting[0].done():
+                    early = finished.get()
+                    for at, part in enumerate(early.result(), first.pop(early)):
+                        progress.here(at, part)
+                yield from map(progress.turn, waiting.popleft().result())
     except BrokenProcessPool:
-        part = _alone(tasks[at], at, job)
-        done(tasks[at], part.summary)
-        yield part
-        return at + 1
+        at = progress.at
+        yield progress.turn(_alone(tasks[at], at, job))
+
+
+def _large_first(batch: tuple[int, range]) -> int:
+    return -batch[0]
 
 
 def _do_all(tasks: Sequence[Task], first: int, job: Job) -> list[Part]:

@@ -1,14 +1,20 @@
 """The choice of the engine, where Ray is not installed or not asked for."""
 
+import contextlib
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from threading import Event
 
 import pytest
 from test_build import build
 
 from builder import engine
 from builder.normalize import NormalizeOptions
+from builder.parts import Part, PartSummary
 from builder.shard import Task
 from builder.source import Source
 
@@ -72,4 +78,93 @@ def tasks(tmp_path):
 def test_small_parts_go_together_and_each_goes_once(monkeypatch, tasks, start, most, wanted):
     monkeypatch.setattr(engine, "BATCH_BYTES", 10 << 20)
     found = engine._batches(tasks, start, most)
-    assert [list(batch) for batch in found] == wanted
+    assert [list(batch) for _, batch in found] == wanted
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Threads in the place of the pool's processes, which begin one after the other.
+
+    Gives the numbers of the parts in the order in which they were begun, and a dictionary of what
+    to call before one is done.
+    """
+    begun, before = [], {}
+
+    def do(tasks, first, job):
+        begun.extend(range(first, first + len(tasks)))
+        for at in range(first, first + len(tasks)):
+            before.get(at, bool)()
+        return [Part(Path(f"{first + at}"), PartSummary(""), (0, 0, 0)) for at in range(len(tasks))]
+
+    @contextlib.contextmanager
+    def pool(workers, tokenizer):
+        with ThreadPoolExecutor(workers) as executor:
+            yield executor
+
+    monkeypatch.setattr(engine, "pool", pool)
+    monkeypatch.setattr(engine, "_do_all", do)
+    return begun, before
+
+
+class Job:
+    tokenizer = "qwen3"
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 64])
+def test_the_largest_is_begun_first_and_the_parts_come_in_order(monkeypatch, tasks, threads, ahead):
+    monkeypatch.setattr(engine, "AHEAD", ahead)
+    told = []
+    parts = engine._run(2, tasks, Job(), lambda task, _: told.append(tasks.index(task)))
+    assert [int(part.path.name) for part in parts] == list(range(len(tasks)))
+    assert sorted(told) == list(range(len(tasks)))
+    if ahead == 64:
+        assert threads[0][0] == 3, "of 9 MB"
+
+
+def test_a_part_is_told_of_as_soon_as_it_is_there(tasks, threads):
+    told, others = [], Event()
+
+    def tell(task, _):
+        told.append(tasks.index(task))
+        if len(told) == len(tasks) - 1:
+            others.set()
+
+    threads[1][0] = lambda: assert_true(others.wait(60))
+    parts = engine._run(2, tasks, Job(), tell)
+    assert next(parts).path == Path("0")
+    assert sorted(told[:-1]) == list(range(1, len(tasks)))
+    assert told[-1] == 0
+    assert len(list(parts)) == len(tasks) - 1
+    assert len(told) == len(tasks)
+
+
+def test_what_was_there_when_the_pool_broke_is_told_of_once(monkeypatch, tasks, threads):
+    begun, before = threads
+    told, others, alone = [], Event(), []
+
+    def tell(task, _):
+        told.append(tasks.index(task))
+        if len(told) == len(tasks) - 1:
+            others.set()
+
+    def dies():
+        assert_true(others.wait(60))
+        raise BrokenProcessPool
+
+    def retried(task, at, job):
+        alone.append(at)
+        before.clear()
+        return Part(Path(f"{at}"), PartSummary(""), (0, 0, 0))
+
+    before[0] = dies
+    monkeypatch.setattr(engine, "_alone", retried)
+    parts = engine._run(2, tasks, Job(), tell)
+    assert [int(part.path.name) for part in parts] == list(range(len(tasks)))
+    assert alone == [0]
+    assert sorted(told) == list(range(len(tasks)))
+    after = begun[-(len(tasks) - 1) :]
+    assert after == sorted(after), "in order from then on"
+
+
+def assert_true(value):
+    assert value
