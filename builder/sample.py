@@ -31,8 +31,14 @@ class Call:
     @classmethod
     def of(cls, name: str, arguments: dict[str, Json]) -> Call:
         """The call with its arguments written as the template's `tojson` writes them."""
-        call = cls(name, arguments, dumps(arguments))
-        call.__dict__["plain"] = call.text  # known: not written again
+        plain = dumps(arguments)
+        return cls.written(name, arguments, plain, plain)
+
+    @classmethod
+    def written(cls, name: str, arguments: dict[str, Json], text: str, plain: str) -> Call:
+        """A call of which it is known how `tojson` writes its arguments."""
+        call = cls(name, arguments, text)
+        call.__dict__["plain"] = plain
         return call
 
     @cached_property

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from builder.conversation import Conversation, ToolCall
-from builder.jsonio import dumps
 from builder.normalize.calls import arguments, cut, pair, parallel
 from builder.normalize.content import characters, reasoning, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in, read_draft
@@ -168,5 +167,5 @@ def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:
 
 def _written(call: DraftCall, pattern: re.Pattern[str]) -> Call:
     assert isinstance(call.arguments, dict), "decoded before"
-    text, _ = escape_tokens(dumps(call.arguments), pattern)
-    return Call(call.name, call.arguments, text)
+    text, _ = escape_tokens(call.written, pattern)
+    return Call.written(call.name, call.arguments, text, call.written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from dataclasses import replace
+from operator import is_
 
 from builder.conversation import Data, Json, Media, Text, ToolResult
 from builder.jsonio import JsonFault, loads
@@ -22,8 +23,8 @@ def pair(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     call of its turn is an `orphan_result`; results out of order are `results_reordered`.
     """
     counts: Counter[str] = Counter()
-    blocks = tuple(_paired(block, counts) if block.results else block for block in draft.blocks)
-    return replace(draft, blocks=blocks).counting(**counts)
+    blocks = [_paired(block, counts) if block.results else block for block in draft.blocks]
+    return draft.having(blocks, counts)
 
 
 def _paired(block: Block, counts: Counter[str]) -> Block:
@@ -81,22 +82,21 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
 
     "" and null become {} (`empty_arguments`), twice encoded ones are opened (`double_encoded`).
     """
+    if not any(block.calls for block in draft.blocks):
+        return draft
     counts: Counter[str] = Counter()
-    blocks = tuple(
-        replace(
-            block,
-            calls=tuple(_with_arguments(call, counts) for call in block.calls),
-        )
-        if block.calls
-        else block
-        for block in draft.blocks
-    )
+    blocks = tuple(_with_decoded(block, counts) if block.calls else block for block in draft.blocks)
     called = tuple(
         (call.name, call.arguments)
         for call in calls_in(blocks)
         if isinstance(call.arguments, dict) and _fault(call) is None
     )
     return replace(draft, blocks=blocks, called=called).counting(**counts)
+
+
+def _with_decoded(block: Block, counts: Counter[str]) -> Block:
+    calls = tuple(_with_arguments(call, counts) for call in block.calls)
+    return block if all(map(is_, calls, block.calls)) else replace(block, calls=calls)
 
 
 def _with_arguments(call: DraftCall, counts: Counter[str]) -> DraftCall:
@@ -181,4 +181,4 @@ def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             draft = draft.dropping(block.calls[1:], "parallel_calls")
             continue
         blocks += [Block("assistant", calls=(call,)) for call in block.calls[1:]]
-    return replace(draft, blocks=tuple(blocks))
+    return draft.having(blocks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
@@ -35,7 +36,8 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     state = "dropped" if draft.changes.get("reasoning_dropped") else "none"
     if any(block.reasoning for block in blocks):
         state = "kept"
-    return replace(draft, blocks=tuple(blocks), reasoning=state)
+    draft = draft.having(blocks)
+    return draft if state == draft.reasoning else replace(draft, reasoning=state)
 
 
 def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -84,11 +86,18 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     def cleaned(text: str) -> str:
         return clean(text, counts)
 
+    def defined(tool: Json) -> Json:
+        text = dumps(tool)  # a token is whole in it, or in no string
+        plain = text.isascii() and not pattern.search(text)
+        return tool if plain else map_strings(tool, words)
+
     def answered(call: DraftCall) -> DraftCall:
-        name = cleaned(call.name)
-        arguments = map_strings(call.arguments, cleaned)
+        name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
+        if not text.isascii():
+            arguments = map_strings(arguments, cleaned)
+            text = dumps(arguments)
         answer = None if call.answer is None else words(call.answer)
-        return replace(call, name=name, arguments=arguments, answer=answer)
+        return DraftCall(call.ordinal, name, arguments, call.id, answer, text)
 
     def written(block: Block) -> Block:
         texts, thoughts = tuple(map(words, block.texts)), tuple(map(words, block.reasoning))
@@ -99,14 +108,14 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
     try:
         blocks = tuple(map(written, draft.blocks))
-        tools = tuple(map_strings(tool, words) for tool in draft.tools or ())
+        tools = tuple(map(defined, draft.tools or ()))
         system = tuple(map(words, draft.system))
     except KeyError:
         return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
     for call in calls_in(blocks):
         if found := pattern.search(call.name):
             return Problem("control_tokens", "conversation", f"{found[0]} in a tool's name", 0)
-        escaped = pattern.findall(dumps(call.arguments))
+        escaped = pattern.findall(call.written)
         counts["control_tokens"] += len(escaped)
         tokens += escaped
     if tokens and options.control_tokens == "reject":

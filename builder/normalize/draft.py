@@ -6,8 +6,9 @@ with the results that were logged for its calls, so that a call and its answer c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from builder.conversation import (
     Conversation,
@@ -30,8 +31,9 @@ from builder.problem import Problem
 class DraftCall:
     """A call on its way. `ordinal` is its position among the conversation's calls, from 0.
 
-    `arguments` is as logged until they are decoded; `answer` is the text that answered it, None
-    until (or unless) one was found.
+    `arguments` is as logged until they are decoded, `written` their JSON text once they hold no
+    more than may be written; `answer` is the text that answered it, None until (or unless) one was
+    found.
     """
 
     ordinal: int
@@ -39,6 +41,7 @@ class DraftCall:
     arguments: Json
     id: str | None = None
     answer: str | None = None
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,13 @@ class Draft:
         """The draft with the codes added to its changes; a count of 0 leaves no trace."""
         added = {code: self.changes.get(code, 0) + n for code, n in codes.items() if n}
         return replace(self, changes={**self.changes, **added}) if added else self
+
+    def having(self, blocks: Sequence[Block], counts: Mapping[str, int] | None = None) -> Draft:
+        """The draft with these blocks, the counts added; itself if nothing is new, as mostly."""
+        draft = self.counting(**counts) if counts else self
+        if len(blocks) == len(self.blocks) and all(map(is_, blocks, self.blocks)):
+            return draft
+        return replace(draft, blocks=tuple(blocks))
 
     def dropping(self, calls: Iterable[DraftCall], code: str) -> Draft:
         """The draft with the calls recorded as left out for `code`."""

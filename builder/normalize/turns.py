@@ -20,7 +20,8 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     if supplied is not None and (options.system == "replace" or not logged):
         code = "system_replaced" if logged else "system_supplied"
         return replace(draft.counting(**{code: 1}), system=(supplied,) if supplied.strip() else ())
-    return replace(draft, system=(logged,) if logged else ())
+    kept = (logged,) if logged else ()
+    return draft if kept == draft.system else replace(draft, system=kept)
 
 
 def turns(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
@@ -60,7 +61,7 @@ def turns(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
         else:
             blocks.append(block)  # an unanswered call before it: `cut` decides
     counts["harness_text"] += len(pending.texts) if pending else 0
-    return replace(draft, blocks=tuple(blocks)).counting(**counts)
+    return draft.having(blocks, counts)
 
 
 def edges(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -94,7 +95,7 @@ def edges(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     draft = draft.counting(trailing_cut=len(rest) - len(blocks))
     if not blocks:
         return _nothing_left(draft, rest)
-    return replace(draft, blocks=tuple(blocks))
+    return draft.having(blocks)
 
 
 def _nothing_left(draft: Draft, rest: list[Block]) -> Problem:
@@ -124,4 +125,4 @@ def joins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
             text = text.lstrip("\n")
         texts = (text,) if text else ()
         blocks.append(block if texts == block.texts else replace(block, texts=texts))
-    return replace(draft, blocks=tuple(blocks)).counting(**counts)
+    return draft.having(blocks, counts)
