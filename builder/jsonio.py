@@ -58,7 +58,7 @@ def _int(text: str) -> int:
         raise JsonFault("number", f"integer of {len(text)} digits is beyond the limit") from error
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)  # decoded JSON is a tree
 _DECODER = json.JSONDecoder(
     parse_constant=_no_constant, parse_float=_float, parse_int=_int, strict=True
 )
@@ -139,6 +139,14 @@ def dumps(value: Json) -> str:
     Source: verification.md "Facts"; never orjson's compact form.
     """
     return _ENCODER.encode(value)
+
+
+def packed(value: Json) -> bytes:
+    """JSON for our own reading, in UTF-8: no spaces; a lone surrogate is lost ("?")."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return dumps(value).encode("utf-8", "replace")
 
 
 def quoted(text: str) -> bytes:

@@ -30,7 +30,7 @@ from typing import Any, BinaryIO
 
 from builder.audit.redact import Scrubber
 from builder.conversation import Json
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import JsonFault, dumps, loads, packed
 from builder.ledger import Ledger
 from builder.problem import Problem
 
@@ -76,12 +76,12 @@ class Entry:
     session: bytes = b""
     license: str | None = None
 
-    def to_json(self) -> str:
-        """A line of entries.jsonl."""
+    def to_json(self) -> bytes:
+        """A line of the part's entries."""
         samples: list[Json] = [
             [item.prefix.hex(), item.calls, item.tokens] for item in self.samples
         ]
-        return dumps(
+        return packed(
             [
                 self.code,
                 samples,
@@ -209,7 +209,7 @@ class PartWriter:
 
     def entry(self, entry: Entry) -> None:
         """Add what became of a conversation."""
-        self._entries.write(entry.to_json().encode("utf-8", "replace") + b"\n")
+        self._entries.write(entry.to_json() + b"\n")
 
     def reject(self, problem: Problem) -> None:
         """Note a fault for rejects.jsonl."""

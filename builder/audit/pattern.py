@@ -84,7 +84,13 @@ def is_error(response: str) -> bool:
         return True
     if begin.lstrip()[:1] == "{" and len(response) < 1 << 16:
         return _is_error_object(response)
-    return bool(_FAILED.search(begin) or _FAILED.search(response[-_EDGE:]))
+    return _says_failed(begin) or (len(response) > _EDGE and _says_failed(response[-_EDGE:]))
+
+
+def _says_failed(piece: str) -> bool:
+    if "code" not in piece and "Traceback" not in piece:
+        return False  # as most: told sooner so
+    return _FAILED.search(piece) is not None
 
 
 def _is_error_object(response: str) -> bool:

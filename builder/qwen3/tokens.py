@@ -83,9 +83,11 @@ class Tokens:
 
     def across(self, borders: Sequence[int]) -> list[int]:
         """Those of the borders (code points, in order) that lie inside a token."""
+        if not len(self):
+            return []
         places = np.asarray(self._places(borders), dtype=self._ends.dtype)
-        ends = np.concatenate(([0], self._ends))
-        whole = ends.take(np.searchsorted(ends, places), mode="clip") == places
+        ends = self._ends.take(np.searchsorted(self._ends, places), mode="clip")
+        whole = ((ends == places) | (places == 0)).tolist()
         return [border for border, is_whole in zip(borders, whole, strict=True) if not is_whole]
 
     def _places(self, borders: Sequence[int]) -> Sequence[int]:
@@ -126,22 +128,29 @@ class Table:
         if any(piece and at not in self.added for at, piece in last):
             raise ValueError("its added tokens do not follow the others")
         plain = "".join(pieces[: self.first_added])
-        if not _BYTES.keys() >= set(map(ord, plain)):
+        points = np.frombuffer(plain.encode("utf-16-le", "surrogatepass"), dtype="<u2")
+        stood_for = _BYTES[np.minimum(points, len(_BYTES) - 1)]
+        if (stood_for < 0).any():
             raise ValueError("its tokens are not made of the characters that stand for bytes")
         tokens = [self.added.get(at, "").encode() for at, _ in last]
         lengths = [*map(len, pieces[: self.first_added]), *map(len, tokens)]
-        joined = plain.translate(_BYTES).encode("latin-1") + b"".join(tokens)
+        joined = stood_for.astype(np.uint8).tobytes() + b"".join(tokens)
         self.lengths = np.array(lengths, dtype=np.int64)
         self.joined = np.frombuffer(joined, dtype=np.uint8)
         self.begins = np.cumsum(self.lengths) - self.lengths
 
 
-def _byte_table() -> dict[int, int]:
-    """The characters that stand for bytes in a byte-level vocabulary (GPT-2's table)."""
+def _byte_table() -> NDArray[np.int16]:
+    """The byte that each code point stands for in a byte-level vocabulary (GPT-2's table), or -1.
+
+    The last place stands for all code points from there on: none is one of the table's.
+    """
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     shifted = [byte for byte in range(0x100) if byte not in set(plain)]
-    table = {byte: byte for byte in plain}
-    return table | {_SHIFTED + at: byte for at, byte in enumerate(shifted)}
+    table = np.full(_SHIFTED + len(shifted) + 1, -1, dtype=np.int16)
+    table[plain] = plain
+    table[_SHIFTED : _SHIFTED + len(shifted)] = shifted
+    return table
 
 
 _BYTES = _byte_table()
