@@ -263,3 +263,46 @@ def test_what_follows_from_ids_is_what_the_tokenizer_says(verifier, text, with_m
     assert [offset for offset, _ in tokens.control] == begins
     inside = {at for start, end in encoding.offsets for at in range(start + 1, end)}
     assert tokens.across(range(len(text) + 1)) == sorted(inside)
+
+
+@pytest.fixture(scope="module")
+def automatic():
+    """What AutoTokenizer, with which others load them, makes of the embedded files."""
+    return load(str(ASSETS))
+
+
+def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_them(automatic):
+    ours, theirs = load().tokenizer, automatic.tokenizer
+    definition = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
+    assert json.loads(ours.backend_tokenizer.to_str()) == definition
+    for name in (
+        "added_tokens_decoder",
+        "chat_template",
+        "clean_up_tokenization_spaces",
+        "model_max_length",
+        "padding_side",
+        "special_tokens_map",
+        "truncation_side",
+    ):
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
+@given(text=st.text(max_size=60), with_thoughts=st.booleans())
+def test_both_render_and_tokenise_alike(verifier, automatic, text, with_thoughts):
+    target = verifier.target
+    tool = {"type": "function", "function": {"name": "f", "description": text, "parameters": {}}}
+    call = {"type": "function", "function": {"name": "f", "arguments": {text: text}}}
+    thought = {"reasoning_content": text} if with_thoughts else {}
+    messages = [
+        {"role": "system", "content": text},
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": text, "tool_calls": [call], **thought},
+        {"role": "tool", "content": text},
+        {"role": "assistant", "content": text, **thought},
+    ]
+    for tools in (None, [tool]):
+        rendering = target.render(messages, tools)
+        assert rendering == automatic.render(messages, tools)
+        if not any("\ud800" <= char <= "\udfff" for char in rendering):
+            assert target.encode(rendering).ids == automatic.encode(rendering).ids
+            assert target.offsets(rendering) == automatic.offsets(rendering)

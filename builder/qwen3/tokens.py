@@ -43,10 +43,11 @@ class Tokens:
         self.text = text
         self.numbers = numbers
         self._table = table
-        self._lengths = lengths = table.lengths[numbers]
-        self._ends = np.cumsum(lengths)
-        places = np.flatnonzero(numbers >= table.first_added)
-        offsets = self._offsets((self._ends[places] - lengths[places]).tolist())
+        self._indices = at = numbers.astype(np.intp)  # once: each look into a table would
+        self._lengths = lengths = table.lengths.take(at)
+        self._ends = lengths.cumsum()
+        places = np.flatnonzero(at >= table.first_added)
+        offsets = self._offsets((self._ends.take(places) - lengths.take(places)).tolist())
         self.control = [
             (offset, table.added[number])
             for offset, number in zip(offsets, numbers[places].tolist(), strict=True)
@@ -68,9 +69,12 @@ class Tokens:
 
     def _bytes(self) -> bytes:
         """The bytes of the ids, joined."""
-        first = self._table.begins[self.numbers] - (self._ends - self._lengths)
-        size = int(self._ends[-1]) if len(self) else 0
-        return self._table.joined[np.repeat(first, self._lengths) + np.arange(size)].tobytes()
+        first = self._table.begins.take(self._indices)
+        first += self._lengths
+        first -= self._ends
+        places = first.repeat(self._lengths)
+        places += np.arange(len(places))
+        return self._table.joined.take(places).tobytes()
 
     def decode(self) -> str:
         """The text of the ids, control tokens included, nothing cleaned up."""
