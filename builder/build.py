@@ -30,6 +30,7 @@ from builder.problem import Problem, UsageError
 from builder.readers import readers
 from builder.remote_output import RemoteOutput
 from builder.report.report import report_html
+from builder.report.survey import Survey, survey
 from builder.settle import Built, settle
 from builder.shard import Task
 from builder.source import Source
@@ -101,18 +102,20 @@ def build(
                 "ledger": built.ledger.to_json(),
             }
             folder = built.writer.folder
-            found = None
+            found = surveyed = None
             if built.data_files:
                 # What a loader needs of the card does not depend on what the audits find.
                 text = about_it(found=None)
                 (folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
                 loaded = start(partial(_loaded, folder, config.verify.target))
+                counted = start(partial(survey, str(folder)))
                 found = audit(str(folder), config.audit_options, workers=workers)
                 built.changed_by_loader = loaded()
                 if built.changed_by_loader:
                     return built  # nothing of it goes to a final name
+                surveyed = counted()
                 about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
-            page = start(partial(_page, folder, about, found, config.verify.target))
+            page = start(partial(_page, folder, about, found, config.verify.target, surveyed))
             for path, picture in pictures(found).items():
                 built.writer.write(path, [picture])
             built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])
@@ -144,8 +147,14 @@ def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
     return list(as_loaded(folder, target_for(tokenizer), folder.parent))
 
 
-def _page(folder: Path, about: dict[str, Json], found: Audit | None, tokenizer: str) -> bytes:
-    return report_html(str(folder), about, found, target_for(tokenizer))
+def _page(
+    folder: Path,
+    about: dict[str, Json],
+    found: Audit | None,
+    tokenizer: str,
+    surveyed: Survey | None,
+) -> bytes:
+    return report_html(str(folder), about, found, target_for(tokenizer), surveyed)
 
 
 def _shown(finding: Finding) -> dict[str, Json]:

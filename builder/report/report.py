@@ -41,17 +41,22 @@ _SECTIONS = (
 
 
 def report_html(
-    dataset: str, manifest: Mapping[str, Json], audit: Audit | None, target: Target
+    dataset: str,
+    manifest: Mapping[str, Json],
+    audit: Audit | None,
+    target: Target,
+    surveyed: Survey | None = None,
 ) -> bytes:
     """The page.
 
     `manifest`: {} for a dataset of another origin. `audit` None: none was run, which the page says.
-    Raises UsageError if there is no such dataset.
+    `surveyed`: what `survey` says of the dataset, if it was asked before. Raises UsageError if
+    there is no such dataset.
     """
     ledger = read_ledger(dict(manifest))
     found, shown = Survey(), []
     if ledger is None or ledger.samples:
-        found = survey(dataset)
+        found = surveyed or survey(dataset)
         picks = [*(audit.picks if audit is not None else ()), *found.picks]
         shown = fetch(dataset, picks, MAX_SAMPLES)
     places = {picked.where: picked.number for picked in shown}
