@@ -14,12 +14,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from builder.conversation import Json
 from builder.finding import Finding, differ
-from builder.jsonio import dumps
-from builder.problem import UsageError
+from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.remote import hub_name
-from builder.rows import NO_FILE, data_files, is_special, plain_row, raw_rows, read_sample
+from builder.rows import (
+    NO_FILE,
+    data_files,
+    is_special,
+    plain_row,
+    read_sample,
+    written_lines,
+)
 from builder.sample import Sample
 from builder.verify_files import LineReport
 
@@ -135,20 +143,42 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
         for path in files
     ]
     named = zip(names, files, strict=True)
-    written = ((name, number, row) for name, path in named for number, row in raw_rows(path))
+    written = (
+        (name, number, line)
+        for name, path in named
+        for number, line in written_lines(path, path.name)
+    )
     for item, row in zip_longest(written, rows):
         if item is None:
             yield LineReport(dataset.name, 0, (Finding(CODE, "the loader gives more rows"),))
             return
-        name, number, value = item
+        name, number, line = item
         if row is None:
             yield LineReport(name, number, (Finding(CODE, "the loader gives fewer rows"),))
             return
-        sample = read_sample(value)
+        if line == _line(row):
+            continue  # as mostly, of what the builder wrote
+        sample = read_sample(_decoded(line))
         if isinstance(sample, Sample):
             finding = _changed(sample, row, target)
             if finding is not None:
                 yield LineReport(name, number, (finding,))
+
+
+def _line(row: dict[str, Any]) -> bytes | None:
+    """The row's text as the builder writes one; None: it is no sample."""
+    sample = read_sample(row)
+    try:
+        return sample.line if isinstance(sample, Sample) else None
+    except (TypeError, ValueError):  # what is no JSON, a timestamp for instance; lone surrogates
+        return None
+
+
+def _decoded(line: bytes | Problem) -> Json:
+    try:
+        return None if isinstance(line, Problem) else loads(line)
+    except JsonFault:
+        return None
 
 
 def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import builder.qwen3
 from builder import cli, work
 from builder.problem import UsageError
-from builder.qwen3 import tokens
+from builder.qwen3 import tokenizer, tokens
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
@@ -266,13 +266,30 @@ def test_what_follows_from_ids_is_what_the_tokenizer_says(verifier, text, with_m
 
 
 @pytest.fixture(scope="module")
+def embedded():
+    """The embedded tokenizer as it is loaded where fastokens is installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "fastokens", lambda: True)
+        target = load()
+        assert "Qwen2" not in type(target.tokenizer).__name__
+    return target
+
+
+def test_where_fastokens_is_missing_others_load_it_alike(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastokens", None)
+    assert "Qwen2" in type(load().tokenizer).__name__
+
+
+@pytest.fixture(scope="module")
 def automatic():
     """What AutoTokenizer, with which others load them, makes of the embedded files."""
     return load(str(ASSETS))
 
 
-def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_them(automatic):
-    ours, theirs = load().tokenizer, automatic.tokenizer
+def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_them(
+    embedded, automatic
+):
+    ours, theirs = embedded.tokenizer, automatic.tokenizer
     definition = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
     assert json.loads(ours.backend_tokenizer.to_str()) == definition
     for name in (
@@ -288,8 +305,8 @@ def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_th
 
 
 @given(text=st.text(max_size=60), with_thoughts=st.booleans())
-def test_both_render_and_tokenise_alike(verifier, automatic, text, with_thoughts):
-    target = verifier.target
+def test_both_render_and_tokenise_alike(embedded, automatic, text, with_thoughts):
+    target = embedded
     tool = {"type": "function", "function": {"name": "f", "description": text, "parameters": {}}}
     call = {"type": "function", "function": {"name": "f", "arguments": {text: text}}}
     thought = {"reasoning_content": text} if with_thoughts else {}

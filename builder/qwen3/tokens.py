@@ -9,6 +9,7 @@ and on one in CHECKED.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -199,16 +200,23 @@ class Encoder:
         return np.array(ids, dtype=np.uint32)
 
 
+def fastokens() -> Any:
+    """The module, None: it is not installed (an extra)."""
+    try:
+        return importlib.import_module("fastokens")
+    except ImportError:
+        return None
+
+
 def fast_backend(definition: str) -> Any:
     """What fastokens makes of a tokenizer.json's text; None: it is not installed.
 
     It takes a second, for most of which the interpreter is free.
     """
-    try:
-        import fastokens  # noqa: PLC0415 - an extra, only there where it was asked for
-    except ImportError:
+    module = fastokens()
+    if module is None:
         return None
-    fast = fastokens.Tokenizer.from_json_str(definition)
+    fast = module.Tokenizer.from_json_str(definition)
     fast.no_truncation()
     fast.no_padding()
     return fast
