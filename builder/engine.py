@@ -145,7 +145,7 @@ def _pooled(
                         begun[batch.start] = future
                         future.add_done_callback(finished.put)
                     waiting.extend(begun[batch.start] for _, batch in more)
-                while not waiting[0].done():
+                while not (waiting[0].done() and finished.empty()):
                     early = finished.get()
                     for at, part in enumerate(early.result(), first.pop(early)):
                         progress.here(at, part)

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import PurePosixPath, PureWindowsPath
 
 from builder.conversation import Json
+from builder.jsonio import dumps
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -29,6 +30,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def token_pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
     """One pattern for all the added tokens of a tokenizer, the longest first."""
     return re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
+
+
+@cache
+def are_plain(tokens: tuple[str, ...]) -> bool:
+    """Does JSON write the tokens as they are, so that its text holds those that a string holds?"""
+    return all(dumps(token) == f'"{token}"' for token in tokens)
 
 
 def clean(text: str, changes: Counter[str]) -> str:

@@ -2,11 +2,12 @@
 
 import contextlib
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from strategies import MANY, conversations, fit, json_values, texts
 
-from builder.conversation import ToolCall
+from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize import NormalizeOptions, normalise
 from builder.qwen3.flatten import flatten, structured
@@ -85,6 +86,19 @@ def test_neutralised_arguments_keep_their_value(conversation):
     for turn in normalised.dialogue.turns if normalised.dialogue else ():
         for call in turn.calls:
             assert dumps(loads(call.text)) == dumps(call.arguments)
+
+
+@pytest.mark.parametrize("token", ["<|x|>", '<"x">', "<é>", "<\\n>", "<\n\n>", "<\t>"])
+def test_a_token_is_broken_in_a_definition_however_json_writes_it(token):
+    tool = {"name": "f", "description": f"{token} and {token}", "parameters": {}}
+    said = (Message("user", (Text("a"),)), Message("assistant", (Text("b"),)))
+    conversation = Conversation(id="a", record="a", messages=said, tools=(tool,))
+    chosen = NormalizeOptions(control_tokens="neutralise", added_tokens=(token, "<|y|>"))
+    normalised = normalise(conversation, chosen)
+    broken = f"< {token[1:]}"
+    function = normalised.dialogue.tools[0]["function"]
+    assert function["description"] == f"{broken} and {broken}"
+    assert normalised.changes["control_tokens"] == 2
 
 
 @given(conversations, options)

@@ -10,7 +10,7 @@ from builder.jsonio import dumps
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
-from builder.text import break_tokens, clean, map_strings, token_pattern
+from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
 from builder.tools import convert, infer, tool_name
 
 
@@ -87,9 +87,9 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         return clean(text, counts)
 
     def defined(tool: Json) -> Json:
-        text = dumps(tool)  # a token is whole in it, or in no string
-        plain = text.isascii() and not pattern.search(text)
-        return tool if plain else map_strings(tool, words)
+        text = dumps(tool) if are_plain(options.added_tokens) else ""
+        same = text and text.isascii() and not pattern.search(text)
+        return tool if same else map_strings(tool, words)
 
     def answered(call: DraftCall) -> DraftCall:
         name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
