@@ -147,8 +147,10 @@ def _pooled(
                     waiting.extend(begun[batch.start] for _, batch in more)
                 while not (waiting[0].done() and finished.empty()):
                     early = finished.get()
-                    for at, part in enumerate(early.result(), first.pop(early)):
-                        progress.here(at, part)
+                    start = first.pop(early)
+                    if early.exception() is None:  # what it raised, it raises when it has its turn
+                        for at, part in enumerate(early.result(), start):
+                            progress.here(at, part)
                 yield from map(progress.turn, waiting.popleft().result())
     except BrokenProcessPool:
         at = progress.at

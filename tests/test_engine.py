@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from threading import Event
+from time import sleep
 
 import pytest
 from test_build import build
@@ -118,7 +119,7 @@ def test_the_largest_is_begun_first_and_the_parts_come_in_order(monkeypatch, tas
     assert [int(part.path.name) for part in parts] == list(range(len(tasks)))
     assert sorted(told) == list(range(len(tasks)))
     if ahead == 64:
-        assert threads[0][0] == 3, "of 9 MB"
+        assert 3 in threads[0][:2], "of 9 MB; two threads begin at once"
 
 
 def test_a_part_is_told_of_as_soon_as_it_is_there(tasks, threads):
@@ -164,6 +165,38 @@ def test_what_was_there_when_the_pool_broke_is_told_of_once(monkeypatch, tasks, 
     assert sorted(told) == list(range(len(tasks)))
     after = begun[-(len(tasks) - 1) :]
     assert after == sorted(after), "in order from then on"
+
+
+def test_the_part_that_broke_the_pool_is_tried_alone_and_none_before_it(
+    monkeypatch, tasks, threads
+):
+    begun, before = threads
+    told, others, alone = [], Event(), []
+
+    def tell(task, _):
+        told.append(tasks.index(task))
+        if len(told) == len(tasks) - 1:
+            others.set()
+
+    def dies():
+        assert_true(others.wait(60))
+        raise BrokenProcessPool
+
+    def retried(task, at, job):
+        alone.append(at)
+        before.clear()
+        return Part(Path(f"{at}"), PartSummary(""), (0, 0, 0))
+
+    before[3] = dies
+    monkeypatch.setattr(engine, "_alone", retried)
+    taken = []
+    for part in engine._run(2, tasks, Job(), tell):
+        taken.append(int(part.path.name))
+        sleep(0.01)  # the pool breaks while parts that are there wait for their turn
+    assert taken == list(range(len(tasks)))
+    assert 3 in begun[:2], "the largest; two threads begin at once"
+    assert alone == [3]
+    assert sorted(told) == list(range(len(tasks)))
 
 
 def assert_true(value):
