@@ -1,14 +1,18 @@
 """`python -m builder` and the console script `builder`.
 
-Every worker process imports this module anew: what a command needs it imports when it is called.
+Every worker process imports this module: what a command needs it imports when it is called.
 """
 
 
 def main() -> None:
-    """Run the command line."""
-    from builder.cli import main as run  # noqa: PLC0415 - see above
+    """Runs the command line and exits with its code."""
+    import sys  # noqa: PLC0415 - see above
 
-    run()
+    from builder import cli  # noqa: PLC0415
+    from builder.parallel.garbage import collect_seldom  # noqa: PLC0415
+
+    collect_seldom()
+    sys.exit(cli.main())
 
 
 if __name__ == "__main__":

@@ -18,14 +18,15 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 import yaml
 
-from builder.audit.options import AuditOptions, ScrubOptions
+from builder.audit.options import AuditOptions
 from builder.conversation import Json
 from builder.normalize.options import NormalizeOptions
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.remote import is_url
-from builder.splits import SplitOptions
-from builder.verify_options import VerifyOptions
+from builder.scrub.options import ScrubOptions
+from builder.select.splits import SplitOptions
+from builder.sources.store import is_url
+from builder.verify.options import VerifyOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class LimitsConfig:
 
 @dataclass(frozen=True, slots=True)
 class SplitConfig:
-    """`split`: shares of the sessions that go to validation and test; see builder.splits."""
+    """`split`: shares of the sessions that go to validation and test; see builder.select.splits."""
 
     validation: float = 0.0
     test: float = 0.0

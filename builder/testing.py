@@ -16,15 +16,15 @@ from builder.conversation import Conversation, Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader, recognise
-from builder.source import Source
-from builder.window import Items, Whole
+from builder.sources.chunk import ItemChunk, WholeFile
+from builder.sources.source import Source
 
 CUTS = 12
 """How many truncated and damaged copies of an input a reader is tried on."""
 RETYPED = 40
 """How many copies in which a JSON value has become one of another type."""
 
-_WHOLE = Whole(0, "", 0)
+_WHOLE = WholeFile(0, "", 0)
 
 _OTHERS: tuple[Json, ...] = (
     None, True, 7, -0.5, "", "other", [], ["other"], [{}], [[]], {}, {"other": 1},
@@ -42,13 +42,13 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     """
     name = source.name
     claims = recognise(source)
-    assert list(claims) == [reader.NAME], f"{name}: claimed by {claims}"
+    assert list(claims) == [reader.name], f"{name}: claimed by {claims}"
     events = _read(reader, _again(source, name))
     assert events == _read(reader, _again(source, name)), f"{name}: two readings differ"
     assert reader.recognise(_again(source, "renamed")), f"{name}: recognised by its name only"
     item_sizes = getattr(reader, "item_sizes", None)
     if item_sizes is not None and (count := len(item_sizes(_again(source, name)))):
-        pieces = [Items(at, at + 1, 1, 0, _WHOLE) for at in range(count)]
+        pieces = [ItemChunk(at, at + 1, 1, 0, _WHOLE) for at in range(count)]
         apart = (_read(reader, Source(name, source.path, window=piece)) for piece in pieces)
         said = [event for found in apart for event in found]
         assert _told(said) == _told(events), f"{name}: its {count} items say something else apart"

@@ -27,9 +27,9 @@ from audit_recall import Maker, secrets
 
 from builder import cli
 from builder.audit.options import AuditOptions
-from builder.audit.personal import is_card, is_iban
-from builder.audit.result import Audit, Gate
+from builder.audit.result import Audit, GateAction
 from builder.audit.run import audit
+from builder.scrub.personal import is_card, is_iban
 
 SECRETS, PERSONAL, PAIRS, ITEMS = 200, 100, 50, 20
 WRITTEN = ("text", "content", "output", "value")
@@ -124,7 +124,7 @@ def build(logs: Path, out: Path, settings: str) -> float:
     config = out.with_suffix(".yaml")
     config.write_text(f"audit: {settings}\n")
     started = time.perf_counter()
-    code = cli._run(
+    code = cli.main(
         ["build", str(logs), "-c", str(config), "-o", str(out), "--workers", "1", "--quiet"]
     )
     assert code == 0, f"build ended with {code}"
@@ -149,7 +149,9 @@ def samples(audited: Audit, code: str) -> int:
 
 def places(audited: Audit, name: str) -> int:
     return sum(
-        item.count for item in audited.findings if item.audit == name and item.gate is Gate.report
+        item.count
+        for item in audited.findings
+        if item.audit == name and item.gate is GateAction.report
     )
 
 
@@ -222,7 +224,7 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
     print(f"  {len(dropped) - own} dropped that were in the logs")
     print(f"contamination: {ITEMS} samples planted, {samples(before, 'contaminated')} found")
     print(f"build {seconds:.1f} s, audit {audited:.1f} s, {after.samples} samples")
-    code = cli._run(["verify", str(work / "scrubbed"), "--quiet"])
+    code = cli.main(["verify", str(work / "scrubbed"), "--quiet"])
     print(f"verify of the scrubbed dataset: {'all proven' if code == 0 else 'FAILED'}")
     sys.exit(code)
 

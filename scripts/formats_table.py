@@ -11,7 +11,7 @@ END = "<!-- end of formats -->\n"
 
 
 def table() -> str:
-    rows = [f"| `{name}` | {reader.SUMMARY} |\n" for name, reader in readers().items()]
+    rows = [f"| `{name}` | {reader.summary} |\n" for name, reader in readers().items()]
     return "| format | what it reads, and by what it knows it |\n|---|---|\n" + "".join(rows)
 
 

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from builder.cli_export import run_export
-from builder.dataset import dataset_rows
+from builder.cli.export import run_export
+from builder.dataset.files import dataset_rows
+from builder.dataset.rows import read_sample
 from builder.qwen3.tokenizer import Target, load
-from builder.rows import read_sample
 from builder.sample import Sample
-from builder.verify import Verifier
+from builder.verify.verifier import Verifier
 
 PAIRS = (
     ("axolotl", "messages"),

@@ -26,13 +26,13 @@ from damage import calls, meant, rows, turns
 from damage.edits import Damage, Row
 
 from builder import cli
+from builder.dataset.rows import read_sample
 from builder.jsonio import loads
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import load
-from builder.rows import read_sample
 from builder.sample import Sample
-from builder.verify import Verifier
-from builder.verify_files import verify_dataset
+from builder.verify.dataset import verify_dataset
+from builder.verify.verifier import Verifier
 
 DATA = Path(__file__).parents[1] / "data"
 ALONE = (*calls.KINDS, *turns.KINDS, *rows.KINDS)
@@ -184,7 +184,7 @@ def build_data(out: Path) -> Iterator[Path]:
         config = out / f"{reasoning}.yaml"
         config.write_text(f"inputs: [{{path: {DATA}}}]\nnormalize: {{reasoning: {reasoning}}}\n")
         folder = out / reasoning
-        code = cli._run(["build", "-c", str(config), "-o", str(folder), "--workers", "1", "-q"])
+        code = cli.main(["build", "-c", str(config), "-o", str(folder), "--workers", "1", "-q"])
         assert code == 0, "data/ could not be built"
         yield folder
 

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from builder.inputs import find_sources
+from builder.readers.discovery import find_sources
 
 
 def case_sources(case: Path, scratch: Path):

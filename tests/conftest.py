@@ -21,7 +21,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 @pytest.fixture(scope="session")
 def verifier():
-    from builder.work import verifier_for
+    from builder.verify.verifier import verifier_for
 
     return verifier_for("qwen3")
 
@@ -42,7 +42,8 @@ def pooled(monkeypatch):
     """
     from concurrent.futures import ProcessPoolExecutor
 
-    from builder import engine, pool
+    from builder.build import engine
+    from builder.parallel import pool
 
     monkeypatch.setattr(pool, "LITTLE_BYTES", 0)
     monkeypatch.setattr(engine, "BATCH_PARTS", 1)

@@ -6,11 +6,11 @@
 import json
 import sqlite3
 import zipfile
-from pathlib import Path
 
 import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
+from places import CASES
 
 BROKEN = 7
 """One conversation of so many has a record that cannot be read."""
@@ -69,7 +69,7 @@ def arrow_zstd(folder, count):
 
 def database(path, schema, tables):
     """A database of `{statement: rows}`, its schema that of a reader's case."""
-    script = (Path(__file__).parent / "readers" / schema).read_text(encoding="utf-8")
+    script = (CASES / schema).read_text(encoding="utf-8")
     with sqlite3.connect(path) as store:
         for statement in script.split(";\n"):
             if "CREATE TABLE" in statement:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from builder.audit.notes import Notes, Row
+from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import is_error
-from builder.audit.result import Finding, Table
+from builder.audit.result import AuditFinding, AuditTable
 from builder.conversation import Json
 from builder.sample import Call
-from builder.schemas import BrokenSchemaFault, violations
+from builder.verify.schemas import BrokenSchemaFault, violations
 
 MAX_TOOLS = 20_000
 """Tools that are counted apart; those beyond are counted together."""
@@ -52,13 +52,13 @@ class CallAudit:
     """Counts by tool name."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = FindingNotes()
         self.calls = 0
         self._tools: dict[str, _Tool] = {}
         self._paths: Counter[tuple[str, str]] = Counter()
         self._sources: Counter[str] = Counter()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: AuditRow) -> None:
         """Count the definitions and calls of a sample."""
         definitions: dict[str, str] = {}
         for tool, text in zip(row.sample.tools, row.sample.definitions, strict=True):
@@ -95,7 +95,7 @@ class CallAudit:
                 self._paths[path] += count
 
     def _call(
-        self, row: Row, part: str, call: Call, answer: str, definitions: dict[str, str]
+        self, row: AuditRow, part: str, call: Call, answer: str, definitions: dict[str, str]
     ) -> None:
         tool = self._tool(call.name)
         tool.calls += 1
@@ -121,7 +121,7 @@ class CallAudit:
                     self._paths[call.name, path] += 1
             self.notes.add("schema_violation", row, part, f"{call.name[:80]}: {paths[0][:80]}")
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[AuditTable]:
         """By tool, by path of violation, by origin of the definitions."""
         order = sorted(self._tools.items(), key=lambda item: (-item[1].calls, item[0]))
         rows = tuple(
@@ -134,15 +134,17 @@ class CallAudit:
         broken = tuple((name, path, count) for (name, path), count in paths)
         sources = tuple(sorted(self._sources.items()))
         return [
-            Table("tools", "Calls by tool", heads, rows, note, bars="calls"),
-            Table("violations", "Schema violations by path", ("tool", "path", "calls"), broken),
-            Table(
+            AuditTable("tools", "Calls by tool", heads, rows, note, bars="calls"),
+            AuditTable(
+                "violations", "Schema violations by path", ("tool", "path", "calls"), broken
+            ),
+            AuditTable(
                 "tools_source", "Where definitions come from", ("source", "samples"), sources,
                 bars="samples",
             ),
         ]  # fmt: skip
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """What the notes and the counts say."""
         messages = {
             "broken_schema": "calls whose tool has a schema that cannot be used",
@@ -156,7 +158,7 @@ class CallAudit:
         if never:
             samples = sum(self._tools[name].defined for name in never)
             message = f"tools that are defined and never called: {_some(never)}"
-            yield Finding("calls", "tool_never_called", message, len(never), samples)
+            yield AuditFinding("calls", "tool_never_called", message, len(never), samples)
         unused = [
             f"{name}.{parameter}"
             for name, tool in self._tools.items()
@@ -165,7 +167,7 @@ class CallAudit:
         ]
         if unused:
             message = f"parameters of called tools that no call uses: {_some(unused)}"
-            yield Finding("calls", "parameter_never_used", message, len(unused), 0)
+            yield AuditFinding("calls", "parameter_never_used", message, len(unused), 0)
 
 
 def _properties(parameters: Json) -> list[str]:

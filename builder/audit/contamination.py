@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builder.audit.notes import Notes, Row
-from builder.audit.result import Finding, Table
+from builder.audit.notes import AuditRow, FindingNotes
+from builder.audit.result import AuditFinding, AuditTable
 from builder.audit.shingles import shingles, word_numbers
-from builder.audit.texts import value_strings
 from builder.conversation import Json
-from builder.dataset import dataset_rows
+from builder.dataset.files import dataset_rows
 from builder.jsonio import JsonFault, loads
 from builder.paths import expand_home
 from builder.problem import UsageError
+from builder.scrub.texts import value_strings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +34,7 @@ SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class EvaluationItem:
     """A text of an evaluation set: which set, which row, how many different runs it has."""
 
     name: str
@@ -49,7 +49,7 @@ class EvaluationSets:
         """Read the sets. Raises UsageError if one cannot be read or holds nothing to look for."""
         import numpy as np  # noqa: PLC0415 - only where sets are named
 
-        self.items: list[Item] = []
+        self.items: list[EvaluationItem] = []
         runs: list[NDArray[np.uint64]] = []
         for name in names:
             before = len(self.items)
@@ -60,7 +60,7 @@ class EvaluationSets:
                     if len(numbers) >= SIZE:
                         unique = np.unique(shingles(numbers, SIZE))
                         runs.append(unique)
-                        self.items.append(Item(name, number, len(unique)))
+                        self.items.append(EvaluationItem(name, number, len(unique)))
             if len(self.items) == before:
                 raise UsageError(f"audit.contamination: {name!r} holds no text of {SIZE} words")
         owners = array("I")
@@ -71,7 +71,7 @@ class EvaluationSets:
         self._runs = joined[order]
         self._owners = np.frombuffer(owners, dtype=np.uint32)[order]
 
-    def found(self, numbers: NDArray[np.uint64]) -> list[tuple[Item, float]]:
+    def found(self, numbers: NDArray[np.uint64]) -> list[tuple[EvaluationItem, float]]:
         """The items of which at least half is among these words, each with its share."""
         import numpy as np  # noqa: PLC0415 - as above
 
@@ -94,11 +94,11 @@ class ContaminationAudit:
     """Which samples hold items of which sets."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = FindingNotes()
         self._rows: list[tuple[str, str, int, float]] = []
         self._by_set: Counter[str] = Counter()
 
-    def add(self, row: Row, numbers: NDArray[np.uint64], sets: EvaluationSets) -> None:
+    def add(self, row: AuditRow, numbers: NDArray[np.uint64], sets: EvaluationSets) -> None:
         """Look for the items in a sample; `numbers` are those of its words."""
         best: dict[tuple[str, int], float] = {}
         for item, share in sets.found(numbers):
@@ -115,19 +115,21 @@ class ContaminationAudit:
         self._by_set += later._by_set
         self._rows += later._rows[: SHOWN - len(self._rows)]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """The finding, if there is one."""
         if "contaminated" in self.notes:
             message = "samples that hold items of an evaluation set"
             yield self.notes.finding("contamination", "contaminated", message)
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[AuditTable]:
         """By set, and the first samples."""
         by_set = tuple(sorted(self._by_set.items()))
         heads = ("sample", "set", "row", "share found")
         return [
-            Table("contamination", "Items of evaluation sets found", ("set", "places"), by_set),
-            Table("contaminated", "Samples that hold them", heads, tuple(self._rows)),
+            AuditTable(
+                "contamination", "Items of evaluation sets found", ("set", "places"), by_set
+            ),
+            AuditTable("contaminated", "Samples that hold them", heads, tuple(self._rows)),
         ]
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from builder.audit.notes import EXAMPLES, Row
-from builder.audit.result import Example, Finding, Pick, Table
+from builder.audit.notes import EXAMPLES, AuditRow
+from builder.audit.result import AuditFinding, AuditTable, FindingExample, Pick
 from builder.audit.shingles import shingles, word_numbers
 from builder.qwen3.render import last_query
 
@@ -165,7 +165,7 @@ class DuplicateAudit:
         self._source_of = array("I")
         self._places = Places()
 
-    def add(self, row: Row, numbers: NDArray[np.uint64]) -> None:
+    def add(self, row: AuditRow, numbers: NDArray[np.uint64]) -> None:
         """Hold what is needed of a sample; `numbers` are those of its words."""
         runs = shingles(numbers, SHINGLE)
         self._signatures.frombytes(minhash().signature(runs).tobytes())
@@ -244,7 +244,7 @@ class Duplicates:
             ("near_duplicate", "samples that nearly say what another says", near),
         )
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """A finding for each way of being a duplicate."""
         for code, message, pairs in self._pairs():
             if pairs:
@@ -259,15 +259,15 @@ class Duplicates:
             message = "samples of one split that a sample of another says (nearly) too"
             yield self._finding("duplicate_across_splits", message, across)
 
-    def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> Finding:
+    def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> AuditFinding:
         examples = tuple(
-            Example(self.places.at(two), detail=f"of {self.places.at(one)}")
+            FindingExample(self.places.at(two), detail=f"of {self.places.at(one)}")
             for one, two in pairs[:EXAMPLES]
         )
         samples = len({two for _, two in pairs})
-        return Finding("duplicates", code, message, len(pairs), samples, examples=examples)
+        return AuditFinding("duplicates", code, message, len(pairs), samples, examples=examples)
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[AuditTable]:
         """Pairs within and between sources and splits, and the largest clusters."""
         ways = tuple(
             (
@@ -292,8 +292,10 @@ class Duplicates:
         heads = ("kept", "samples", "least similarity", "others")
         note = f"{len(self.near)} clusters; the largest {SHOWN}" if len(self.near) > SHOWN else ""
         return [
-            Table("duplicates", "Duplicates", columns, ways, bars="samples"),
-            Table("clusters", "Clusters of near duplicates", heads, rows, note, bars="samples"),
+            AuditTable("duplicates", "Duplicates", columns, ways, bars="samples"),
+            AuditTable(
+                "clusters", "Clusters of near duplicates", heads, rows, note, bars="samples"
+            ),
         ]
 
     def picks(self) -> Iterator[Pick]:
@@ -302,7 +304,7 @@ class Duplicates:
             yield from (Pick("near_duplicate", at) for at in group.rows[:2])
 
 
-def _prefixes(row: Row) -> list[int]:
+def _prefixes(row: AuditRow) -> list[int]:
     """Digests of 64 bits of the messages up to each assistant turn; tools and system included.
 
     At least one: without such turns that of all messages.

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from builder.audit.notes import Notes, Row
-from builder.audit.personal import KINDS, find_personal, personal_in
-from builder.audit.result import Example, Finding, Gate
-from builder.audit.secret_forms import FORMS
-from builder.audit.secrets import (
+from builder.audit.notes import AuditRow, FindingNotes
+from builder.audit.result import AuditFinding, FindingExample, GateAction
+from builder.jsonio import JsonFault, loads
+from builder.scrub.personal import KINDS, find_personal, personal_in
+from builder.scrub.secret_forms import FORMS
+from builder.scrub.secrets import (
     MARK,
     find_secrets,
     mask_pieces,
@@ -18,7 +19,6 @@ from builder.audit.secrets import (
     scanned_secrets,
     secrets_in,
 )
-from builder.jsonio import JsonFault, loads
 
 SECRET_CODES = tuple(
     sorted(
@@ -50,11 +50,11 @@ class Leaks:
     """Looks at every text that is written. What it notes holds nothing of what it found."""
 
     def __init__(self) -> None:
-        self.secrets = Notes()
-        self.personal = Notes()
-        self.replaced = Notes()
+        self.secrets = FindingNotes()
+        self.personal = FindingNotes()
+        self.replaced = FindingNotes()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: AuditRow) -> None:
         """Look at a sample and at its line of meta/."""
         told = list(row.texts())
         known = self._look(row, told)
@@ -69,7 +69,7 @@ class Leaks:
         self.personal.merge(later.personal)
         self.replaced.merge(later.replaced)
 
-    def _look(self, row: Row, told: Sequence[tuple[str, str, str]]) -> set[str]:
+    def _look(self, row: AuditRow, told: Sequence[tuple[str, str, str]]) -> set[str]:
         """Note what is found in (part, name, text); the secrets, for comparison only."""
         texts = [text for _, _, text in told]
         known: set[str] = set()
@@ -107,17 +107,17 @@ class Leaks:
             return
         for hit in find_secrets(message):
             shown = masked(message, hit.start, hit.end)
-            place = Example(f"rejects.jsonl:{number}", part="message", detail=shown)
+            place = FindingExample(f"rejects.jsonl:{number}", part="message", detail=shown)
             self.secrets.add_elsewhere(hit.kind, place)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """A finding for each kind."""
         for code in self.secrets.codes():
             message = _SECRETS.get(code, f"keys of the form {code.replace('_', ' ')}")
             yield self.secrets.finding("secrets", code, message)
         for code in self.replaced.codes():
             message = "placeholders that stand for secrets"
-            yield self.replaced.finding("secrets", code, message, Gate.change)
+            yield self.replaced.finding("secrets", code, message, GateAction.change)
         for code in self.personal.codes():
             yield self.personal.finding("personal_data", code, _PERSONAL[code])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from builder.audit.notes import Row
-from builder.audit.result import Histogram, Pick, Table
-from builder.export.trainers import DEFAULT_LENGTHS, Facts, wider
+from builder.audit.notes import AuditRow
+from builder.audit.result import AuditTable, Histogram, Pick
 from builder.sample import Dialogue
+from builder.trainers.configs import DEFAULT_LENGTHS, Facts, wider
 
 PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
 PERCENTILES = (50, 90, 95, 99)
@@ -22,7 +22,7 @@ class LengthAudit:
         self._widest = 0
         self._parts = {part: array("I") for part in PARTS}
 
-    def add(self, row: Row) -> None:
+    def add(self, row: AuditRow) -> None:
         """Count a sample; its tokens are shared out among its parts by their code points."""
         self.tokens.append(row.tokens)
         turns = sum(role == "assistant" for role, _ in row.sample.messages)
@@ -38,7 +38,7 @@ class LengthAudit:
         for part in PARTS:
             self._parts[part] += later._parts[part]
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[AuditTable]:
         """Percentiles by part, and each trainer's default."""
         total = sum(self.tokens)
         rows = [_line("sample", self.tokens, total)]
@@ -59,8 +59,8 @@ class LengthAudit:
         )
         columns = ("trainer", "default", "longer", "share", "setting to use")
         return [
-            Table("lengths", "Tokens by part", heads, tuple(rows), note),
-            Table(
+            AuditTable("lengths", "Tokens by part", heads, tuple(rows), note),
+            AuditTable(
                 "trainers", "Samples beyond a trainer's default length", columns, cut, bars="share"
             ),
         ]
@@ -90,7 +90,7 @@ class LengthAudit:
         ]
 
 
-def _sizes(row: Row) -> dict[str, int]:
+def _sizes(row: AuditRow) -> dict[str, int]:
     sizes = dict.fromkeys(PARTS, 0)
     sizes["tools"] = sum(map(len, row.sample.definitions))
     if row.dialogue is not None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from builder.audit.result import Example, Finding, Gate
-from builder.audit.texts import value_strings
+from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
 from builder.sample import Dialogue, Sample
+from builder.scrub.texts import value_strings
 
 EXAMPLES = 5
 """Examples that are kept of a code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AuditRow:
     """A sample of the dataset. `number` counts from 0 over all files, `tokens` its rendering.
 
     dialogue  None: the text means no structure (`builder verify` says why)
@@ -64,16 +64,18 @@ class _Note:
     count: int = 0
     samples: int = 0
     last: int = -1
-    examples: list[Example] = field(default_factory=list)
+    examples: list[FindingExample] = field(default_factory=list)
 
 
-class Notes:
+class FindingNotes:
     """Places found, by code: counts, and the first few as examples."""
 
     def __init__(self) -> None:
         self._notes: dict[str, _Note] = {}
 
-    def add(self, code: str, row: Row, part: str = "", detail: str = "", count: int = 1) -> None:
+    def add(
+        self, code: str, row: AuditRow, part: str = "", detail: str = "", count: int = 1
+    ) -> None:
         """Note `count` places in a sample; texts in `detail` are already masked."""
         note = self._notes.setdefault(code, _Note())
         note.count += count
@@ -81,17 +83,17 @@ class Notes:
             note.samples += 1
             note.last = row.number
         if len(note.examples) < EXAMPLES:
-            at = Example(row.where, row.told("source"), row.told("record"), part, detail)
+            at = FindingExample(row.where, row.told("source"), row.told("record"), part, detail)
             note.examples.append(at)
 
-    def add_elsewhere(self, code: str, example: Example) -> None:
+    def add_elsewhere(self, code: str, example: FindingExample) -> None:
         """Note a place that is in no sample."""
         note = self._notes.setdefault(code, _Note())
         note.count += 1
         if len(note.examples) < EXAMPLES:
             note.examples.append(example)
 
-    def merge(self, later: Notes) -> None:
+    def merge(self, later: FindingNotes) -> None:
         """Add what was noted of the samples that follow."""
         for code, other in later._notes.items():
             note = self._notes.setdefault(code, _Note())
@@ -111,7 +113,11 @@ class Notes:
         """The codes found, in alphabetical order."""
         return sorted(self._notes)
 
-    def finding(self, audit: str, code: str, message: str, gate: Gate = Gate.report) -> Finding:
+    def finding(
+        self, audit: str, code: str, message: str, gate: GateAction = GateAction.report
+    ) -> AuditFinding:
         """What was found under a code."""
         note = self._notes[code]
-        return Finding(audit, code, message, note.count, note.samples, gate, tuple(note.examples))
+        return AuditFinding(
+            audit, code, message, note.count, note.samples, gate, tuple(note.examples)
+        )

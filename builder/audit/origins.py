@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from builder.audit.notes import Row
-from builder.audit.result import Table
+from builder.audit.notes import AuditRow
+from builder.audit.result import AuditTable
 from builder.jsonio import JsonFault, loads
 
 MAX_NAMES = 20_000
@@ -24,7 +24,7 @@ class OriginAudit:
         self._splits: Counter[str] = Counter()
         self._rejects: Counter[tuple[str, str]] = Counter()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: AuditRow) -> None:
         """Count a sample."""
         self._splits[row.split] += 1
         calls, turns = row.meta.get("calls"), row.meta.get("assistant_turns")
@@ -65,7 +65,7 @@ class OriginAudit:
         if isinstance(told, dict):
             self._rejects[str(told.get("code")), str(told.get("format"))] += 1
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[AuditTable]:
         """One table for each of them."""
         titles = {
             "format": "Samples by format",
@@ -73,7 +73,9 @@ class OriginAudit:
             "model": "Samples by model",
             "license": "Samples by licence",
         }
-        tables = [Table("splits", "Samples by split", ("split", "samples"), _ranked(self._splits))]
+        tables = [
+            AuditTable("splits", "Samples by split", ("split", "samples"), _ranked(self._splits))
+        ]
         for key, title in titles.items():
             known = sorted(
                 self._counts[key].items(), key=lambda item: (-item[1]["samples"], item[0])
@@ -86,11 +88,11 @@ class OriginAudit:
                 f"{len(known)} in all; the {SHOWN} with most samples" if len(known) > SHOWN else ""
             )
             heads = (key, "samples", "tokens", "assistant turns", "calls")
-            tables.append(Table(f"{key}s", title, heads, rows, note, bars="samples"))
+            tables.append(AuditTable(f"{key}s", title, heads, rows, note, bars="samples"))
         rejects = sorted(self._rejects.items(), key=lambda item: (-item[1], item[0]))
         rows_of_rejects = tuple((code, name, count) for (code, name), count in rejects)
         tables.append(
-            Table(
+            AuditTable(
                 "rejects", "Rejects by code", ("code", "format", "rejects"), rows_of_rejects,
                 bars="rejects",
             )

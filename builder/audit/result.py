@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Gate(StrEnum):
+class GateAction(StrEnum):
     """What a finding does to the samples that have it (config: `audit.*`)."""
 
     report = "report"
@@ -20,7 +20,7 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class FindingExample:
     """Where a finding was seen; its texts hold no secret.
 
     where   file and line of the dataset, `data/train-00000-of-00001.jsonl:12`
@@ -37,7 +37,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """One code of an audit.
 
     audit    the audit that it belongs to: secrets, personal_data, duplicates, …
@@ -52,12 +52,12 @@ class Finding:
     message: str
     count: int
     samples: int
-    gate: Gate = Gate.report
-    examples: tuple[Example, ...] = ()
+    gate: GateAction = GateAction.report
+    examples: tuple[FindingExample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class AuditTable:
     """Numbers under headings. `bars` names the column that the report draws, None: none.
 
     target  of the drawn column, by the text of the first column (a mix that was asked for)
@@ -101,8 +101,8 @@ class Audit:
     """All that was found, each list in a stated order."""
 
     samples: int
-    findings: tuple[Finding, ...] = ()
-    tables: tuple[Table, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
+    tables: tuple[AuditTable, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     picks: tuple[Pick, ...] = ()
 

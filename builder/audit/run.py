@@ -12,24 +12,24 @@ from builder.audit.contamination import ContaminationAudit, EvaluationSets
 from builder.audit.duplicates import DuplicateAudit, compared_text
 from builder.audit.leaks import PERSONAL_CODES, SECRET_CODES, Leaks
 from builder.audit.lengths import LengthAudit
-from builder.audit.notes import EXAMPLES, Row
+from builder.audit.notes import EXAMPLES, AuditRow
 from builder.audit.options import AuditOptions
 from builder.audit.origins import OriginAudit
 from builder.audit.pattern import PATTERNS
-from builder.audit.result import Audit, Example, Finding, Pick
+from builder.audit.result import Audit, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.conversation import Json
-from builder.dataset import DatasetRow, RawRow, raw_dataset_rows
-from builder.parity import counts, in_parity
+from builder.dataset.files import DatasetRow, RawRow, raw_dataset_rows
+from builder.dataset.rows import read_sample
+from builder.parallel.pool import batches, ordered
 from builder.paths import expand_home
-from builder.pool import batches, ordered
+from builder.qwen3.parity import counts, in_parity
 from builder.qwen3.parse import ParseFault, to_dialogue
 from builder.qwen3.render import render_sample
-from builder.qwen3.tokenizer import Target
-from builder.rows import read_sample
+from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Dialogue, Sample
-from builder.work import target_for
+from builder.verify.preload import preloading
 
 CODES: dict[str, tuple[str, ...]] = {
     "format": ("bad_row",),
@@ -57,7 +57,7 @@ class Audits:
     def __init__(self, options: AuditOptions) -> None:
         self.options = options
         self.rows = 0
-        self.bad: list[Example] = []
+        self.bad: list[FindingExample] = []
         self.bad_rows = 0
         self.places = array("Q")
         self.first_of: dict[str, int] = {}
@@ -69,7 +69,7 @@ class Audits:
         """Look at the next row."""
         row = _row(item, len(self.places), self.options.tokenizer)
         self.rows += 1
-        if isinstance(row, Example):
+        if isinstance(row, FindingExample):
             self.bad_rows += 1
             self.bad += [row][: EXAMPLES - len(self.bad)]
             return
@@ -109,7 +109,9 @@ class Audits:
         if self.bad_rows:
             message = "rows that hold no sample (builder verify says why)"
             examples = tuple(self.bad)
-            finding = Finding("format", "bad_row", message, self.bad_rows, 0, examples=examples)
+            finding = AuditFinding(
+                "format", "bad_row", message, self.bad_rows, 0, examples=examples
+            )
             findings.insert(0, finding)
         picks = [
             *self.lengths.picks(),
@@ -147,7 +149,7 @@ def audit(
     whole = Audits(options)
     rows = batches(raw_dataset_rows(dataset), lambda row: len(row.line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # it tells the tokens
-    loaded = None if has_meta else options.tokenizer
+    loaded = None if has_meta else preloading(options.tokenizer)
     for found in ordered(partial(_audited, options), rows, workers, loaded):
         whole.merge(found)
         step(found.rows)
@@ -164,24 +166,24 @@ def _audited(options: AuditOptions, rows: list[RawRow]) -> Audits:
     return found
 
 
-def _row(item: DatasetRow, number: int, tokenizer: str) -> Row | Example:
+def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExample:
     """What the audits are given of a row; of a bad one, where it is."""
     where = f"{item.file}:{item.line}"
     sample = read_sample(item.value)
     if not isinstance(sample, Sample):
-        return Example(where, detail=sample[0].message)
+        return FindingExample(where, detail=sample[0].message)
     dialogue = _dialogue(sample)
     meta = item.meta
     if not _is_measured(item):
         try:
             sample.line  # noqa: B018 - cached: can it be written at all?
         except UnicodeEncodeError:
-            return Example(where, detail="a lone surrogate cannot be written as UTF-8")
+            return FindingExample(where, detail="a lone surrogate cannot be written as UTF-8")
         meta = {**meta, **_measured(sample, dialogue, target_for(tokenizer))}
     tokens, chars = meta["tokens"], meta["chars"]
     assert isinstance(tokens, int), "measured"
     assert isinstance(chars, int), "measured"
-    return Row(number, item.split, where, sample, dialogue, meta, tokens, chars)
+    return AuditRow(number, item.split, where, sample, dialogue, meta, tokens, chars)
 
 
 def _dialogue(sample: Sample) -> Dialogue | None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from builder.audit.lengths import doubling
-from builder.audit.notes import Notes, Row
+from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import PATTERNS, pattern
-from builder.audit.result import Finding, Histogram, Table
-from builder.parity import MODES
+from builder.audit.result import AuditFinding, AuditTable, Histogram
+from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
 
 MESSAGES = {
@@ -78,7 +78,7 @@ class TurnAudit:
     """Counts over the turns; four bytes are held for each sample and histogram."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = FindingNotes()
         self.patterns: Counter[str] = Counter()
         self._turns = array("I")
         self._calls = array("I")
@@ -88,7 +88,7 @@ class TurnAudit:
         self._parity: Counter[str] = Counter()
         self._taught = 0
 
-    def add(self, row: Row) -> str:
+    def add(self, row: AuditRow) -> str:
         """Count a sample; the class of its behaviour, "unread" if it has none."""
         for edge in _edges(row):
             self._edges[edge] += 1
@@ -118,7 +118,7 @@ class TurnAudit:
         self.patterns[name] += 1
         return name
 
-    def _answer(self, row: Row, part: str, text: str, does: bool, said: set[str]) -> None:
+    def _answer(self, row: AuditRow, part: str, text: str, does: bool, said: set[str]) -> None:
         if not text.strip() and not does:
             self.notes.add("empty_turn", row, part)
         if len(text) >= REPEATED:
@@ -130,7 +130,7 @@ class TurnAudit:
         if any(cue in lower for cue in _REFUSAL_CUES) and _REFUSAL.search(begin):
             self.notes.add("refusal", row, part)
 
-    def _count_parity(self, row: Row) -> None:
+    def _count_parity(self, row: AuditRow) -> None:
         parity, taught = row.meta.get("parity"), row.meta.get("assistant_turns")
         if isinstance(parity, dict) and isinstance(taught, int):
             self._taught += taught
@@ -163,7 +163,7 @@ class TurnAudit:
         ):
             ours.update(theirs)
 
-    def tables(self, mix: Mapping[str, float]) -> list[Table]:
+    def tables(self, mix: Mapping[str, float]) -> list[AuditTable]:
         """Behaviour against its target, edges, parity, scripts and languages."""
         samples = max(self.patterns.total(), 1)
         names = [*PATTERNS, *(["unread"] if self.patterns["unread"] else [])]
@@ -177,19 +177,19 @@ class TurnAudit:
         )
         target = tuple((name, share) for name, share in mix.items())
         return [
-            Table(
+            AuditTable(
                 "patterns", "Behaviour", ("pattern", "samples", "share"), behaviour, bars="share",
                 target=target,
             ),
-            Table("edges", "Edges of the template", ("edge", "samples"), _ranked(self._edges)),
-            Table(
+            AuditTable("edges", "Edges of the template", ("edge", "samples"), _ranked(self._edges)),
+            AuditTable(
                 "parity", "Turns in parity with inference", ("mode", "turns", "taught", "share"),
                 parity, bars="share",
             ),
-            Table(
+            AuditTable(
                 "scripts", "Scripts of user turns", ("script", "samples"), _ranked(self._scripts)
             ),
-            Table(
+            AuditTable(
                 "languages", "Languages of user turns", ("language", "samples"),
                 _ranked(self._languages), "by common words of seven languages", "samples",
             ),
@@ -202,7 +202,7 @@ class TurnAudit:
             doubling("calls", "Calls of a sample", "calls", self._calls),
         ]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[AuditFinding]:
         """What the notes say."""
         for code in self.notes.codes():
             yield self.notes.finding("turns", code, MESSAGES[code])
@@ -221,7 +221,7 @@ def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _edges(row: Row) -> Iterator[str]:
+def _edges(row: AuditRow) -> Iterator[str]:
     """Where the template does something that a reader of the messages would not expect."""
     queries = [
         at

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import yaml
 
-from builder.audit.result import Audit, Finding, Gate, Histogram, Table
+from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
+from builder.card.built import Built, Origin
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.training import training
@@ -25,9 +25,6 @@ from builder.report.charts import described, numbers_of
 from builder.report.html import number
 from builder.report.pictures import bars_picture, histogram_picture
 from builder.text import without_folders
-
-if TYPE_CHECKING:
-    from builder.settle import Built, Origin
 
 SHOWN = 50
 """Rows of a table of names; the rest is counted in a line."""
@@ -53,10 +50,10 @@ In a copy of this repository, every sample against the template and every file a
 Of what the Hub serves: `builder verify hf://OWNER/NAME`."""
 
 _GATES = {
-    Gate.report: "left as it is",
-    Gate.change: "changed",
-    Gate.reject: "left out",
-    Gate.drop: "left out",
+    GateAction.report: "left as it is",
+    GateAction.change: "changed",
+    GateAction.reject: "left out",
+    GateAction.drop: "left out",
 }
 
 
@@ -108,7 +105,7 @@ def pictures(found: Audit | None) -> dict[str, bytes]:
     return made
 
 
-def _charts(found: Audit | None) -> Iterator[tuple[str, Histogram | Table]]:
+def _charts(found: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]:
     if found is None or not found.samples:
         return
     names = {"tokens": "lengths", "turns": "turns", "calls": "calls"}
@@ -276,11 +273,11 @@ def _audited(found: Audit | None) -> str:
     return "\n".join(lines)
 
 
-def _finding(item: Finding) -> str:
+def _finding(item: AuditFinding) -> str:
     return f"{code(item.code)}: {plain(item.message, 160)}"
 
 
-def _shares(item: Table, row: Sequence[Cell]) -> list[Cell]:
+def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
     at = item.columns.index("share") if "share" in item.columns else -1
     return [
         f"{100 * value:.1f} %" if place == at and isinstance(value, int | float) else value
@@ -288,7 +285,7 @@ def _shares(item: Table, row: Sequence[Cell]) -> list[Cell]:
     ]
 
 
-def _named(item: Table, row: Sequence[Cell]) -> list[Cell]:
+def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
     """A row whose name may come from a log."""
     return [Code(str(row[0])), *_shares(item, row)[1:]]
 
@@ -323,7 +320,7 @@ def _left(found: Audit | None) -> Iterator[str]:
     """What the audit found and nothing was done about."""
     left: Counter[str] = Counter()
     for item in found.findings if found is not None else ():
-        if item.gate is Gate.report:
+        if item.gate is GateAction.report:
             left[item.audit] += item.count
             if item.code == "near_duplicate":
                 yield (

@@ -9,9 +9,9 @@ from builder.audit.result import Audit
 from builder.audit.turns import BARE, FOLLOWING
 from builder.card.front import rows
 from builder.card.markdown import table
-from builder.export.trainers import Facts, configurations
 from builder.export.variants import VARIANTS
 from builder.report.html import number
+from builder.trainers.configs import Facts, configurations
 
 LOADS = """## Load it
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-from builder.qwen3.tokenizer import Target
-
-if TYPE_CHECKING:
-    from builder.export.variants import Item
+from collections.abc import Sequence
 
 IGNORED = -100
 """The label that the loss functions of all trainers leave out."""
@@ -40,15 +34,3 @@ def labels(
             made[at] = ids[at]
             at += 1
     return made
-
-
-def token_rows(item: Item, target: Target) -> Iterator[tuple[dict[str, Any], str]]:
-    """The row of a sample. Raises BorderFault."""
-    ids = target.encode(item.text).ids
-    row = {
-        "input_ids": ids,
-        "attention_mask": [1] * len(ids),
-        "labels": labels(ids, target.offsets(item.text), item.spans),
-        "length": len(ids),
-    }
-    yield row, item.text

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import Conversation, Json
-from builder.dataset import DatasetRow
+from builder.dataset.files import DatasetRow
 from builder.export.variants import structured_messages
 from builder.export.write import Exported, proven_rows
 from builder.jsonio import dumps
@@ -23,8 +23,8 @@ from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue
 from builder.readers import readers
 from builder.sample import Dialogue, Sample
-from builder.source import Source
-from builder.verify import Verifier
+from builder.sources.source import Source
+from builder.verify.verifier import Verifier
 
 
 def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Exported:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from builder.conversation import Json
-from builder.export.tokens import token_rows
+from builder.export.tokens import labels
 from builder.jsonio import dumps, loads
+from builder.normalize.units import examples
 from builder.qwen3.flatten import call_text, flatten
 from builder.qwen3.render import tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
-from builder.units import examples
 
 Row = dict[str, Any]
 
@@ -33,7 +33,7 @@ TOOLS: Feature = {"name": "tools", "list": "json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ExportItem:
     """A proven sample, what it means, and its rendering with the spans that it teaches."""
 
     sample: Sample
@@ -51,14 +51,14 @@ class Variant:
     features  what the card declares, so that a loader infers nothing
     rows      the rows of a sample, each with the text that must come of it
     text      what a trainer makes of a loaded row
-    trainers  the trainers that read it (`builder.export.trainers`)
+    trainers  the trainers that read it (`builder.trainers.configs`)
     """
 
     name: str
     summary: str
     kind: str
     features: tuple[Feature, ...]
-    rows: Callable[[Item, Target], Iterator[tuple[Row, str]]]
+    rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
     text: Callable[[Row, Target], str]
     trainers: tuple[str, ...]
 
@@ -67,7 +67,7 @@ def _messages(sample: Sample) -> list[Row]:
     return [{"role": role, "content": content} for role, content in sample.messages]
 
 
-def _plain(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     yield {"messages": _messages(item.sample), "tools": list(item.sample.tools)}, item.text
 
 
@@ -75,7 +75,7 @@ def _plain_text(row: Row, target: Target) -> str:
     return target.render(row["messages"], row.get("tools") or None)
 
 
-def _text_tools(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+def _text_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     """Without tools the column is null: "" breaks TRL and axolotl, "[]" LLaMA-Factory."""
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
     yield {"messages": _messages(item.sample), "tools": tools}, item.text
@@ -97,7 +97,7 @@ def in_system(sample: Sample) -> Sample:
     return Sample((("system", block), *messages))
 
 
-def _system_tools(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+def _system_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     yield {"messages": _messages(in_system(item.sample))}, item.text
 
 
@@ -129,12 +129,12 @@ def structured_messages(dialogue: Dialogue) -> list[Row]:
     return messages
 
 
-def _openai(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+def _openai(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     tools = list(item.sample.tools)
     yield {"messages": structured_messages(item.dialogue), "tools": tools}, item.text
 
 
-def _turns(item: Item, target: Target) -> Iterator[tuple[Sample, str, int]]:
+def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]]:
     """(sample that ends with the turn, its rendering, where the turn's trained text begins)."""
     prompts = target.generation_prompts["non-thinking"]
     taught = len(item.spans)
@@ -149,7 +149,7 @@ def _turns(item: Item, target: Target) -> Iterator[tuple[Sample, str, int]]:
         yield sample, text, start
 
 
-def _completions(item: Item, target: Target) -> Iterator[tuple[Row, str]]:
+def _completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     for sample, text, _ in _turns(item, target):
         messages = _messages(sample)
         row = {
@@ -164,7 +164,7 @@ def _completions_text(row: Row, target: Target) -> str:
     return target.render([*row["prompt"], *row["completion"]], row["tools"] or None)
 
 
-def _text_completions(item: Item, target: Target) -> Iterator[tuple[Row, str]]:
+def _text_completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     """A completion ends with `<|im_end|>`: TRL adds one to a text that ends with anything else."""
     for _, text, start in _turns(item, target):
         yield {"prompt": text[:start], "completion": text[start:].removesuffix("\n")}, text
@@ -174,7 +174,7 @@ def _text_completions_text(row: Row, _: Target) -> str:
     return f"{row['prompt']}{row['completion']}\n"
 
 
-def _sharegpt(item: Item, _: Target) -> Iterator[tuple[Row, str]]:
+def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     """Turns with calls and no text are `function_call`; with text their flat form is a `gpt` turn.
 
     A function_call turn of LLaMA-Factory holds nothing but JSON, and renders it with its own
@@ -234,6 +234,18 @@ def _sharegpt_text(row: Row, target: Target) -> str:
             case _:
                 messages.append({"role": "assistant", "content": value})
     return _text_tools_text({"messages": messages, "tools": row["tools"]}, target)
+
+
+def _token_rows(item: ExportItem, target: Target) -> Iterator[tuple[dict[str, Any], str]]:
+    """The row of a sample. Raises BorderFault."""
+    ids = target.encode(item.text).ids
+    row = {
+        "input_ids": ids,
+        "attention_mask": [1] * len(ids),
+        "labels": labels(ids, target.offsets(item.text), item.spans),
+        "length": len(ids),
+    }
+    yield row, item.text
 
 
 def _tokens_text(row: Row, target: Target) -> str:
@@ -320,7 +332,7 @@ VARIANTS: dict[str, Variant] = {
             "input_ids, attention_mask, labels from the spans, length",
             "parquet",
             (*_IDS, {"name": "length", "dtype": "int64"}),
-            token_rows,
+            _token_rows,
             _tokens_text,
             ("trl", "axolotl"),
         ),

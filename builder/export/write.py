@@ -14,17 +14,18 @@ from typing import Any, BinaryIO
 import yaml
 
 from builder.conversation import Json
-from builder.dataset import DatasetRow, checked_rows
+from builder.dataset.files import DatasetRow
 from builder.export.tokens import BorderFault
-from builder.export.trainers import DEFAULT_LENGTHS, Facts, configurations, data_file, wider
-from builder.export.variants import Item, Row, Variant
+from builder.export.variants import ExportItem, Row, Variant
 from builder.jsonio import dumps, loads
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.verify import Verdict, Verifier
+from builder.trainers.configs import DEFAULT_LENGTHS, Facts, configurations, data_file, wider
+from builder.verify.dataset import checked_rows
+from builder.verify.verifier import Verdict, Verifier
 
 BATCH = 500
 
@@ -83,7 +84,7 @@ def _write(
 ) -> None:
     writers: dict[str, _RowWriter] = {}
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
-        item = Item(sample, to_dialogue(sample), verdict.text, verdict.spans)
+        item = ExportItem(sample, to_dialogue(sample), verdict.text, verdict.spans)
         split, tokens = found.split, verdict.tokens
         try:
             rows = list(variant.rows(item, verifier.target))

@@ -9,16 +9,17 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.tools import convert, infer, tool_name
 from builder.problem import Problem
 from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
-from builder.tools import convert, infer, tool_name
 
 
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Thoughts dropped, or kept where the template keeps them: after the last user turn.
 
     Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In a unit smaller than
-    the conversation each example has its own last query: `builder.units` drops what it must.
+    the conversation each example has its own last query: `builder.normalize.units` drops
+    what it must.
     """
     has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
     query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")

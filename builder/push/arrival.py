@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
+from builder.dataset.rows import plain_row, raw_rows, read_sample
 from builder.push import hub
 from builder.push.files import PushFile
 from builder.push.hub import Place
 from builder.push.retry import hide, of_the_network
 from builder.push.upload import compare
 from builder.qwen3.tokenizer import Target
-from builder.rows import plain_row, raw_rows, read_sample
 from builder.sample import Sample
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.jsonio import JsonFault, loads
-from builder.output import MANIFEST, STATE
+from builder.output.folder import MANIFEST, STATE
 from builder.problem import UsageError
 from builder.text import without_folders
 

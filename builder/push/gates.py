@@ -9,13 +9,13 @@ from typing import Any
 
 import yaml
 
-from builder.audit.result import Finding, Gate
-from builder.pool import default_workers
+from builder.audit.result import AuditFinding, GateAction
+from builder.dataset.rows import raw_rows
+from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
-from builder.rows import raw_rows
-from builder.verify import Verifier
-from builder.verify_files import Summary, verify_dataset
+from builder.verify.dataset import Summary, verify_dataset
+from builder.verify.verifier import Verifier
 
 SHOWN = 5
 """Faults of a kind that a message names; the rest are counted."""
@@ -27,7 +27,7 @@ BLOCKING = ("secrets", "personal_data")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class GateRefusal:
     """A gate that is shut. `by_name`: `--allow CODE` opens it; the integrity gates none does."""
 
     code: str
@@ -42,33 +42,33 @@ def refusals(
     target: Target,
     *,
     public: bool,
-) -> Iterator[Refusal]:
+) -> Iterator[GateRefusal]:
     """Every gate that is shut. `changed`: how the folder differs from its manifest.
 
     What is not whole is not looked at further.
     """
     if changed:
-        yield Refusal("manifest", _some(changed), by_name=False)
+        yield GateRefusal("manifest", _some(changed), by_name=False)
         return
     yield from _unproven(folder, manifest, target)
     findings = audit_findings(manifest)
     if findings is None:
-        yield Refusal(NOT_AUDITED, "nothing was scanned for secrets or personal data")
+        yield GateRefusal(NOT_AUDITED, "nothing was scanned for secrets or personal data")
     for audit in BLOCKING:
         left = [item for item in findings or () if _blocks(item, audit)]
         if left:
             found = (f"{item.code} {item.count} times in {item.samples} samples" for item in left)
-            yield Refusal(audit, _some(list(found)))
+            yield GateRefusal(audit, _some(list(found)))
     unknown = _without_license(folder) if public else 0
     if unknown:
-        yield Refusal(
+        yield GateRefusal(
             UNKNOWN_LICENSE,
             f"the licence of {unknown} samples is not known, and the dataset would be public"
             " (inputs[].license says it)",
         )
 
 
-def audit_findings(manifest: Mapping[str, Any]) -> list[Finding] | None:
+def audit_findings(manifest: Mapping[str, Any]) -> list[AuditFinding] | None:
     """What the audit that `build` wrote into the manifest has found; None: there was none."""
     audit = manifest.get("audit")
     found = audit.get("findings") if isinstance(audit, dict) else None
@@ -77,39 +77,39 @@ def audit_findings(manifest: Mapping[str, Any]) -> list[Finding] | None:
     return [_finding(item) for item in found if isinstance(item, dict)]
 
 
-def _finding(item: Mapping[str, Any]) -> Finding:
+def _finding(item: Mapping[str, Any]) -> AuditFinding:
     count, samples = (
         number if isinstance(number := item.get(key), int) else 1 for key in ("count", "samples")
     )
-    gates = [gate for gate in Gate if gate == item.get("gate")]
-    gate = gates[0] if gates else Gate.report
+    gates = [gate for gate in GateAction if gate == item.get("gate")]
+    gate = gates[0] if gates else GateAction.report
     audit, code, message = (_short(item.get(key)) for key in ("audit", "code", "message"))
-    return Finding(audit, code, message, count, samples, gate)
+    return AuditFinding(audit, code, message, count, samples, gate)
 
 
 def _short(text: object) -> str:
     return " ".join(str(text).split())[:80]
 
 
-def _blocks(finding: Finding, audit: str) -> bool:
+def _blocks(finding: AuditFinding, audit: str) -> bool:
     """Is it still in the dataset? What was changed, or left out, is not."""
-    return finding.audit == audit and finding.gate is Gate.report and finding.count > 0
+    return finding.audit == audit and finding.gate is GateAction.report and finding.count > 0
 
 
 def overrule(
-    shut: Sequence[Refusal], allowed: Sequence[str]
-) -> tuple[list[Refusal], list[Overruled]]:
+    shut: Sequence[GateRefusal], allowed: Sequence[str]
+) -> tuple[list[GateRefusal], list[Overruled]]:
     """(gates that stay shut, gates that `--allow` opened)."""
     opened = [item for item in shut if item.by_name and item.code in allowed]
     left = [item for item in shut if item not in opened]
     return left, [Overruled(item.code, item.message) for item in opened]
 
 
-def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iterator[Refusal]:
+def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iterator[GateRefusal]:
     tokenizer = manifest.get("tokenizer")
     template = tokenizer.get("template_sha256") if isinstance(tokenizer, dict) else None
     if template != target.template_sha256:
-        yield Refusal(
+        yield GateRefusal(
             "verify",
             f"it was proven against another chat template than that of {target.name}",
             by_name=False,
@@ -122,7 +122,7 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
         bad += [f"{report.file}:{report.line} {item.code}" for item in report.findings[:1]]
     if summary.codes or not summary.samples:
         proven = f"{summary.proven} of {summary.samples} samples are proven"
-        yield Refusal("verify", f"{proven}; {_some(bad)}", by_name=False)
+        yield GateRefusal("verify", f"{proven}; {_some(bad)}", by_name=False)
 
 
 def _without_license(folder: Path) -> int:

@@ -48,7 +48,7 @@ class RemoteFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class HubRepository:
     """A repository at a revision.
 
     head        the commit, None if there is no repository
@@ -62,7 +62,7 @@ class Remote:
     has_branch: bool = True
 
 
-def look(api: HfApi, place: Place) -> Remote:
+def look(api: HfApi, place: Place) -> HubRepository:
     """What is there. Raises whatever the client raises, but for what does not exist."""
     from huggingface_hub.errors import (  # noqa: PLC0415 - the client is heavy
         GatedRepoError,
@@ -79,9 +79,9 @@ def look(api: HfApi, place: Place) -> Remote:
     except GatedRepoError:
         raise
     except RepositoryNotFoundError:
-        return Remote(None, None, {}, has_branch=place.revision == MAIN)
+        return HubRepository(None, None, {}, has_branch=place.revision == MAIN)
     assert info.sha is not None
-    return Remote(info.sha, bool(info.private), _tree(api, place.repo, info.sha))
+    return HubRepository(info.sha, bool(info.private), _tree(api, place.repo, info.sha))
 
 
 def _tree(api: HfApi, repo: str, commit: str) -> dict[str, RemoteFile]:
@@ -97,7 +97,7 @@ def _tree(api: HfApi, repo: str, commit: str) -> dict[str, RemoteFile]:
     }
 
 
-def create(api: HfApi, place: Place, remote: Remote) -> Remote:
+def create(api: HfApi, place: Place, remote: HubRepository) -> HubRepository:
     """Make the repository and the branch that are not there yet; what is there then."""
     if remote.head is None:
         api.create_repo(place.repo, repo_type=DATASET, private=place.private, exist_ok=True)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.output import MANIFEST
+from builder.output.folder import MANIFEST
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.push import hub
 from builder.push.arrival import Arrival, read_back
 from builder.push.files import Overruled, as_published, listed_files, read_manifest
-from builder.push.gates import Refusal, overrule, refusals
-from builder.push.hub import MAIN, Place, Remote
+from builder.push.gates import GateRefusal, overrule, refusals
+from builder.push.hub import MAIN, HubRepository, Place
 from builder.push.retry import Course, PushFault, persist
 from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
-from builder.work import verifier_for
+from builder.verify.verifier import verifier_for
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -50,9 +50,9 @@ class PushReport:
     """
 
     repo: str
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[GateRefusal] = field(default_factory=list)
     overruled: list[Overruled] = field(default_factory=list)
-    survey: Remote | None = None
+    survey: HubRepository | None = None
     changes: Changes | None = None
     removed: list[str] = field(default_factory=list)
     uploaded: Uploaded | None = None
@@ -169,7 +169,7 @@ def _api() -> HfApi:
     return HfApi()
 
 
-def _survey(api: HfApi, place: Place, options: PushOptions) -> Remote:
+def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:
     """What is there before the push. Raises UsageError if it does not fit what was asked for."""
     survey = hub.look(api, place)
     if survey.private is not None and survey.private == options.public:
@@ -181,11 +181,13 @@ def _survey(api: HfApi, place: Place, options: PushOptions) -> Remote:
     return survey
 
 
-def _gates_there(changes: Changes, survey: Remote, options: PushOptions) -> Iterator[Refusal]:
+def _gates_there(
+    changes: Changes, survey: HubRepository, options: PushOptions
+) -> Iterator[GateRefusal]:
     """Gates that what is on the Hub shuts."""
     if changes.stale and not options.prune:
         names = ", ".join(changes.stale[:5])
-        yield Refusal(
+        yield GateRefusal(
             STALE,
             f"{len(changes.stale)} files on the Hub would be loaded together with these: {names};"
             " --prune removes what is only there",
@@ -193,7 +195,7 @@ def _gates_there(changes: Changes, survey: Remote, options: PushOptions) -> Iter
         )
     if changes.update and MANIFEST not in survey.files:
         names = ", ".join(file.path for file in changes.update[:5])
-        yield Refusal(OTHER_CONTENT, f"files of something else would be replaced: {names}")
+        yield GateRefusal(OTHER_CONTENT, f"files of something else would be replaced: {names}")
 
 
 def _tag(api: HfApi, arrived: Place, tag: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from builder.output import MANIFEST
+from builder.output.folder import MANIFEST
 from builder.push import hub
 from builder.push.files import CARD, PushFile
-from builder.push.hub import MAIN, Place, Remote, RemoteFile
+from builder.push.hub import MAIN, HubRepository, Place, RemoteFile
 from builder.push.retry import Course, PushFault, persist
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def upload(
     place: Place,
     files: Sequence[PushFile],
     *,
-    survey: Remote,
+    survey: HubRepository,
     removed: Sequence[str],
     title: str,
     as_pull_request: bool,
@@ -122,7 +122,7 @@ def upload(
     return done
 
 
-def _same_as_shown(changes: Changes, survey: Remote) -> None:
+def _same_as_shown(changes: Changes, survey: HubRepository) -> None:
     """Nothing that someone else has written meanwhile is replaced unseen. Raises PushFault."""
     others = [
         file.path

@@ -88,7 +88,7 @@ def _definition(line: str) -> tuple[Json, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ParsedAnswer:
     """An assistant content taken apart: thought, text, calls."""
 
     thought: str
@@ -96,7 +96,7 @@ class Answer:
     calls: tuple[Call, ...]
 
 
-def split_answer(content: str) -> Answer:
+def split_answer(content: str) -> ParsedAnswer:
     """Thought, text and calls of a flat assistant content.
 
     Exact: joined again by `flatten` the parts give the content back, or it is a fault, but for what
@@ -126,7 +126,7 @@ def split_answer(content: str) -> Answer:
         _no_markup(text, end)
     elif end < len(content):
         raise ParseFault("calls", "text after the last </tool_call>", end)
-    return Answer(thought, text, tuple(calls))
+    return ParsedAnswer(thought, text, tuple(calls))
 
 
 def _no_markup(text: str, at: int) -> None:

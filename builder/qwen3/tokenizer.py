@@ -7,18 +7,18 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
 from builder.jsonio import loads
-from builder.memory import keep_loaded
+from builder.parallel.garbage import keep_loaded
 from builder.problem import UsageError
 from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS, TOOLS_BEGIN
 from builder.qwen3.style import Style, Thoughts
-from builder.qwen3.tokens import Encoder, Table, Tokens, fast_backend, fastokens
+from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable, fast_backend, fastokens
 from builder.sample import Sample
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ class Target:
         return prompts
 
     @cached_property
-    def _table(self) -> Table:
-        return Table(self.tokenizer.backend_tokenizer)
+    def _table(self) -> TokenTable:
+        return TokenTable(self.tokenizer.backend_tokenizer)
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -139,9 +139,9 @@ class Target:
         messages = [{"role": role, "content": content} for role, content in sample.messages]
         return self.render(messages, sample.tools)
 
-    def encode(self, text: str) -> Tokens:
+    def encode(self, text: str) -> TokenSequence:
         """The tokens of a rendering, no special tokens added."""
-        return Tokens(text, self._encoder(text), self._table)
+        return TokenSequence(text, self._encoder(text), self._table)
 
     def decode(self, ids: list[int]) -> str:
         """The text of ids, control tokens included, nothing cleaned up."""
@@ -287,3 +287,9 @@ def _hashes(folder: Path) -> dict[str, str]:
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()
     }
+
+
+@cache
+def target_for(tokenizer: str) -> Target:
+    """Returns this process's tokenizer, loaded once. Raises UsageError as `load` does."""
+    return load(tokenizer)

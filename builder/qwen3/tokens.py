@@ -33,14 +33,14 @@ _SHIFTED = 0x100
 Ids = NDArray[np.uint32]
 
 
-class Tokens:
+class TokenSequence:
     """The tokens of one text: their `numbers`, and what follows from their lengths in bytes.
 
     `control` are (offset, token) of the added ones; offsets are code points. The text is in NFC, to
     which the tokenizer would bring it.
     """
 
-    def __init__(self, text: str, numbers: Ids, table: Table) -> None:
+    def __init__(self, text: str, numbers: Ids, table: TokenTable) -> None:
         self.text = text
         self.numbers = numbers
         self._table = table
@@ -112,7 +112,7 @@ class Tokens:
         return list(accumulate(map(len, pieces)))
 
 
-class Table:
+class TokenTable:
     """The bytes of each id of a byte-level tokenizer (`tokenizers.Tokenizer`).
 
     `added` are the tokens that are matched as text, by id. Raises ValueError: it is of another

@@ -1,96 +1,98 @@
-"""Readers: one module for each log format, all found and held to the same contract.
+"""Readers: one module or small package for each log format, all held to one contract.
 
-A reader is a module (or any object) with
+A reader is a `Reader` value, named `READER` in its module. `recognise` and `read` are plain
+functions; the other hooks are for formats with many files in a folder or much in one file.
 
-- `NAME`: the format's name, e.g. "claude-code"
-- `SUMMARY`: one line that says what it reads and by what it knows it
-- `recognise(source) -> str | None`: why these bytes are of this format, judged by content (the
-  file's name may be anything), or None. Looks at `source.peek` and `source.head` only.
-- `read(source) -> Iterator[Event]`: `Conversation`s, and a `Problem`, `Ignored` or `Used` for
-  every record that is not counted in a conversation's `records`. For the whole source
-  `records_read == Σ conversation.records + Σ used + Σ ignored + Σ problem.records` must hold.
-  It never raises for what the data holds, and changes no value that it was given: the first
-  ones may be those that `recognise` saw.
+A reader never raises for what the data holds, and changes no value that it was given: the first
+ones may be those that `recognise` saw. `builder.testing.check_reader` checks the whole contract.
 
-A format that keeps one conversation in many files has `is_store(folder: Path) -> bool` as well: is
-this folder, judged by the names at its top, one store? It is then one source with `members`: all
-files below it, or those of which `holds(name: str) -> bool` says so, if it is there. A reader whose
-`is_store` looks into a file as well (its first 4 KB) names it in `STORE_FILE: str`.
-
-Large files are cut into pieces that are read apart, as sources of their own (`builder.pieces`), if
-the reader says how:
-
-- A format whose JSONL files hold a conversation in each line may have `splits(source) -> bool`: may
-  pieces of this file, or of this table, be read apart from one another? `read` then reads by
-  `source.lines()` or what stands on it, and keeps nothing from line to line.
-- Any other format that has many things in a file (sessions of a database, members of an archive)
-  may have `item_sizes(source) -> Sequence[int]`: about how many bytes each of these items is, in
-  the order in which they are read; () for a file that must stay whole, as one must whose items
-  speak of one another. `read` then makes the list of the items and reads those that
-  `source.own(items)` gives, which are all unless the source is a piece; what it yields for one is
-  the same whatever stands beside it. What is in none of them is one more item, at the end.
-
-Built-in readers are the modules of this package whose names do not begin with an underscore.
-A package of a third party names its reader in the entry-point group `builder.readers`.
+Built-in readers are found by walking this package: there is no list to add one to. A package of a
+third party names its `Reader` in the entry-point group `builder.readers`. What authors of readers
+need beyond `builder.conversation` is in `builder.readers.toolkit`; docs/readers.md shows how.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Protocol, cast
+from pathlib import Path
 
 from builder.conversation import Event
 from builder.problem import UsageError
-from builder.source import Source
+from builder.sources.source import Source
 
 ENTRY_POINT_GROUP = "builder.readers"
 
 
-class Reader(Protocol):
-    """What a reader is; see the module's docstring."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A reader of one log format.
 
-    NAME: str
-    SUMMARY: str
+    name        the format's name, e.g. "claude-code"
+    summary     one line: what it reads, and by what it recognises it
+    recognise   says why a source is of this format, judged by content (the file's name may be
+                anything), or gives None. Looks at `source.peek` and `source.head` only.
+    read        yields a `Conversation` for each conversation, and a `Problem`, `Ignored` or `Used`
+                for every record that is not counted in a conversation's `records`. For the whole
+                source, `records_read == Σ conversation.records + Σ used + Σ ignored
+                + Σ problem.records` must hold.
 
-    def recognise(self, source: Source) -> str | None:
-        """Why the source is of this format, or None."""
+    A format that keeps one conversation in many files is a store:
 
-    def read(self, source: Source) -> Iterator[Event]:
-        """What the source holds."""
-        ...
+    is_store    is this folder, judged by the names at its top, one store? It is then one source
+                with `members`.
+    holds       which of the files below a store are its members, by name; None: all of them
+    store_file  the name of the file whose first 4 KB `is_store` looks into, if it looks into one
+
+    Large files are cut into chunks that are read apart, as sources of their own:
+
+    splits      for formats with a conversation in each JSONL line: may chunks of this file or table
+                be read apart from one another? `read` then reads by `source.lines()` or what is
+                built on it, and keeps nothing from line to line.
+    item_sizes  for formats with many things in a file (sessions of a database, members of an
+                archive): about how many bytes each of these items is, in reading order; () for a
+                file that must stay whole, as one must whose items refer to one another. `read` then
+                lists the items and reads those that `source.own(items)` gives, which are all unless
+                the source is a chunk; what it yields for one does not depend on the others. What is
+                in none of them is one more item, at the end.
+    """
+
+    name: str
+    summary: str
+    recognise: Callable[[Source], str | None]
+    read: Callable[[Source], Iterator[Event]]
+    is_store: Callable[[Path], bool] | None = None
+    holds: Callable[[str], bool] | None = None
+    store_file: str | None = None
+    splits: Callable[[Source], bool] | None = None
+    item_sizes: Callable[[Source], Sequence[int]] | None = None
 
 
 @cache
 def readers() -> dict[str, Reader]:
-    """All readers by name, in the order of their names.
+    """Returns all readers by name, in the order of their names.
 
-    Raises UsageError if an installed reader lacks a part of the contract or takes a taken name.
+    Raises UsageError if an installed reader cannot be loaded, is no `Reader` or takes a taken name.
     """
     found: dict[str, Reader] = {}
     for origin, candidate in _candidates():
-        missing = [
-            part
-            for part in ("NAME", "SUMMARY", "recognise", "read")
-            if getattr(candidate, part, None) is None
-        ]
-        if missing:
-            raise UsageError(f"reader {origin}: has no {', '.join(missing)}")
-        reader = cast("Reader", candidate)
-        if reader.NAME in found:
-            raise UsageError(f"reader {origin}: the name {reader.NAME!r} is taken")
-        found[reader.NAME] = reader
+        if not isinstance(candidate, Reader):
+            raise UsageError(f"reader {origin}: is no builder.readers.Reader")
+        if candidate.name in found:
+            raise UsageError(f"reader {origin}: the name {candidate.name!r} is taken")
+        found[candidate.name] = candidate
     return dict(sorted(found.items()))
 
 
 def _candidates() -> Iterator[tuple[str, object]]:
-    for module in pkgutil.iter_modules(__path__):
-        if not module.name.startswith("_"):
-            name = f"{__name__}.{module.name}"
-            yield name, importlib.import_module(name)
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        candidate = getattr(importlib.import_module(module.name), "READER", None)
+        if candidate is not None:
+            yield module.name, candidate
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
         try:
             yield entry.value, entry.load()
@@ -99,7 +101,7 @@ def _candidates() -> Iterator[tuple[str, object]]:
 
 
 def recognise(source: Source) -> dict[str, str]:
-    """Which readers claim the source, and why: {name: reason}. One claim is a recognition."""
+    """Returns which readers claim the source, and why: {name: reason}. One claim recognises it."""
     claims: dict[str, str] = {}
     for name, reader in readers().items():
         reason = reader.recognise(source)

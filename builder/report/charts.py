@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from builder.audit.result import Histogram, Table
+from builder.audit.result import AuditTable, Histogram
 from builder.report.html import EMPTY, Html, join, number, plain, seen, shorten, tag, text
 
 MAX_ROWS = 60
@@ -27,9 +27,9 @@ _LETTER = 6.4
 """About the width of a letter of a chart's text, in its units."""
 
 
-def is_wide(item: Histogram | Table) -> bool:
+def is_wide(item: Histogram | AuditTable) -> bool:
     """Does it need the width of the page, by the letters in its columns?"""
-    if not isinstance(item, Table):
+    if not isinstance(item, AuditTable):
         return False
     rows = (item.columns, *item.rows[:OPEN_ROWS])
     letters = [
@@ -55,12 +55,12 @@ def anchor(kind: str, key: str) -> str:
 # -- tables and bars ----------------------------------------------------------------------------
 
 
-def table_figure(table: Table) -> Html:
+def table_figure(table: AuditTable) -> Html:
     """A table with its heading; its drawn column has a bar in every row."""
     return figure(anchor("table", table.key), table.title, table.note, table_html(table))
 
 
-def table_html(table: Table) -> Html:
+def table_html(table: AuditTable) -> Html:
     """The table: numbers to the right, a bar beside the number that is drawn.
 
     The first rows are seen at once, more of them once opened.
@@ -77,7 +77,7 @@ def table_html(table: Table) -> Html:
     return join(shown)
 
 
-def _rows(table: Table, rows: Sequence[Row]) -> Html:
+def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
     drawn = table.columns.index(table.bars) if table.bars in table.columns else None
     targets = dict(table.target)
     numeric = [_is_numeric(table, at) for at in range(len(table.columns))]
@@ -152,7 +152,7 @@ def _percent(value: str | float | None) -> str:
     return f"{100 * value:.1f} %" if isinstance(value, int | float) else _cell(value)
 
 
-def _is_share(table: Table, at: int) -> bool:
+def _is_share(table: AuditTable, at: int) -> bool:
     """Is it a column of shares, from 0 to 1?"""
     values = [row[at] for row in table.rows if at < len(row)]
     return table.columns[at] == "share" and all(
@@ -160,7 +160,7 @@ def _is_share(table: Table, at: int) -> bool:
     )
 
 
-def _is_numeric(table: Table, at: int) -> bool:
+def _is_numeric(table: AuditTable, at: int) -> bool:
     values = [row[at] for row in table.rows if at < len(row) and row[at] is not None]
     return bool(values) and all(isinstance(value, int | float) for value in values)
 
@@ -174,7 +174,7 @@ def histogram_figure(histogram: Histogram) -> Html:
     key = anchor("chart", histogram.key)
     if not counts or len(edges) != len(counts) + 1:
         return figure(key, histogram.title, "nothing to count")
-    numbers = Table("", "", (histogram.unit, "samples"), numbers_of(histogram))
+    numbers = AuditTable("", "", (histogram.unit, "samples"), numbers_of(histogram))
     beyond = [f"{name} at {number(value)}" for name, value in histogram.marks if value > edges[-1]]
     notes = [histogram.note] if histogram.note else []
     notes += [f"Beyond the right edge: {', '.join(beyond)}."] if beyond else []
@@ -220,7 +220,7 @@ def _bins(edges: list[int]) -> list[str]:
     return names
 
 
-def _every_row(table: Table) -> Html:
+def _every_row(table: AuditTable) -> Html:
     body = [
         tag("tr", tag("th", text(_cell(row[0])), scope="row"), tag("td", text(_cell(row[1]))))
         for row in table.rows

@@ -38,7 +38,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class LedgerCounts:
     """The ledger of a build (contract.md, "Ledger") in stages."""
 
     records: Stage
@@ -47,7 +47,7 @@ class Ledger:
     samples: int
 
 
-def read_ledger(manifest: dict[str, Json]) -> Ledger | None:
+def read_ledger(manifest: dict[str, Json]) -> LedgerCounts | None:
     """The ledger of a manifest; None if it has none."""
     ledger = manifest.get("ledger")
     if not isinstance(ledger, dict):
@@ -55,7 +55,7 @@ def read_ledger(manifest: dict[str, Json]) -> Ledger | None:
     records = as_object(ledger.get("records"))
     conversations = as_object(ledger.get("conversations"))
     calls = as_object(ledger.get("calls"))
-    return Ledger(
+    return LedgerCounts(
         Stage(
             "records",
             "read",

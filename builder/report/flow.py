@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builder.audit.result import Table
+from builder.audit.result import AuditTable
 from builder.report.charts import figure, table_html
-from builder.report.facts import Ledger, Loss, Stage
+from builder.report.facts import LedgerCounts, Loss, Stage
 from builder.report.html import Html, join, number, plain, shorten, tag, text
 
 _WIDE, _NARROW = 960.0, 340.0
@@ -15,7 +15,7 @@ _NAMED = 2
 """Codes that a loss names in the drawing; the tables below name all."""
 
 
-def ledger_figure(ledger: Ledger) -> Html:
+def ledger_figure(ledger: LedgerCounts) -> Html:
     """Two flows, records to samples and calls logged to calls kept, and a table of each loss."""
     stages = (ledger.records, ledger.conversations)
     tables = [
@@ -51,7 +51,7 @@ def ledger_figure(ledger: Ledger) -> Html:
 
 def _codes(loss: Loss) -> Html:
     rows = loss.codes or ((loss.name, loss.count),)
-    return table_html(Table("", "", ("code", "count"), rows, bars="count"))
+    return table_html(AuditTable("", "", ("code", "count"), rows, bars="count"))
 
 
 def described(stages: Sequence[Stage], last: str, count: int) -> str:

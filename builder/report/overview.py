@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from builder.audit.result import Audit, Example, Finding, Gate
+from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
-from builder.report.facts import Ledger, as_object, said, whole
+from builder.report.facts import LedgerCounts, as_object, said, whole
 from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
 from builder.report.page import fit
 from builder.report.survey import Survey
@@ -15,14 +15,14 @@ _EXAMPLES = 8
 _FINDINGS_BYTES = 600_000
 
 _GATES = {
-    Gate.report: "reported",
-    Gate.change: "changed",
-    Gate.reject: "rejected",
-    Gate.drop: "dropped",
+    GateAction.report: "reported",
+    GateAction.change: "changed",
+    GateAction.reject: "rejected",
+    GateAction.drop: "dropped",
 }
 
 
-def key_numbers(found: Survey, ledger: Ledger | None) -> Html:
+def key_numbers(found: Survey, ledger: LedgerCounts | None) -> Html:
     """The few numbers that people ask for first."""
     tiles = [("samples", found.samples)]
     if found.has_tokens:
@@ -98,7 +98,7 @@ def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
     return tag("ul", rows, class_="findings")
 
 
-def _finding(finding: Finding, places: Mapping[str, int]) -> Html:
+def _finding(finding: AuditFinding, places: Mapping[str, int]) -> Html:
     counted = number(finding.count)
     if finding.samples:
         counted += f" in {number(finding.samples)} sample{'' if finding.samples == 1 else 's'}"
@@ -117,7 +117,7 @@ def _finding(finding: Finding, places: Mapping[str, int]) -> Html:
     )
 
 
-def _example(example: Example, places: Mapping[str, int]) -> Html:
+def _example(example: FindingExample, places: Mapping[str, int]) -> Html:
     place = text(shorten(example.where, 120))
     row = places.get(example.where)
     if row is not None:

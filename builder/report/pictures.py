@@ -5,7 +5,7 @@ A page shows such a file as an image, on paper of either colour, so it has its o
 
 from __future__ import annotations
 
-from builder.audit.result import Histogram, Table
+from builder.audit.result import AuditTable, Histogram
 from builder.report.charts import histogram_drawing
 from builder.report.html import Html, number, plain, shorten, tag
 
@@ -32,7 +32,7 @@ def histogram_picture(histogram: Histogram) -> bytes | None:
     return _file(drawn, height)
 
 
-def bars_picture(table: Table) -> bytes | None:
+def bars_picture(table: AuditTable) -> bytes | None:
     """The drawn column of a table, a bar in each row; None if it has none."""
     if table.bars not in table.columns or not table.rows:
         return None

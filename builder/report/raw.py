@@ -15,7 +15,7 @@ from builder.conversation import Json
 from builder.problem import Problem
 from builder.report.html import Html, cut, join, left_out, tag, text
 from builder.report.turns import indented
-from builder.source import Source
+from builder.sources.source import Source
 
 MAX_RECORDS = 60
 _MAX_BYTES = 32 << 20

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
+from builder.dataset.rows import raw_rows
 from builder.paths import expand_home
 from builder.report.facts import as_object, said
 from builder.report.html import Html, join, number, shorten, tag, text
 from builder.report.page import fit
-from builder.rows import raw_rows
 
 FILE = "rejects.jsonl"
 _CODES = 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from builder.audit.result import Audit, Histogram, Table
+from builder.audit.result import Audit, AuditTable, Histogram
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.qwen3.tokenizer import Target
@@ -97,14 +97,14 @@ def _charts(found: Survey, audit: Audit | None) -> Html:
         histograms = (*audit.histograms, *(item for item in histograms if item.key not in drawn))
         tables = (*audit.tables, *(item for item in tables if item.key not in known))
     ordered = sorted(tables, key=lambda table: table.bars is None)
-    figures: tuple[Histogram | Table, ...] = (*histograms, *ordered)
+    figures: tuple[Histogram | AuditTable, ...] = (*histograms, *ordered)
     narrow = [item for item in figures if not is_wide(item)]
     wide = [item for item in figures if is_wide(item)]
     columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
     return join((columns, tag("div", fit(_figure, wide, _CHART_BYTES, "tables"))))
 
 
-def _figure(item: Histogram | Table) -> Html:
+def _figure(item: Histogram | AuditTable) -> Html:
     return histogram_figure(item) if isinstance(item, Histogram) else table_figure(item)
 
 

@@ -6,17 +6,17 @@ import hashlib
 from dataclasses import dataclass
 
 from builder.conversation import Json
-from builder.dataset import DatasetRow
-from builder.parity import spans as trained_spans
+from builder.dataset.files import DatasetRow
+from builder.dataset.rows import read_sample
+from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.report.facts import as_object, said, whole
 from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.turns import indented, turns_html
-from builder.rows import read_sample
 from builder.sample import Sample
-from builder.verify import MAX_CHARS
+from builder.verify.verifier import MAX_CHARS
 
 MAX_HTML = 150_000
 """Bytes of one sample on a page; what is longer is shown with smaller limits."""

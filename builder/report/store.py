@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
-from builder.dataset import DataFile, DatasetRow
+from builder.dataset.files import DataFile, DatasetRow
+from builder.dataset.rows import is_parquet, plain_row
 from builder.jsonio import JsonFault, loads
 from builder.problem import UsageError
 from builder.report.facts import as_object
-from builder.rows import is_parquet, plain_row
-from builder.source import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC, Source
+from builder.sources.source import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC, Source
 
 STEP = 128
 """Every so many rows the offset is noted."""

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from builder.audit.result import Histogram, Pick, Table
+from builder.audit.result import AuditTable, Histogram, Pick
 from builder.conversation import Json
-from builder.dataset import DatasetRow, dataset_files, dataset_rows
-from builder.export.trainers import DEFAULT_LENGTHS
+from builder.dataset.files import DatasetRow, dataset_files, dataset_rows
+from builder.dataset.rows import raw_rows
 from builder.report.facts import as_object, said, whole
 from builder.report.html import shorten
 from builder.report.samples import Picked
 from builder.report.store import Rows
-from builder.rows import raw_rows
+from builder.trainers.configs import DEFAULT_LENGTHS
 
 _NAMES = 400
 """Distinct values of a field that are counted by name."""
@@ -212,7 +212,7 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
 # -- what the counts look like, as an audit would tell it ------------------------------------------
 
 
-def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[Table, ...]]:
+def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]]:
     """Histograms and tables of the counts, under the keys that an audit gives them too."""
     histograms = []
     unit = "tokens" if found.has_tokens else "characters"
@@ -234,7 +234,7 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[Table, ...]]:
             f" of {found.turns:,}."
         )
         columns = ("mode", "turns", "share")
-        table = Table("parity", "Turns in parity with inference", columns, rows, note, "share")
+        table = AuditTable("parity", "Turns in parity with inference", columns, rows, note, "share")
         tables.append(table)
     for name in FIELDS:
         counter = found.by_field.get(name, Counter())
@@ -242,12 +242,13 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[Table, ...]]:
             title = f"Samples by {name.replace('_', ' ')}"
             key = name if name in ("tools_source", "reasoning") else f"{name}s"
             heads = (name.replace("_", " "), "samples")
-            tables.append(Table(key, title, heads, _ranked(counter), "", "samples"))
+            tables.append(AuditTable(key, title, heads, _ranked(counter), "", "samples"))
     if found.changes:
         note = "Every alteration that was made to logged text, by its code."
         rows_ = _ranked(found.changes)
-        tables.append(Table("changes", "Changes to logged text", ("code", "places"), rows_, note,
-                            "places"))  # fmt: skip
+        heads = ("code", "places")
+        title = "Changes to logged text"
+        tables.append(AuditTable("changes", title, heads, rows_, note, "places"))
     return tuple(histograms), tuple(tables)
 
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.inputs import find_sources
 from builder.problem import Problem
 from builder.readers import recognise
+from builder.readers.discovery import find_sources
 
 LONG = 10
 """Texts of at least so many characters are varied."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.rounds import TINY, Bench, Command, build, builder
 from bench.tables import show_costs
-from builder.cli import app
+from builder.cli.app import app
 
 
 def run(bench: Bench) -> None:

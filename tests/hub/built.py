@@ -37,7 +37,7 @@ def build(folder, texts, name="out", **config):
     (folder / f"{name}.yaml").write_text(json.dumps(about))
     out = folder / name
     command = ["build", "-c", f"{folder}/{name}.yaml", "-o", str(out)]
-    assert cli._run([*command, "--workers", "1", "--quiet"]) == 0
+    assert cli.main([*command, "--workers", "1", "--quiet"]) == 0
     return out
 
 

@@ -71,7 +71,7 @@ def serve() -> None:
         else:
             os.environ["HF_TOKEN"] = rest[0]
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = cli._run(rest[1:])
+                code = cli.main(rest[1:])
         answers.write(json.dumps([code, out.getvalue(), err.getvalue()]) + "\n")
         answers.flush()
 

@@ -158,11 +158,11 @@ def _build(out: Path) -> None:
     ]
     logs = out.with_suffix(".jsonl")
     logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert cli._run(["build", str(logs), "-o", str(out), "--workers", "1", "--quiet"]) == 0
+    assert cli.main(["build", str(logs), "-o", str(out), "--workers", "1", "--quiet"]) == 0
 
 
 def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> Outcome:
-    from builder.cli_push import run_push
+    from builder.cli.push import run_push
     from builder.push.job import PushOptions
 
     os.environ["HF_TOKEN"] = scenario.token

@@ -10,10 +10,10 @@ import sys
 import time
 
 from builder.conversation import Conversation
-from builder.inputs import find_sources
-from builder.memory import collect_seldom
+from builder.parallel.garbage import collect_seldom
 from builder.problem import Problem
 from builder.readers import readers, recognise
+from builder.readers.discovery import find_sources
 
 
 def main() -> None:

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 
 from builder.conversation import Conversation, Event, Message, Part, Text, ToolCall, ToolResult
 from builder.problem import Problem
-from builder.source import Source
+from builder.readers import Reader
+from builder.sources.source import Source
 
-NAME = "toylog"
-SUMMARY = "toy logs: text that begins with #toylog"
 MARK = b"#toylog"
 
 
@@ -66,3 +65,11 @@ def _message(line: bytes) -> Message | None:
             part = ToolResult((Text(rest),))
             return Message("tool", (part,))
     return None
+
+
+READER = Reader(
+    name="toylog",
+    summary="toy logs: text that begins with #toylog",
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,1 @@
+"""The main job: plans chunks of input, converts them, chooses samples, writes the folder."""

@@ -1,0 +1,155 @@
+"""Cutting large files into pieces that are worked on apart: windows of lines, or runs of items.
+
+Where a file is cut follows from its content, never from the number of workers: the same job has the
+same parts on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+
+from builder.build.convert import Task
+from builder.readers import Reader, readers, recognise
+from builder.sources.chunk import Chunk, ItemChunk, LineChunk, WholeFile
+from builder.sources.source import GZIP_MAGIC, ZIP_MAGIC, ZSTD_MAGIC, Source
+from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
+
+WINDOW_BYTES = 64 << 20
+"""A file is cut into pieces of about this size, if it makes two."""
+UNPACKED = 16
+"""A table or an archive is believed to hold at most so many times its own bytes."""
+
+
+def cut(task: Task) -> Iterator[Task]:
+    """The task, or a task for each piece of a large file that may be read in pieces."""
+    source = task.source
+    windows = _windows(task)
+    if len(windows) < 2:
+        yield task
+        return
+    limit = source.max_record_bytes
+    for window in windows:
+        piece = Source(source.name, source.path, max_record_bytes=limit, window=window)
+        yield replace(task, source=piece)
+
+
+def _windows(task: Task) -> Sequence[Chunk]:
+    """The pieces of a task's source; less than two: it stays whole."""
+    source, path = task.source, task.source.path
+    if path is None or source.members:
+        return ()
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(4)
+        status = path.stat()
+        if magic.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
+            return ()  # nothing in the middle of it can be read alone
+        is_packed = magic in (PARQUET_MAGIC, ARROW_MAGIC[:4], ZIP_MAGIC)
+        if status.st_size * (UNPACKED if is_packed else 1) < 2 * WINDOW_BYTES:
+            return ()
+        reader = _reader(task)
+        if source.peek.kind != "jsonl":
+            if reader is None or reader.item_sizes is None or source.log_beside() is not None:
+                return ()  # what is in a log beside a database changes without the database
+            sizes = reader.item_sizes(source)
+            return _runs(path, status, sizes, [0] * len(sizes))
+        if reader is None or reader.splits is None or not reader.splits(source):
+            return ()
+        if isinstance(source.table, FileTable):
+            groups = source.table.groups()
+            return _runs(path, status, [item.bytes for item in groups], [i.rows for i in groups])
+        return _lines(path, status)
+    except OSError:
+        return ()  # reading it as a whole says why
+
+
+def _reader(task: Task) -> Reader | None:
+    """The reader that is named for the task's source, or the one that claims it."""
+    if task.format != "auto":
+        return readers().get(task.format)
+    claims = recognise(task.source)
+    return readers()[next(iter(claims))] if len(claims) == 1 else None
+
+
+def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
+    """Windows that end at the first line end after each WINDOW_BYTES. Raises OSError."""
+    borders = [(0, 1)]
+    line = 1
+
+    def look(at: int, piece: bytes) -> None:
+        nonlocal line
+        while (due := borders[-1][0] + WINDOW_BYTES - at) < len(piece):
+            end = piece.find(b"\n", max(due, 0))
+            if end < 0:
+                break
+            borders.append((at + end + 1, line + piece.count(b"\n", 0, end + 1)))
+        line += piece.count(b"\n")
+
+    whole = _whole(path, status, look)
+    if borders[-1][0] == whole.bytes:
+        borders.pop()
+    ends = [start for start, _ in borders[1:]] + [whole.bytes]
+    return [
+        LineChunk(start, end, first, whole)
+        for (start, first), end in zip(borders, ends, strict=True)
+    ]
+
+
+def _runs(
+    path: Path, status: os.stat_result, sizes: Sequence[int], rows: Sequence[int]
+) -> list[ItemChunk]:
+    """Runs of items of about WINDOW_BYTES each. Raises OSError.
+
+    `sizes` are the items' bytes when unpacked, `rows` the rows that each has. Both are what the
+    file says of itself: it is the bytes on the disk that bound the number of pieces.
+    """
+    before = [0, *accumulate(max(item, 0) for item in sizes)]
+    total = before[-1]
+    number = min(total, UNPACKED * status.st_size) // WINDOW_BYTES
+    if number < 2:
+        return []
+    starts: list[int] = []
+    share = -1
+    for index, at in enumerate(before[:-1]):
+        due = min(at * number // total, number - 1)  # the last may be empty
+        if due > share:
+            share = due
+            starts.append(index)
+    if len(starts) < 2:
+        return []
+    firsts = list(accumulate(rows, initial=1))
+    whole = _whole(path, status)
+    return [
+        ItemChunk(
+            start,
+            end,
+            firsts[start],
+            whole.bytes * before[end] // total - whole.bytes * before[start] // total,
+            whole,
+        )
+        for start, end in zip(starts, [*starts[1:], len(sizes)], strict=True)
+    ]
+
+
+def _whole(
+    path: Path,
+    status: os.stat_result,
+    look: Callable[[int, bytes], None] = lambda _at, _piece: None,
+) -> WholeFile:
+    """The file as cut; `look` is shown its bytes in order, each time from where. Raises OSError.
+
+    `status` is from before it was looked into: what changed since then is seen by it.
+    """
+    digest = hashlib.sha256()
+    at = 0
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+            look(at, piece)
+            at += len(piece)
+    return WholeFile(at, digest.hexdigest(), status.st_mtime_ns)

@@ -1,0 +1,325 @@
+"""One part of the input from bytes to verified samples: the whole path, pure, knowing no engine.
+
+All that comes of it goes to files: memory is bounded by the longest conversation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from builder.audit.pattern import pattern
+from builder.build.results import (
+    DIGEST_BYTES,
+    ConversationEntry,
+    ResultSummary,
+    ResultWriter,
+    Spooled,
+)
+from builder.conversation import Conversation, Ignored, Json, Used
+from builder.finding import Finding
+from builder.jsonio import dumps
+from builder.ledger import call_keys
+from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.normalize.units import TrainingExample, examples
+from builder.problem import Problem, UsageError
+from builder.qwen3.flatten import flatten
+from builder.qwen3.parity import counts
+from builder.readers import Reader, readers, recognise
+from builder.sample import Dialogue, Sample
+from builder.scrub.redact import Scrubber
+from builder.select.splits import session_key
+from builder.sources.source import STREAM_ERRORS, Source, stream_problem
+from builder.verify.loader import loader_fault
+from builder.verify.verifier import Verdict, Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A part of the input: a source or a piece of one, and what its input says of it.
+
+    `origin` is unique among the sources of the run; the pieces of one share it. A sample of more
+    than `max_tokens` tokens is rejected. Of its conversations the share `weight` is taken, which
+    `builder.build.finalize` sees to.
+    """
+
+    source: Source
+    options: NormalizeOptions
+    origin: str
+    format: str = "auto"
+    license: str | None = None
+    max_tokens: int | None = None
+    weight: float = 1.0
+
+
+def process_source(task: Task, verifier: Verifier, part: ResultWriter, scrubber: Scrubber) -> None:
+    """Read, normalise, scrub, flatten, verify: what comes of it goes into `part`.
+
+    Raises OSError only if the part cannot be written.
+    """
+    source, summary = task.source, part.summary
+    reader = _reader(task, part)
+    if reader is not None:
+        summary.format = reader.name
+        for conversation in _conversations(reader, source, part):
+            _conversation(conversation, task, verifier, part, scrubber)
+    ledger = summary.ledger
+    is_later_piece = source.window is not None and source.window.start > 0
+    if not source.records_read and (summary.rejects or not is_later_piece):
+        # A file that holds no record counts as one, so that it cannot vanish from the ledger.
+        source.count_records()
+        if not summary.rejects:
+            ledger.ignored["empty_file"] += 1
+        else:
+            ledger.rejected[str(part.first_code)] += 1
+    ledger.read = source.records_read
+    missing = ledger.read - (ledger.used + ledger.ignored.total() + ledger.rejected.total())
+    if summary.bugs and missing > 0:
+        ledger.rejected["internal"] += missing
+
+
+def _reader(task: Task, part: ResultWriter) -> Reader | None:
+    """The reader for the source; if there is none, the reason is noted."""
+    source = task.source
+    if not source.members:
+        try:
+            with source.open() as stream:
+                stream.read(1)
+        except STREAM_ERRORS as error:
+            part.reject(stream_problem(error, "file"))
+            return None
+    if source.peek.kind == "empty":
+        return None
+    if task.format != "auto":
+        return readers()[task.format]
+    claims = recognise(source)
+    if len(claims) == 1:
+        return readers()[next(iter(claims))]
+    if claims:
+        detail = f"claimed by {', '.join(claims)}: name one with --format"
+        part.reject(Problem("ambiguous", "file", detail))
+    else:
+        detail = f"no reader knows it ({source.peek.kind}): see `builder formats`"
+        part.reject(source.peek.problem or Problem("unrecognised", "file", detail))
+    return None
+
+
+def _conversations(reader: Reader, source: Source, part: ResultWriter) -> Iterator[Conversation]:
+    """The source's conversations; its other events are counted on the way."""
+    ledger = part.summary.ledger
+    try:
+        for event in reader.read(source):
+            match event:
+                case Conversation():
+                    ledger.used += event.records
+                    ledger.found += 1
+                    yield event
+                case Used(records=records):
+                    ledger.used += records
+                case Ignored(code=code, records=records):
+                    ledger.ignored[code] += records
+                case Problem():
+                    ledger.rejected[event.code] += event.records
+                    part.reject(event)
+    except Exception as error:  # a reader must not raise: a bug, and the other sources go on
+        part.summary.bugs += 1
+        detail = f"bug in the reader: {type(error).__name__}: {error}"[:300]
+        part.reject(Problem("internal", "file", detail))
+
+
+def _conversation(
+    conversation: Conversation,
+    task: Task,
+    verifier: Verifier,
+    part: ResultWriter,
+    scrubber: Scrubber,
+) -> None:
+    """One conversation to one entry, and its samples."""
+    name = part.summary.format
+    assert name is not None, "set with the reader"
+    keys = call_keys(conversation, format=name, source=task.origin)
+    samples: list[Spooled] = []
+    prefixes: tuple[bytes, ...] = ()
+    dropped: Mapping[int, str] = {}
+    tools_source = "none"
+    code: str | None = None
+    try:
+        normalised = _scrub(normalise(conversation, task.options), scrubber)
+        dropped, tools_source = normalised.dropped, normalised.tools_source
+        if normalised.dialogue is None:
+            assert normalised.problem is not None, "what is no dialogue has a reason"
+            code = _note(normalised.problem, conversation, part)
+        else:
+            prefixes = _prefixes(normalised.dialogue, tools_source)
+            proofs = prove(normalised.dialogue, task.options.unit, verifier, task.max_tokens)
+            turns = 0
+            for proof in proofs:
+                turns += proof.example.trained
+                if proof.problem is not None:
+                    noted = _note(proof.problem, conversation, part)
+                    code = code or noted
+                    continue
+                line = proof.sample.line + b"\n"
+                meta = _meta(conversation, task, part.summary, normalised, proof, scrubber)
+                about = dumps(meta).encode("utf-8", "replace") + b"\n"
+                part.sample(line, about)
+                held = sum(len(turn.calls) for turn in proof.example.dialogue.turns)
+                samples.append(Spooled(prefixes[turns - 1], held, proof.verdict.tokens))
+    except (OSError, UsageError):
+        raise  # the disk, or the installation: nothing that the log did
+    except Exception as error:  # a bug of ours on one conversation; the others go on
+        part.summary.bugs += 1
+        code = "internal"
+        detail = f"bug: {type(error).__name__}: {error}"[:300]
+        part.reject(Problem(code, conversation.record, detail))
+    fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
+    session = session_key(conversation, name, task.origin)
+    model = conversation.model and scrubber.text(conversation.model)
+    terms = _license(conversation, task, scrubber)
+    part.entry(
+        ConversationEntry(
+            code, tuple(samples), prefixes, fates, tools_source, model, session, terms
+        )
+    )
+
+
+def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
+    """What the user says of the input, else what the log says of the conversation."""
+    terms = task.license or conversation.license
+    return scrubber.text(terms) if terms else None
+
+
+def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
+    """Without what must not be written; of a reject for that nothing is kept."""
+    if normalised.dialogue is None:
+        return normalised
+    scrubbed = scrubber.dialogue(normalised.dialogue)
+    if scrubbed.problem is not None:
+        return replace(normalised, dialogue=None, problem=scrubbed.problem)
+    changes = dict(sorted({**normalised.changes, **scrubbed.changes}.items()))
+    return replace(normalised, dialogue=scrubbed.dialogue, changes=changes)
+
+
+def _note(problem: Problem, conversation: Conversation, part: ResultWriter) -> str:
+    """Write down why a conversation, or a sample of it, is rejected; its code."""
+    message = f"{problem.detail} ({problem.where})"
+    part.reject(Problem(problem.code, conversation.record, message))
+    part.summary.bugs += problem.code in ("spec", "structured", "inverse")
+    return problem.code
+
+
+def _fates(
+    keys: list[bytes], dropped: Mapping[int, str], held: int, code: str | None
+) -> tuple[tuple[bytes, str | None], ...]:
+    """(key, drop code or None) of each call; of those in the dialogue the first `held` are kept."""
+    fates: list[tuple[bytes, str | None]] = []
+    for ordinal, key in enumerate(keys):
+        fate = dropped.get(ordinal)
+        if fate is None:
+            fate = None if held > 0 else code
+            held -= 1
+        fates.append((key, fate))
+    return tuple(fates)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An example as a sample with its verdict, and the problem if it is not proven."""
+
+    example: TrainingExample
+    sample: Sample
+    verdict: Verdict
+    problem: Problem | None
+
+
+def prove(
+    dialogue: Dialogue, unit: str, verifier: Verifier, max_tokens: int | None = None
+) -> Iterator[Proof]:
+    """Flatten and verify the examples of a dialogue, one after the other."""
+    for example in examples(dialogue, unit):
+        sample = flatten(example.dialogue)
+        verdict = verifier.check(sample, example.dialogue, example.unit, example.trained)
+        problem = finding_problem(verdict.findings[0]) if verdict.findings else None
+        if problem is None and max_tokens is not None and verdict.tokens > max_tokens:
+            detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {max_tokens}"
+            problem = Problem("max_tokens", "rendering", detail, records=0)
+        if problem is None and (fault := loader_fault(sample)) is not None:
+            problem = Problem("loader", "sample", fault, records=0)
+        yield Proof(example, sample, verdict, problem)
+
+
+def finding_problem(finding: Finding) -> Problem:
+    """A finding of the verifier as the reason of a reject, with offset and both contexts."""
+    detail = finding.message
+    if finding.expected is not None:
+        detail += f"; expected {finding.expected!r}"
+    if finding.found is not None:
+        detail += f"; found {finding.found!r}"
+    where = f"message {finding.turn}" if finding.turn is not None else "rendering"
+    if finding.offset is not None:
+        where += f", offset {finding.offset}"
+    return Problem(finding.code, where, detail, records=0)
+
+
+def _meta(
+    conversation: Conversation,
+    task: Task,
+    summary: ResultSummary,
+    normalised: Normalised,
+    proof: Proof,
+    scrubber: Scrubber,
+) -> dict[str, Json]:
+    """The sample's line in meta/ (contract.md, "Output folder").
+
+    `changes` are those of the conversation that the sample is taken from. `assistant_turns`,
+    `parity` and `spans` speak of the turns that the sample teaches: all of them in the unit
+    "conversation", the last ones in the others.
+    """
+    example, sample, verdict = proof.example, proof.sample, proof.verdict
+    changes: dict[str, Json] = dict(normalised.changes)
+    if example.thoughts_dropped:
+        dropped = normalised.changes.get("reasoning_dropped", 0) + example.thoughts_dropped
+        changes = dict(sorted({**changes, "reasoning_dropped": dropped}.items()))
+    reasoning = normalised.reasoning
+    if reasoning == "kept" and not any(turn.reasoning for turn in example.dialogue.turns):
+        reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
+    return {
+        "id": sample.id,
+        "source": scrubber.text(summary.name),
+        "format": summary.format,
+        "record": scrubber.text(conversation.record),
+        "conversation": scrubber.text(conversation.id),
+        "model": conversation.model and scrubber.text(conversation.model),
+        "license": _license(conversation, task, scrubber),
+        "unit": example.unit,
+        "tools_source": normalised.tools_source,
+        "reasoning": reasoning,
+        "changes": changes,
+        "pattern": pattern(example.dialogue),
+        "schema_violations": sum(item.code == "schema" for item in verdict.warnings),
+        "calls": verdict.calls,
+        "assistant_turns": len(verdict.spans),
+        "parity": counts(verdict.parity),
+        "chars": len(verdict.text),
+        "tokens": verdict.tokens,
+        "render_sha256": verdict.render_sha256,
+        "spans": [list(span) for span in verdict.spans],
+    }
+
+
+def _prefixes(dialogue: Dialogue, tools_source: str) -> tuple[bytes, ...]:
+    """Digests of the messages up to each assistant turn.
+
+    Logged and supplied definitions are part of what is compared; inferred ones follow from the
+    calls and differ between a conversation and its continuation.
+    """
+    seed = dumps(list(dialogue.tools)) if tools_source in ("logged", "supplied") else ""
+    digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=DIGEST_BYTES).digest()
+    prefixes = []
+    for role, content in flatten(dialogue).messages:
+        text = f"{role}\n{content}".encode()
+        digest = hashlib.blake2b(digest + text, digest_size=DIGEST_BYTES).digest()
+        if role == "assistant":
+            prefixes.append(digest)
+    return tuple(prefixes)

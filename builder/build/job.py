@@ -1,0 +1,271 @@
+"""The main job: inputs to an output folder, every sample proven, everything accounted for."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from builder.audit.result import Audit, AuditFinding
+from builder.audit.run import audit, evaluation_sets
+from builder.build.chunks import cut
+from builder.build.convert import Task
+from builder.build.engine import Done, Engine
+from builder.build.finalize import settle
+from builder.build.identity import job_identity, versions
+from builder.build.remote_results import prune_parts
+from builder.build.results import ChunkResult
+from builder.build.task import Job
+from builder.card.built import Built
+from builder.card.card import card, pictures
+from builder.config import Config, InputConfig, nearest
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.normalize import NormalizeOptions
+from builder.output.folder import Writer, output_folder
+from builder.output.remote import RemoteOutput
+from builder.parallel.pool import beside, default_workers, is_much
+from builder.problem import Problem, UsageError
+from builder.qwen3.tokenizer import target_for
+from builder.readers import readers
+from builder.readers.discovery import find_sources
+from builder.report.report import report_html
+from builder.report.survey import Survey, survey
+from builder.scrub.redact import Scrubber, derive_key
+from builder.sources.source import Source
+from builder.text import map_strings, without_folders
+from builder.verify.as_loaded import as_loaded, import_loader
+from builder.verify.dataset import LineReport
+from builder.verify.preload import preloading
+
+
+def build(
+    config: Config,
+    out: Path,
+    *,
+    engine: Engine,
+    fresh: bool,
+    progress: Callable[[list[Task]], Done],
+    remote: RemoteOutput | None = None,
+) -> Built:
+    """Run the job. `progress(tasks)` gives what to call after each of them.
+
+    What an earlier run has finished under the same configuration and versions is taken as it is,
+    unless `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
+    in `out`, then uploaded. Raises UsageError (input, tokenizer, output folder), LedgerFault (our
+    bug).
+    """
+    started = time.time()
+    target = target_for(config.verify.target)
+    tasks, unreadable = plan(config, target.added_tokens, out)
+    evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work
+    scrub = config.audit.scrub
+    key = derive_key(_whole(tasks)) if scrub.needs_key else b""
+    scrubber = Scrubber(scrub, key, target.added_tokens)
+    unreadable = [scrubber.problem(problem) for problem in unreadable]
+    with output_folder(out) as work:
+        parts_folder = work.parent / "parts"
+        if fresh:
+            shutil.rmtree(parts_folder, ignore_errors=True)
+            if remote is not None:
+                _prune_store(remote, ())
+        job = Job(
+            tokenizer=config.verify.target,
+            verify=config.verify.options,
+            identity=job_identity(target.files, target.template_sha256),
+            parts=parts_folder,
+            work=work,
+            store=remote.store if remote is not None else None,
+            scrub=scrub,
+            key=key,
+        )
+        parts = list(engine.run(tasks, job, progress(tasks)))
+        workers = min(engine.workers, default_workers())
+        is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))  # the samples
+        with beside(preloading(config.verify.target), is_worth=is_worth) as start:
+            start(import_loader)  # while the samples are chosen and written
+            weights = [task.weight for task in tasks]
+            built = settle(parts, weights, unreadable, config, Writer(work))
+            told = map_strings(config.resolved(), scrubber.text)
+            made: dict[str, Json] = {"config": without_folders(told), "versions": versions()}
+            about_it = partial(card, config, built, config.normalize.options, target, made=made)
+            about: dict[str, Json] = {
+                "inputs": _inputs(tasks, parts, scrubber),
+                "config": told,
+                "versions": made["versions"],
+                "tokenizer": {
+                    "name": config.verify.tokenizer.shown,
+                    "files": dict(target.files),
+                    "template_sha256": target.template_sha256,
+                    "template_name": target.template_name,
+                },
+                "ledger": built.ledger.to_json(),
+            }
+            folder = built.writer.folder
+            found = surveyed = None
+            if built.data_files:
+                # What a loader needs of the card does not depend on what the audits find.
+                text = about_it(found=None)
+                (folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
+                loaded = start(partial(_loaded, folder, config.verify.target))
+                counted = start(partial(survey, str(folder)))
+                found = audit(str(folder), config.audit_options, workers=workers)
+                built.changed_by_loader = loaded()
+                if built.changed_by_loader:
+                    return built  # nothing of it goes to a final name
+                surveyed = counted()
+                about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
+            page = start(partial(_page, folder, about, found, config.verify.target, surveyed))
+            for path, picture in pictures(found).items():
+                built.writer.write(path, [picture])
+            built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])
+            built.writer.write("report.html", [page()])
+        manifest: dict[str, Json] = {
+            **about,
+            "files": [
+                {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
+                for item in sorted(built.writer.files, key=lambda item: item.path)
+            ],
+            "run": {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+                "seconds": round(time.time() - started, 3),
+                "host": platform.node(),
+                "python": platform.python_version(),
+                "workers": engine.workers,
+                "engine": engine.name,
+            },
+        }
+        built.writer.publish(out, manifest)
+        if remote is not None:
+            remote.upload(out)
+            _prune_store(remote, parts)
+        _prune(parts_folder, parts)
+    return built
+
+
+def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
+    return list(as_loaded(folder, target_for(tokenizer), folder.parent))
+
+
+def _page(
+    folder: Path,
+    about: dict[str, Json],
+    found: Audit | None,
+    tokenizer: str,
+    surveyed: Survey | None,
+) -> bytes:
+    return report_html(str(folder), about, found, target_for(tokenizer), surveyed)
+
+
+def _shown(finding: AuditFinding) -> dict[str, Json]:
+    """A finding in the manifest: what the gates of `push` need."""
+    return {
+        "audit": finding.audit,
+        "code": finding.code,
+        "message": finding.message,
+        "count": finding.count,
+        "samples": finding.samples,
+        "gate": finding.gate.value,
+    }
+
+
+def _whole(tasks: Sequence[Task]) -> Iterator[Source]:
+    """The sources of the tasks, each once."""
+    for task in tasks:
+        if task.source.window is None or not task.source.window.start:
+            yield task.source
+
+
+def _inputs(tasks: Sequence[Task], parts: Sequence[ChunkResult], scrubber: Scrubber) -> list[Json]:
+    """The files that were read, each once."""
+    found: list[Json] = []
+    for task, part in zip(tasks, parts, strict=True):
+        window = task.source.window
+        if window is not None and window.start:
+            continue
+        told = window.whole if window is not None else part.summary
+        name = scrubber.text(part.summary.name)
+        found.append({"path": name, "bytes": told.bytes, "sha256": told.sha256})
+    return found
+
+
+def _prune_store(remote: RemoteOutput, parts: Sequence[ChunkResult]) -> None:
+    if remote.store is not None:
+        prune_parts(remote.store, parts)
+
+
+def _prune(folder: Path, parts: Sequence[ChunkResult]) -> None:
+    """Remove the parts that this run did not use: of inputs that changed or are gone."""
+    used = {part.path for part in parts}
+    for path in folder.glob("??/*"):
+        if path not in used:
+            with contextlib.suppress(OSError):  # a folder, of an earlier version
+                path.unlink()
+
+
+def plan(
+    config: Config, added_tokens: tuple[str, ...], out: Path | None = None
+) -> tuple[list[Task], list[Problem]]:
+    """(a task for each part, what could not be read), in order; nothing of the output `out`.
+
+    Raises UsageError.
+    """
+    tasks: list[Task] = []
+    unreadable: list[Problem] = []
+    if not config.inputs:
+        raise UsageError("no inputs: name files or folders, or a configuration with inputs")
+    limit = config.limits.max_record_mb << 20
+    for number, item in enumerate(config.inputs):
+        if item.format != "auto" and item.format not in readers():
+            known = nearest(item.format, readers())
+            raise UsageError(f"format {item.format!r}: no such reader{known}")
+        options = _options(config, item, added_tokens)
+        found = find_sources(
+            item.path.written, base=item.path.base, max_record_bytes=limit, without=out
+        )
+        for source in found:
+            if isinstance(source, Problem):
+                unreadable.append(source)
+                continue
+            origin = f"{number}/{source.name}"
+            limit_tokens = config.limits.max_tokens
+            task = Task(
+                source, options, origin, item.format, item.license, limit_tokens, item.weight
+            )
+            tasks.extend(cut(task))
+    return tasks, unreadable
+
+
+def _options(config: Config, item: InputConfig, added_tokens: tuple[str, ...]) -> NormalizeOptions:
+    tools = None
+    system = None
+    if item.tools is not None:
+        path = item.tools.located
+        try:
+            value = loads(path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
+        except JsonFault as fault:
+            raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
+        tools = tuple(value) if isinstance(value, list) else (value,)
+        if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
+            raise UsageError(
+                f"tools {str(path)!r}: [{odd[0]}] is no definition, which is an object"
+            )
+    if item.system is not None:
+        path = item.system.located
+        try:
+            system = path.read_text(encoding="utf-8").rstrip("\n")
+        except OSError as error:
+            raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
+    if config.normalize.system == "replace" and system is None:
+        raise UsageError("normalize.system: replace needs inputs[].system or --system")
+    options = config.normalize.options
+    return replace(options, supplied_tools=tools, supplied_system=system, added_tokens=added_tokens)

@@ -1,0 +1,284 @@
+"""Runs the work on all parts on Ray: on this machine or on a cluster that is there.
+
+A Ray task does what a worker of the local pool does (`builder.build.task.do`), so the bytes are the
+same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished parts
+lie in the state folder, which all nodes must see; where the output is in a store, its workers leave
+them there (`Job.store`) and the driver fetches them. That a node sees the folder and the inputs,
+and runs the same versions, is checked in each task: what it lacks must never look like a fault of
+the data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import secrets
+import socket
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from builder.build.convert import Task
+from builder.build.engine import Done, Engine, interrupt_on_sigterm
+from builder.build.identity import job_identity
+from builder.build.remote_results import fetch_part, put_part
+from builder.build.results import ChunkResult
+from builder.build.task import Job, do, unmade
+from builder.parallel.garbage import collect_seldom
+from builder.problem import Problem, UsageError
+from builder.verify.options import VerifyOptions
+from builder.verify.verifier import verifier_for
+
+TRIES = 3
+"""How often a part may be tried whose worker dies, or is killed for the memory it takes."""
+NODE_TRIES = 12
+"""As above, where the whole node is gone: machines that may be taken away are no fault of a part,
+but a part that takes its nodes down must not do so for ever."""
+AHEAD = 4
+"""Tasks handed to Ray per core beyond those being worked on."""
+ANSWER_SECONDS = 10
+MARK = "run"
+"""The file in the work folder that holds the name of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayOptions:
+    """`address` of a cluster, None: that of RAY_ADDRESS, else a Ray of this machine alone.
+
+    `workers` is how many tasks may run at once; None: the cores that Ray has.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What a task gives in place of a part: the node lacks an input that the driver has listed."""
+
+    node: str
+    path: Path
+
+
+@contextlib.contextmanager
+def on_ray(options: RayOptions) -> Iterator[Engine]:
+    """The engine, for as long as Ray is connected. Its `workers` are those known at the start.
+
+    At the end the cluster is let go of, which ends what this run still has there; a Ray of our
+    own is stopped. Raises UsageError: Ray is not installed, no cluster is at the address.
+    """
+    ray = _import()
+    address = options.address or os.environ.get("RAY_ADDRESS") or "local"
+    ours = address == "local"
+    started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
+    try:
+        _knock(address)
+    except OSError as error:
+        raise UsageError(f"--ray-address {address!r}: no cluster there: {error}") from None
+    try:
+        ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
+    except (RuntimeError, ValueError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+        hint = "a cluster with token authentication wants RAY_AUTH_MODE=token here as well"
+        raise UsageError(f"--ray-address {address!r}: {reason}; {hint}") from None
+    interrupt_on_sigterm()  # Ray has put its own handler in the place of ours
+    try:
+        # More are handed out than run at once, unless that would be too many: nothing waits for
+        # the driver, and a cluster that can grow sees what for.
+        ahead = 1 if options.workers and not ours else 1 + AHEAD
+
+        def workers() -> int:
+            return options.workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+
+        def run(tasks: Sequence[Task], job: Job, done: Done) -> Iterator[ChunkResult]:
+            return _run(_Work(tasks, job, ray), lambda: workers() * ahead, done)
+
+        yield Engine("ray", workers(), run)
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise OSError if nobody answers at HOST:PORT: Ray itself would try for many minutes."""
+    host, found, port = address.rpartition("://")[2].rpartition(":")
+    if found and port.isdigit():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
+            pass
+
+
+def _import() -> Any:
+    # Ray reports what it is used for to its makers unless told otherwise: logs are private.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray  # noqa: PLC0415 - an optional extra, never imported unless asked for
+    except ImportError:
+        raise UsageError(
+            "--engine ray: Ray is not installed: pip install 'toolcall-dataset-builder[ray]'"
+        ) from None
+    return ray
+
+
+def _run(work: _Work, room: Callable[[], int], done: Done) -> Iterator[ChunkResult]:
+    """Do all tasks, `room()` of them given to Ray at a time; yields their parts in order.
+
+    A part whose worker or node dies is tried again, up to TRIES and NODE_TRIES, then it is the
+    reject `worker_died`. Raises OSError if a part cannot be written; UsageError if a node does
+    not see the files or runs other versions.
+    """
+    finished: dict[int, ChunkResult] = {}
+    at = 0
+    for index, part in work.finish(room):
+        done(work.tasks[index], part.summary)
+        finished[index] = part
+        while at in finished:
+            yield finished.pop(at)
+            at += 1
+
+
+class _Work:
+    """The tasks that Ray has, and how often each was tried."""
+
+    def __init__(self, tasks: Sequence[Task], job: Job, ray: Any) -> None:
+        self.tasks = tasks
+        self.job = job
+        self.ray = ray
+        self.mark = secrets.token_hex(8)
+        (job.work / MARK).write_text(self.mark)
+        self._deaths: Counter[tuple[int, bool]] = Counter()
+        self._indices: dict[Any, int] = {}
+        # Ray's own retries know no limit where memory ran out, so trying again is done here.
+        self._do = self.ray.remote(_do).options(max_retries=0, num_cpus=1)
+        self._job = self.ray.put(_absolute(job))
+
+    def finish(self, room: Callable[[], int]) -> Iterator[tuple[int, ChunkResult]]:
+        """(index, part) of all tasks as they end."""
+        waiting = iter(range(len(self.tasks)))
+        while True:
+            for index in islice(waiting, max(room() - len(self._indices), 0)):
+                self._submit(index)
+            if not self._indices:
+                return
+            ended, _ = self.ray.wait(list(self._indices), num_returns=1)
+            index = self._indices.pop(ended[0])
+            part = self._result(index, ended[0])
+            if part is not None:
+                yield index, part
+
+    def _submit(self, index: int, *, look: bool = True) -> None:
+        task = self.tasks[index]
+        for item in (task.source, *task.source.members):
+            item.path = item.path and item.path.absolute()  # a node works in another folder
+        reference = self._do.remote(task, index, self._job, self.mark, look)
+        self._indices[reference] = index
+
+    def _result(self, index: int, reference: Any) -> ChunkResult | None:
+        """The part; None: the task was given out once more."""
+        errors = self.ray.exceptions
+        try:
+            result: ChunkResult | Unseen = self.ray.get(reference)
+        except errors.RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, UsageError | OSError):
+                raise cause from None
+            if "failed to import" in str(cause):
+                detail = "a node does not have this program: install the same everywhere"
+                raise UsageError(f"--engine ray: {detail}") from None
+            raise
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
+            return self._again(index, node=False, error=error)
+        except (errors.NodeDiedError, errors.ObjectLostError) as error:
+            return self._again(index, node=True, error=error)
+        except errors.RayError as error:
+            reason = " ".join(str(error).split())[:300]
+            raise UsageError(f"--engine ray: {reason}") from None
+        if isinstance(result, Unseen):
+            if result.path.exists():
+                raise UsageError(
+                    f"--engine ray: node {result.node} does not see the input {str(result.path)!r}:"
+                    " all nodes need the same file system, or inputs in a store"
+                )
+            self._submit(index, look=False)  # it is gone: doing the part reports it
+            return None
+        part = replace(result, path=self.job.work.parent / result.path)
+        if self.job.store is None:
+            return part
+        url = f"{self.job.store}/{result.path.as_posix()}"
+        return fetch_part(part, url, self.job.work / "fetched")
+
+    def _again(self, index: int, *, node: bool, error: Exception) -> ChunkResult | None:
+        self._deaths[index, node] += 1
+        if self._deaths[index, node] < (NODE_TRIES if node else TRIES):
+            self._submit(index)
+            return None
+        tries = self._deaths[index, node]
+        memory = isinstance(error, self.ray.exceptions.OutOfMemoryError)
+        what = "node died" if node else "worker was killed"
+        why = ", out of memory" if memory else " (out of memory?)"
+        problem = Problem("worker_died", "file", f"the {what} {tries} times{why}")
+        return unmade(self.tasks[index], index, self.job, problem)
+
+
+def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
+    """What runs on a node; a part's path is relative to the state folder.
+
+    Raises OSError and UsageError as `do`; UsageError: the node is not as the driver is.
+    """
+    node = platform.node()
+    if _identity(job.tokenizer, job.verify) != job.identity:
+        raise UsageError(
+            f"--engine ray: node {node} has other versions of this program, its libraries or the"
+            " tokenizer than the driver: install the same everywhere"
+        )
+    if job.store is None and not _sees(job, mark):
+        raise UsageError(
+            f"--engine ray: node {node} does not see the output folder: all nodes need the same"
+            " file system, or an output by its address in a store"
+        )
+    if look and (missing := _missing(task)) is not None:
+        return Unseen(node, missing)
+    # A try that was given up for lost may still be writing: each has a folder of its own.
+    own = f"{node}-{os.getpid()}"
+    if job.store is None:
+        state = job.work.parent
+        part = do(task, index, replace(job, work=job.work / own))
+        return replace(part, path=part.path.relative_to(state))
+    with tempfile.TemporaryDirectory(prefix="builder-part-") as scratch:
+        state = Path(scratch)
+        part = do(task, index, replace(job, parts=state / "parts", work=state / "work" / own))
+        below = part.path.relative_to(state)
+        if part.path.is_file():  # else it is in the store from an earlier run
+            put_part(part.path, f"{job.store}/{below.as_posix()}")
+        return replace(part, path=below)
+
+
+def _missing(task: Task) -> Path | None:
+    paths = (item.path for item in task.source.members or (task.source,))
+    return next((path for path in paths if path is not None and not path.exists()), None)
+
+
+def _sees(job: Job, mark: str) -> bool:
+    try:
+        return (job.work / MARK).read_text() == mark
+    except OSError:
+        return False
+
+
+@cache
+def _identity(tokenizer: str, verify: VerifyOptions) -> str:
+    """What the parts of this process depend on; once a process, which it prepares for the work."""
+    collect_seldom()
+    target = verifier_for(tokenizer, verify).target
+    return job_identity(target.files, target.template_sha256)
+
+
+def _absolute(job: Job) -> Job:
+    """The job as it can be read in any folder."""
+    is_folder = job.tokenizer != "qwen3" and Path(job.tokenizer).is_dir()
+    tokenizer = str(Path(job.tokenizer).absolute()) if is_folder else job.tokenizer
+    return replace(job, tokenizer=tokenizer, parts=job.parts.absolute(), work=job.work.absolute())

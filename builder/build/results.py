@@ -1,0 +1,311 @@
+"""The finished work on one part of the input, kept in `OUT/.state/parts` for the next run.
+
+A part is a source, or a piece of a large one. Its file is named by everything that its content
+follows from: the bytes read, the configuration, the versions. So a run that goes on after a kill,
+or runs again over inputs of which a few are new, takes what is finished as it is and never mixes it
+with the work of another configuration. The file appears whole, by one rename; what a crash of the
+machine leaves of it is told by a checksum, so that nobody waits for the disk. In it lie, one after
+the other:
+
+- for each proven sample its line and its meta line
+- what became of each conversation, a line each (`ConversationEntry`)
+- its lines of rejects.jsonl
+- the counts, as JSON
+- the sizes of these four, the checksum of all that (CRC-32), and a mark
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, dumps, loads, packed
+from builder.ledger import Ledger
+from builder.problem import Problem
+from builder.scrub.redact import Scrubber
+
+_END = struct.Struct("<4QL8s")
+_MARK = b"builder3"
+DIGEST_BYTES = 16
+"""Of the digests that tell conversations and their beginnings apart."""
+HELD_BYTES = 1 << 20
+"""So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A sample that waits among a part's samples.
+
+    prefix  digest of the dialogue's messages up to its end
+    calls   how many calls it holds: the dialogue's first ones
+    """
+
+    prefix: bytes
+    calls: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """What became of one conversation.
+
+    code     why it, or one of its samples, was rejected; None: nothing was
+    samples  those that are proven, in order; none: the conversation is rejected
+    prefixes digests of the dialogue's messages up to each assistant turn; the last is all of it
+    calls    (call key, drop code or None) of each call; a key that is known by its place alone
+             begins with a zero byte
+    session  what the conversations of one session share (`builder.select.splits`)
+    """
+
+    code: str | None
+    samples: tuple[Spooled, ...] = ()
+    prefixes: tuple[bytes, ...] = ()
+    calls: tuple[tuple[bytes, str | None], ...] = ()
+    tools_source: str = "none"
+    model: str | None = None
+    session: bytes = b""
+    license: str | None = None
+
+    def to_json(self) -> bytes:
+        """A line of the part's entries."""
+        samples: list[Json] = [
+            [item.prefix.hex(), item.calls, item.tokens] for item in self.samples
+        ]
+        return packed(
+            [
+                self.code,
+                samples,
+                [prefix.hex() for prefix in self.prefixes],
+                [[key.hex(), code] for key, code in self.calls],
+                self.tools_source,
+                self.model,
+                self.session.hex(),
+                self.license,
+            ]
+        )
+
+    @classmethod
+    def from_json(cls, line: bytes) -> ConversationEntry:
+        """The entry that `to_json` wrote."""
+        told: Any = loads(line)
+        code, samples, prefixes, calls, tools_source, model, session, license_ = told
+        return cls(
+            code,
+            tuple(Spooled(bytes.fromhex(prefix), held, tokens) for prefix, held, tokens in samples),
+            tuple(map(bytes.fromhex, prefixes)),
+            tuple((bytes.fromhex(key), drop) for key, drop in calls),
+            tools_source,
+            model,
+            bytes.fromhex(session),
+            license_,
+        )
+
+
+@dataclass(slots=True)
+class ResultSummary:
+    """The counts of a part. `bytes` and `sha256` are those of the file as it lies there.
+
+    `keyed` names the key that its stand-ins for secrets follow from, "" if it has none.
+    """
+
+    name: str
+    format: str | None = None
+    bytes: int = 0
+    sha256: str = ""
+    ledger: Ledger = field(default_factory=Ledger)
+    samples: int = 0
+    rejects: int = 0
+    bugs: int = 0
+    keyed: str = ""
+
+
+def reject_line(problem: Problem, source: str, format: str | None, record: str) -> bytes:  # noqa: A002 - the column's name
+    """A line of rejects.jsonl."""
+    row: Json = {
+        "source": source,
+        "format": format,
+        "record": record,
+        "code": problem.code,
+        "message": problem.detail,
+    }
+    return dumps(row).encode("utf-8", "replace") + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """A part that is there. `sizes` are those of its samples, entries and rejects, in bytes."""
+
+    path: Path
+    summary: ResultSummary
+    sizes: tuple[int, int, int]
+
+    def entries(self) -> Iterator[ConversationEntry]:
+        """The entries, in order."""
+        return map(ConversationEntry.from_json, self._lines(self.sizes[0], self.sizes[1]))
+
+    def rejects(self) -> Iterator[bytes]:
+        """The lines for rejects.jsonl, newlines included."""
+        return self._lines(self.sizes[0] + self.sizes[1], self.sizes[2])
+
+    def samples(self) -> Iterator[tuple[bytes, bytes]]:
+        """(line, meta line) of each proven sample, newlines included."""
+        lines = self._lines(0, self.sizes[0])
+        return zip(lines, lines, strict=True)
+
+    def _lines(self, start: int, size: int) -> Iterator[bytes]:
+        if not size:
+            return
+        with self.path.open("rb") as stream:
+            stream.seek(start)
+            while size > 0:
+                line = stream.readline()
+                size -= len(line)
+                yield line
+
+
+class ResultWriter:
+    """Writes a part. Use as a context manager; `keep` makes it whole.
+
+    `scrubber` takes what must not be written out of the texts of rejects.
+    """
+
+    def __init__(
+        self, path: Path, summary: ResultSummary, scrubber: Scrubber | None = None
+    ) -> None:
+        self.path = path
+        self.summary = summary
+        self.scrubber = scrubber
+        self.first_code: str | None = None
+        self._checksum = 0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> ResultWriter:
+        """Begin anew, whatever an earlier try left."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        folder = str(self.path.parent)
+        opened = self._stack.enter_context
+        self._file: BinaryIO = opened(self.path.open("wb"))
+        self._entries = opened(SpooledTemporaryFile(HELD_BYTES, dir=folder))
+        self._rejects = opened(SpooledTemporaryFile(HELD_BYTES, dir=folder))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the files."""
+        self._stack.close()
+
+    def sample(self, line: bytes, meta: bytes) -> None:
+        """Add a proven sample."""
+        self._write(line)
+        self._write(meta)
+        self.summary.samples += 1
+
+    def entry(self, entry: ConversationEntry) -> None:
+        """Add what became of a conversation."""
+        self._entries.write(entry.to_json() + b"\n")
+
+    def reject(self, problem: Problem) -> None:
+        """Note a fault for rejects.jsonl."""
+        name = self.summary.name
+        told = problem
+        if self.scrubber is not None:
+            name, told = self.scrubber.text(name), self.scrubber.problem(problem)
+        self._rejects.write(reject_line(told, name, self.summary.format, told.where))
+        self.summary.rejects += 1
+        self.first_code = self.first_code or problem.code
+
+    def keep(self, final: Path | None) -> ChunkResult:
+        """The part, whole, under its final name. None: it stays where it is."""
+        sizes = (self._file.tell(), self._entries.tell(), self._rejects.tell())
+        for held in (self._entries, self._rejects):
+            held.seek(0)
+            while piece := held.read(HELD_BYTES):
+                self._write(piece)
+        summary = _fields(self.summary)
+        summary["ledger"] = _fields(self.summary.ledger)
+        told = json.dumps(summary).encode("utf-8", "replace")
+        self._write(told)
+        self._file.write(_END.pack(*sizes, len(told), self._checksum, _MARK))
+        self._stack.close()
+        if final is None:
+            return ChunkResult(self.path, self.summary, sizes)
+        there = find_part(final)
+        if there is not None and there.summary == self.summary:
+            # of another worker, which had been given up for lost: it may be in use by now
+            self.path.unlink()
+            return there
+        final.parent.mkdir(parents=True, exist_ok=True)
+        self.path.replace(final)
+        return ChunkResult(final, self.summary, sizes)
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._checksum = zlib.crc32(data, self._checksum)
+
+
+def _fields(item: ResultSummary | Ledger) -> dict[str, Any]:
+    # asdict cannot copy a Counter
+    return {one.name: getattr(item, one.name) for one in fields(item)}
+
+
+def find_part(path: Path) -> ChunkResult | None:
+    """The part at the path if it is whole."""
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+
+            def last(count: int) -> bytes:
+                stream.seek(max(size - count, 0))
+                return stream.read(count)
+
+            found = read_end(last, size)
+            if found is None or not _is_sound(stream, size):
+                return None
+    except OSError:
+        return None
+    return ChunkResult(path, *found)
+
+
+def _is_sound(stream: BinaryIO, size: int) -> bool:
+    """Is everything there as it was written?"""
+    stream.seek(0)
+    left = size - _END.size
+    checksum = 0
+    while piece := stream.read(min(left, HELD_BYTES)):
+        checksum = zlib.crc32(piece, checksum)
+        left -= len(piece)
+    *_, told, _ = _END.unpack(stream.read(_END.size))
+    return left == 0 and checksum == told
+
+
+def read_end(
+    last: Callable[[int], bytes], size: int
+) -> tuple[ResultSummary, tuple[int, int, int]] | None:
+    """(counts, sizes) of a part's file of `size` bytes; `last(n)` gives its last n bytes.
+
+    None: the file is not whole.
+    """
+    try:
+        *sizes, told, _, mark = _END.unpack(last(_END.size))
+        if mark != _MARK or sum(sizes) + told + _END.size != size:
+            return None
+        summary: Any = loads(last(told + _END.size)[:told])
+        ledger = summary.pop("ledger")
+        counted: dict[str, Any] = {
+            key: Counter(value) if isinstance(value, dict) else value
+            for key, value in ledger.items()
+        }
+        samples, entries, rejects = sizes
+        found = ResultSummary(**summary, ledger=Ledger(**counted))
+    except (JsonFault, KeyError, TypeError, ValueError, AttributeError, struct.error):
+        return None
+    return found, (samples, entries, rejects)

@@ -1,0 +1,16 @@
+"""The command line: one module for each command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code: 0, 1, 2 or 130.
+
+    `argv` is the command's arguments without the program's name; None: those of this process.
+    """
+    from builder.cli.app import run  # noqa: PLC0415 - typer is imported when a command runs
+
+    return run(list(sys.argv[1:] if argv is None else argv))

@@ -1,0 +1,425 @@
+"""The command line. Heavy imports stand inside the commands: `--help` answers at once."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from builder.problem import UsageError
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C or SIGTERM."""
+
+app = typer.Typer(
+    name="builder",
+    help="Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Schema(StrEnum):
+    """What to do with arguments that break their tool's schema."""
+
+    report = "report"
+    reject = "reject"
+
+
+class Parity(StrEnum):
+    """What to do with turns that are not trained in the bytes of inference."""
+
+    report = "report"
+    require = "require"
+
+
+class Mode(StrEnum):
+    """A mode of inference (`enable_thinking`)."""
+
+    non_thinking = "non-thinking"
+    thinking = "thinking"
+
+
+class Unit(StrEnum):
+    """What a sample is."""
+
+    conversation = "conversation"
+    query = "query"
+    turn = "turn"
+
+
+class EngineName(StrEnum):
+    """What runs the job."""
+
+    local = "local"
+    ray = "ray"
+
+
+Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(help="qwen3 (embedded), a folder, or a Hub id with optional @revision."),
+]
+Format = Annotated[
+    str | None, typer.Option(help="The reader to use; default: recognise from content.")
+]
+AllowEval = Annotated[
+    bool, typer.Option("--allow-eval", help="Build from the data of benchmarks as well.")
+]
+
+
+@app.command()
+def build(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="INPUT…", help="Files, folders, globs, '-' or hf://OWNER/NAME."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", help="The output folder, or its address in a store."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
+    ] = None,
+    tools: Annotated[
+        str | None, typer.Option(help="Tool definitions for logs that do not record them (JSON).")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(help="System prompt for logs that do not record it (text).")
+    ] = None,
+    format: Format = None,  # noqa: A002 - the option's name
+    tokenizer: Tokenizer = None,
+    workers: Workers = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="What runs the job (ray: docs/scale.md).")
+    ] = EngineName.local,
+    ray_address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do everything anew; default: go on where it stopped.")
+    ] = False,
+    allow_eval: AllowEval = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Read, normalise, verify and write: logs to a dataset."""
+    from builder.config import Config, UserPath, load_config, override  # noqa: PLC0415 - see above
+    from builder.parallel.pool import default_workers, prepare_for  # noqa: PLC0415
+    from builder.verify.preload import preloading  # noqa: PLC0415
+
+    chosen = load_config(config) if config is not None else Config()
+    chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
+    if allow_eval:
+        chosen = chosen.with_evaluation()
+    if tokenizer is not None:
+        chosen = chosen.with_tokenizer(UserPath(tokenizer))
+    if out and engine is EngineName.local:
+        prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
+    from builder.cli.build import list_stores, run_build, start  # noqa: PLC0415 - half a second
+
+    if not chosen.inputs:
+        return list_stores(as_json=as_json)
+    if not out:
+        raise UsageError("build: -o OUT is missing: where should the dataset go?")
+    return run_build(
+        chosen,
+        out,
+        engine=start(engine, workers=workers, ray_address=ray_address),
+        fresh=fresh,
+        strict=strict,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def verify(
+    dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
+    tokenizer: Annotated[
+        list[str] | None,
+        typer.Option(help="qwen3 (embedded), a folder, a Hub id; several: each in its turn."),
+    ] = None,
+    masks: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TRAINER", help="Which tokens its default trains; or: all."),
+    ] = None,
+    schema: Annotated[Schema, typer.Option(help="Arguments that break a schema.")] = Schema.report,
+    unit: Annotated[
+        Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
+    ] = None,
+    loaded: Annotated[
+        bool,
+        typer.Option("--as-loaded", help="Load it with `datasets` too, and say what changes."),
+    ] = False,
+    parity: Annotated[
+        Parity, typer.Option(help="Require each taught turn to be in parity with inference.")
+    ] = Parity.report,
+    mode: Annotated[Mode, typer.Option(help="The inference that parity is measured against.")] = (
+        Mode.non_thinking
+    ),
+    show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
+    workers: Workers = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Check a dataset of any origin against the chat template, line by line."""
+    from builder.cli.verify import Shown, run_verify  # noqa: PLC0415 - see the module's docstring
+    from builder.verify.options import VerifyOptions  # noqa: PLC0415
+
+    return run_verify(
+        dataset,
+        tokenizers=tokenizer or ["qwen3"],
+        masks=masks or [],
+        options=VerifyOptions(schema.value, parity.value, mode.value),
+        unit=unit.value if unit else None,
+        loaded=loaded,
+        workers=workers,
+        shown=Shown(as_json, quiet, show_all),
+    )
+
+
+@app.command()
+def inspect(
+    file: Annotated[str, typer.Argument(help="A log file or a store.")],
+    index: Annotated[int, typer.Option(min=0, help="Which conversation, from 0.")] = 0,
+    format: Format = None,  # noqa: A002 - the option's name
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
+    tokenizer: Tokenizer = None,
+    allow_eval: AllowEval = False,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """What a file is and why, and one conversation as the model will see it."""
+    from builder.cli.inspect import run_inspect  # noqa: PLC0415 - see the module's docstring
+    from builder.config import Config, load_config  # noqa: PLC0415
+
+    del quiet  # everything it prints was asked for
+    chosen = load_config(config) if config is not None else Config()
+    if allow_eval:
+        chosen = chosen.with_evaluation()
+    return run_inspect(
+        file,
+        index=index,
+        format=format,
+        options=chosen.normalize.options,
+        tokenizer=tokenizer or chosen.verify.target,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def export(
+    dataset: Annotated[str, typer.Argument(help="A built folder, a JSONL or Parquet file.")],
+    to: Annotated[str, typer.Option(metavar="VARIANT", help="Which variant (docs/export.md).")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Write a variant for a trainer; every row is loaded again and compared."""
+    from builder.cli.export import run_export  # noqa: PLC0415 - see the module's docstring
+
+    return run_export(
+        dataset, to=to, out=out, tokenizer=tokenizer or "qwen3", as_json=as_json, quiet=quiet
+    )
+
+
+@app.command()
+def push(
+    dataset: Annotated[str, typer.Argument(help="A folder made by build.")],
+    repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would change; change nothing.")
+    ] = False,
+    public: Annotated[
+        bool, typer.Option("--public/--private", help="Who may read it; default: you alone.")
+    ] = False,
+    revision: Annotated[str, typer.Option(help="The branch; it is made if it is new.")] = "main",
+    create_pr: Annotated[
+        bool, typer.Option("--create-pr", help="Open a pull request instead of changing main.")
+    ] = False,
+    tag: Annotated[str | None, typer.Option(help="A tag for what was pushed.")] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what is only on the Hub; it is listed first.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Overrule a gate by its name.")
+    ] = None,
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Put a built dataset on the Hugging Face Hub, once it has passed the gates; read it back."""
+    from builder.cli.push import run_push  # noqa: PLC0415 - see the module's docstring
+    from builder.push.job import PushOptions  # noqa: PLC0415
+
+    options = PushOptions(
+        public=public,
+        revision=revision,
+        create_pr=create_pr,
+        tag=tag,
+        prune=prune,
+        allow=tuple(allow or ()),
+        tokenizer=tokenizer,
+        dry_run=dry_run,
+    )
+    return run_push(dataset, repo, options, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def report(
+    dataset: Annotated[str, typer.Argument(help="A built folder, a file, a Hub id.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Write what is in a dataset as one HTML file, to be looked at offline."""
+    from builder.cli.report import run_report  # noqa: PLC0415 - see the module's docstring
+
+    return run_report(dataset, out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def view(
+    dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
+    logs: Annotated[
+        Path | None, typer.Option(help="The logs it was made from: raw records are shown too.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    opens: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
+    tokenizer: Tokenizer = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Look at every sample in a browser: served on this machine alone, read from disk by page."""
+    from builder.cli.report import run_view  # noqa: PLC0415 - see the module's docstring
+
+    del quiet  # the address is what is asked for
+    return run_view(
+        dataset, logs=logs, port=port, opens=opens, tokenizer=tokenizer, as_json=as_json
+    )
+
+
+@app.command()
+def audit(
+    dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="CODE,…", help="Exit 1 if one of these codes or audits has findings."),
+    ] = None,
+    contamination: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SET", help="An evaluation set to look for: a file or a Hub id."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
+    tokenizer: Tokenizer = None,
+    workers: Workers = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """What is in a dataset, what leaked into it and what is wrong with it."""
+    from builder.cli.audit import run_audit  # noqa: PLC0415 - see the module's docstring
+    from builder.config import Config, load_config  # noqa: PLC0415
+
+    return run_audit(
+        dataset,
+        load_config(config) if config is not None else Config(),
+        fail_on=fail_on,
+        contamination=contamination or (),
+        tokenizer=tokenizer,
+        workers=workers,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def formats(
+    explain: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")
+    ] = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """List the readers, with what each recognises."""
+    from builder.cli.terminal import escaped  # noqa: PLC0415
+    from builder.readers import readers, recognise  # noqa: PLC0415
+    from builder.readers.discovery import find_sources  # noqa: PLC0415
+    from builder.sources.copies import local_copy  # noqa: PLC0415 - see the module's docstring
+    from builder.sources.source import Source  # noqa: PLC0415
+
+    if explain is not None:
+        rows = {}
+        for source in find_sources(explain):
+            if isinstance(source, Source):
+                with local_copy(source) as copy:
+                    rows[source.name] = recognise(copy)
+            else:
+                said = f"{source.where}: {source.code}: {source.detail}"
+                print(escaped(f"builder: {said}"), file=sys.stderr)
+        if as_json:
+            sys.stdout.write(json.dumps(rows) + "\n")
+        elif not quiet:
+            for name, claims in rows.items():
+                said = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
+                print(escaped(f"{name}: {said or 'no reader knows it'}"))
+        return 0
+    listed = {name: reader.summary for name, reader in readers().items()}
+    if as_json:
+        sys.stdout.write(json.dumps(listed) + "\n")
+    elif not quiet:
+        width = max(map(len, listed), default=0)
+        for name, summary in listed.items():
+            print(f"{name:{width}}  {summary}")
+    return 0
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command; returns its exit code and lets no exception of the data or the user pass."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")  # log text may not fit the terminal's encoding
+    try:
+        result = app(arguments, standalone_mode=False)
+    except UsageError as error:
+        for line in str(error).splitlines():
+            print(f"builder: {line}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        result = INTERRUPTED  # as typer itself returns in other versions
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        # No file that is there has such a name: it is one that the user gave.
+        print(f"builder: {str(error.filename)[:80]!r}…: {error.strerror}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        # typer carries click inside or beside it, by version: its usage errors share a method.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        print(f"builder: {message()}", file=sys.stderr)
+        return 2
+    if result == INTERRUPTED:
+        print(
+            "builder: interrupted; what is finished is kept, the same command goes on",
+            file=sys.stderr,
+        )
+    return result if isinstance(result, int) else 0

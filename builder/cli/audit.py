@@ -1,0 +1,124 @@
+"""`builder audit`: prints what an audit found; gates for scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
+from builder.audit.run import CODES, audit
+from builder.cli.terminal import escaped
+from builder.config import Config, nearest
+from builder.parallel.pool import default_workers
+from builder.problem import UsageError
+
+TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
+"""What is printed besides the findings; the rest is in `--json` and the report."""
+ROWS = 8
+
+
+def run_audit(
+    dataset: str,
+    config: Config,
+    *,
+    fail_on: str | None,
+    contamination: Sequence[str],
+    tokenizer: str | None,
+    workers: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Audit and print; the exit code: 1 if a gate fires or there are no samples, else 0.
+
+    Raises UsageError: no such dataset, evaluation set, tokenizer or code.
+    """
+    gates = _gates(fail_on)
+    options = config.audit_options
+    options = replace(
+        options,
+        contamination=tuple(contamination) or options.contamination,
+        tokenizer=tokenizer or options.tokenizer,
+    )
+    step, end = _progress(quiet=quiet or as_json)
+    found = audit(dataset, options, step, workers=workers or default_workers())
+    end()
+    fired = [item.code for item in found.findings if _fires(item, gates)]
+    if as_json:
+        told = {"dataset": dataset, **found.as_json(), "failed": fired}
+        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+    elif not quiet:
+        _print(dataset, found)
+    if fired:
+        print(f"builder: gates that fired: {', '.join(fired)}", file=sys.stderr)
+    if not found.samples:
+        print("builder: the dataset holds no samples", file=sys.stderr)
+    return 1 if fired or not found.samples else 0
+
+
+def _gates(fail_on: str | None) -> set[str]:
+    """The codes and audits of `--fail-on`. Raises UsageError."""
+    gates = {item.strip() for item in (fail_on or "").split(",") if item.strip()}
+    known = {*CODES, *(code for codes in CODES.values() for code in codes)}
+    for gate in sorted(gates - known):
+        raise UsageError(f"--fail-on: no such code {gate!r}{nearest(gate, known)}")
+    return gates
+
+
+def _fires(finding: AuditFinding, gates: set[str]) -> bool:
+    """By its code; by its audit only what is still to be dealt with."""
+    return finding.code in gates or (finding.audit in gates and finding.gate is GateAction.report)
+
+
+def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], object]]:
+    """(what to call with the rows that are done, what at the end): a counter on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return (lambda _: None), (lambda: None)
+    from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
+
+    bar = tqdm(unit=" samples", file=sys.stderr, leave=False)
+    return bar.update, bar.close
+
+
+def _print(dataset: str, found: Audit) -> None:
+    print(escaped(f"{found.samples} samples in {dataset}"))
+    for name, findings in groupby(found.findings, key=lambda item: item.audit):
+        print(f"\n{name}")
+        for finding in findings:
+            _print_finding(finding)
+    if not found.findings:
+        print("nothing found")
+    by_key = {table.key: table for table in found.tables}
+    for key in TABLES:
+        if key in by_key and by_key[key].rows:
+            _print_table(by_key[key])
+
+
+def _print_finding(finding: AuditFinding) -> None:
+    gate = f", {finding.gate}" if finding.gate is not GateAction.report else ""
+    counts = f"{finding.count} in {finding.samples} samples{gate}"
+    print(escaped(f"  {finding.code:22} {counts}: {finding.message}"))
+    for example in finding.examples[:1]:
+        said = f" {example.part}" if example.part else ""
+        said += f": {example.detail}" if example.detail else ""
+        print(escaped(f"      {example.where}{said}".replace("\n", " ")))
+
+
+def _print_table(table: AuditTable) -> None:
+    lines = [[_cell(cell) for cell in line] for line in (table.columns, *table.rows[:ROWS])]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(f"\n{table.title}")
+    for line in lines:
+        first = line[0].ljust(widths[0])
+        rest = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+        print(escaped("  " + "  ".join((first, *rest)).rstrip()))
+    if len(table.rows) > ROWS:
+        print(f"  … {len(table.rows) - ROWS} more (--json)")
+
+
+def _cell(value: str | int | float | None) -> str:
+    if isinstance(value, float):
+        return f"{value:.1%}" if value <= 1 else f"{value:.1f}"
+    return "" if value is None else " ".join(str(value).split())[:40]

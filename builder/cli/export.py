@@ -1,0 +1,51 @@
+"""`builder export`: a variant of a dataset for a trainer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from builder.cli.terminal import escaped
+from builder.config import nearest
+from builder.export.trace import TRACES, export_traces
+from builder.export.variants import VARIANTS
+from builder.export.write import Exported, export, result
+from builder.problem import UsageError
+from builder.qwen3.tokenizer import load
+from builder.verify.verifier import Verifier
+
+
+def run_export(
+    dataset: str, *, to: str, out: Path, tokenizer: str, as_json: bool, quiet: bool
+) -> int:
+    """Export and print; 0: every row gives the proven text again. Raises UsageError."""
+    if to not in VARIANTS and to not in TRACES:
+        raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
+    verifier = Verifier(load(tokenizer))
+    if to in TRACES:
+        exported = export_traces(dataset, to, out, verifier)
+    else:
+        exported = export(dataset, VARIANTS[to], out, verifier)
+    if as_json:
+        sys.stdout.write(json.dumps({**result(exported), "variant": to}) + "\n")
+    elif not quiet:
+        _print(exported, to, out)
+    for problem in exported.problems[:20]:
+        print(escaped(f"builder: {problem}"), file=sys.stderr)
+    if exported.problems:
+        print("builder: nothing was put in place", file=sys.stderr)
+    if not exported.rows:
+        print("builder: no sample could be exported", file=sys.stderr)
+    return 1 if exported.problems or not exported.rows else 0
+
+
+def _print(exported: Exported, to: str, out: Path) -> None:
+    print(f"{exported.rows} rows of {exported.samples} samples as {to} in {out}")
+    print(f"  {exported.equal} of {exported.rows} give the proven text when loaded again")
+    for code, count in sorted(exported.left_out.items()):
+        print(f"  {count} samples left out: {code}")
+    for name in sorted(exported.beyond):
+        if exported.beyond[name]:
+            beyond = f"{exported.beyond[name]} samples are longer than {name}'s default"
+            print(f"  {beyond}: see configs/")

@@ -1,0 +1,195 @@
+"""`builder inspect`: what a file is, and one conversation as the model will see it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from builder.build.convert import prove
+from builder.cli.terminal import RESET, TRAINED, colours, escaped
+from builder.config import nearest
+from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
+from builder.normalize import NormalizeOptions, normalise, remedy
+from builder.problem import Problem, UsageError
+from builder.qwen3.parity import Spans, counts
+from builder.qwen3.tokenizer import load
+from builder.readers import readers, recognise
+from builder.readers.discovery import find_sources
+from builder.sources.copies import local_copy
+from builder.sources.source import Source
+from builder.verify.verifier import Verifier
+
+
+@dataclass(slots=True)
+class _Contents:
+    """Counts over a source, and the conversation that was asked for."""
+
+    conversations: int = 0
+    calls: int = 0
+    ignored: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    chosen: Conversation | None = None
+
+
+def run_inspect(
+    path: str,
+    *,
+    index: int,
+    format: str | None,  # noqa: A002 - the option's name
+    options: NormalizeOptions,
+    tokenizer: str,
+    as_json: bool,
+) -> int:
+    """Print what the file is; the exit code. Raises UsageError if it is no file that is known."""
+    source = next(iter(find_sources(path)), None)
+    if not isinstance(source, Source):
+        raise UsageError(f"{path}: {source.detail if source else 'no file'}")
+    with local_copy(source) as copy:
+        name, reason = _format(copy, format)
+        contents = _read(copy, name, index)
+    result: dict[str, Json] = {
+        "source": source.name,
+        "format": name,
+        "reason": reason,
+        "records": copy.records_read,
+        "conversations": contents.conversations,
+        "calls": contents.calls,
+        "ignored": dict(sorted(contents.ignored.items())),
+        "problems": [
+            {"code": item.code, "where": item.where, "message": item.detail}
+            for item in contents.problems
+        ],
+    }
+    if not as_json:
+        _print_counts(result, contents)
+    if contents.chosen is None:
+        if contents.conversations:
+            raise UsageError(f"--index {index}: there are {contents.conversations} conversations")
+    else:
+        shown, spans = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
+        result["conversation"] = shown
+        if not as_json:
+            _print_conversation(shown, spans)
+    if as_json:
+        sys.stdout.write(json.dumps(result, ensure_ascii=True) + "\n")
+    return 0
+
+
+def _format(source: Source, forced: str | None) -> tuple[str, str]:
+    if forced is not None:
+        if forced not in readers():
+            raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
+        return forced, "named with --format"
+    claims = recognise(source)
+    problem = source.peek.problem
+    if not claims and source.peek.kind == "empty":
+        broken = next(source.lines(), None)
+        if not isinstance(broken, Problem):
+            raise UsageError(f"{source.name}: is empty")
+        problem = broken
+    if not claims and problem is not None:
+        raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
+    if len(claims) != 1:
+        found = f"claimed by {', '.join(claims)}" if claims else "no reader knows it"
+        raise UsageError(f"{source.name}: {found}; name a format with --format")
+    return next(iter(claims.items()))
+
+
+def _read(source: Source, name: str, index: int) -> _Contents:
+    contents = _Contents()
+    for event in readers()[name].read(source):
+        match event:
+            case Conversation():
+                if contents.conversations == index:
+                    contents.chosen = event
+                contents.conversations += 1
+                contents.calls += sum(
+                    isinstance(part, ToolCall)
+                    for message in event.messages
+                    for part in message.parts
+                )
+            case Ignored(code=code, records=records):
+                contents.ignored[code] += records
+            case Problem():
+                contents.problems.append(event)
+            case Used():
+                pass
+    return contents
+
+
+def _conversation(
+    conversation: Conversation, options: NormalizeOptions, verifier: Verifier
+) -> tuple[dict[str, Json], Spans]:
+    """The conversation for `--json`, and where its trained text stands.
+
+    Of a unit smaller than the conversation the last sample is shown: it holds all before it.
+    """
+    normalised = normalise(conversation, options)
+    dialogue = normalised.dialogue
+    proofs = [] if dialogue is None else list(prove(dialogue, options.unit, verifier))
+    problems = [normalised.problem, *(proof.problem for proof in proofs)]
+    problem = next((item for item in problems if item is not None), None)
+    shown: dict[str, Json] = {
+        "id": conversation.id,
+        "record": conversation.record,
+        "model": conversation.model,
+        "changes": dict(normalised.changes),
+        "tools_source": normalised.tools_source,
+        "samples": sum(proof.problem is None for proof in proofs),
+        "rejected": None,
+    }
+    if problem is not None:
+        shown["rejected"] = {
+            "code": problem.code,
+            "message": problem.detail,
+            "remedy": remedy(problem.code, options),
+        }
+    if not proofs:
+        return shown, ()
+    verdict = proofs[-1].verdict
+    shown["text"] = verdict.text
+    shown["spans"] = [list(span) for span in verdict.spans]
+    shown["parity"] = counts(verdict.parity)
+    shown["tokens"] = verdict.tokens
+    return shown, verdict.spans
+
+
+def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
+    print(escaped(f"{result['source']}: {result['format']} ({result['reason']})"))
+    print(
+        f"{result['records']} records, {contents.conversations} conversations,"
+        f" {contents.calls} calls"
+    )
+    for code, count in sorted(contents.ignored.items()):
+        print(escaped(f"  ignored {code}: {count}"))
+    for problem in contents.problems[:20]:
+        print(escaped(f"  {problem.code} at {problem.where}: {problem.detail}"))
+
+
+def _print_conversation(shown: dict[str, Json], spans: Spans) -> None:
+    print(escaped(f"conversation {shown['id']} ({shown['record']}), model {shown['model']}"))
+    changes = shown["changes"]
+    if isinstance(changes, dict) and changes:
+        print("  changes: " + ", ".join(f"{code} {n}" for code, n in changes.items()))
+    rejected = shown["rejected"]
+    if isinstance(rejected, dict):
+        print(escaped(f"  rejected: {rejected['code']}: {rejected['message']}"))
+        if rejected["remedy"]:
+            print(f"  what would keep it: {rejected['remedy']}")
+    text = shown.get("text")
+    if isinstance(text, str):
+        print(f"  {shown['tokens']} tokens; trained text is marked\n")
+        print(marked(text, spans))
+
+
+def marked(text: str, spans: Spans) -> str:
+    """The text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
+    begin, end = (TRAINED, RESET) if colours(sys.stdout) else ("⟦", "⟧")
+    borders = [0, *(border for span in spans for border in span), len(text)]
+    pieces = [escaped(text[start:stop]) for start, stop in pairwise(borders)]
+    return "".join(
+        f"{begin}{piece}{end}" if number % 2 else piece for number, piece in enumerate(pieces)
+    )

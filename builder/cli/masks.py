@@ -1,0 +1,81 @@
+"""`builder verify --masks`: which tokens a trainer's default would train, beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from builder.config import nearest
+from builder.conversation import Json
+from builder.problem import UsageError
+from builder.trainers.mask_counts import REGIONS, Comparison, compare
+from builder.trainers.masks import TRAINERS
+from builder.verify.dataset import checked_rows
+from builder.verify.verifier import Verifier
+
+ALL = "all"
+
+
+def trainers_named(names: Sequence[str]) -> list[str]:
+    """The trainers that the user named, in the order of TRAINERS. Raises UsageError."""
+    for name in names:
+        if name not in (*TRAINERS, ALL):
+            raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*TRAINERS, ALL))}")
+    return [name for name in TRAINERS if ALL in names or name in names]
+
+
+def compare_masks(
+    dataset: str, verifier: Verifier, trainers: Sequence[str], unit: str | None
+) -> dict[str, Comparison]:
+    """{trainer: comparison} over the proven samples of a dataset. Raises UsageError."""
+    found = {name: Comparison(name) for name in trainers}
+    for _, sample, verdict in checked_rows(dataset, verifier, unit):
+        if sample is not None and not verdict.findings:
+            compare(sample, verdict.text, verdict.spans, verifier.target, found.values())
+    return found
+
+
+def as_json(comparison: Comparison) -> dict[str, Json]:
+    """The comparison as a JSON object, regions in their order."""
+    ours, theirs = comparison.ours, comparison.theirs
+    return {
+        "samples": comparison.samples,
+        "ours": {region: ours[region] for region in REGIONS},
+        "theirs": {region: theirs[region] for region in REGIONS},
+        "answers_lost": comparison.answers_lost,
+        "same": comparison.same,
+        "other_text": comparison.other_text,
+        "beyond": comparison.beyond,
+        "refused": dict(sorted(comparison.refused.items())),
+        "borders": comparison.borders,
+    }
+
+
+def print_masks(found: dict[str, Comparison]) -> None:
+    """For people: tokens trained by region, ours beside each trainer's."""
+    names = ["ours", *found]
+    columns = [next(iter(found.values())).ours, *(item.theirs for item in found.values())]
+    widths = [max(len(name), 12) for name in names]
+    print(f"\n{'trained tokens':24}" + "".join(map(_right, names, widths)))
+    for region in REGIONS:
+        cells = [f"{column[region]:,}" for column in columns]
+        print(f"{region:24}" + "".join(map(_right, cells, widths)))
+    print()
+    for name, item in found.items():
+        trainer = TRAINERS[name]
+        print(f"{name}: {trainer.about}")
+        notes = [f"exactly our tokens in {item.same} of {item.samples} samples"]
+        if item.other_text:
+            notes.append(f"another text than the proven one in {item.other_text}")
+        if item.beyond and trainer.cut is not None:
+            notes.append(f"cut at {trainer.limit} tokens: {item.beyond} samples")
+        if item.answers_lost:
+            notes.append(f"{item.answers_lost:,} of our tokens not trained")
+        notes += [f"refused: {count} samples, {why}" for why, count in sorted(item.refused.items())]
+        if item.borders:
+            notes.append(f"a border inside a token in {item.borders}")
+        for note in notes:
+            print(f"    {note}")
+
+
+def _right(text: str, width: int) -> str:
+    return f"  {text:>{width}}"

@@ -1,0 +1,163 @@
+"""`builder push`: what would change, the upload, and what was compared afterwards."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from builder.build.engine import interrupt_on_sigterm
+from builder.cli.terminal import escaped
+from builder.config import nearest
+from builder.conversation import Json
+from builder.push.job import PushOptions, PushReport, push
+from builder.push.retry import Course, hide
+from builder.push.upload import Changes
+from builder.sources.store import hub_name
+
+SHOWN = 50
+"""Files of a kind that are listed; the rest are counted (--json lists them all)."""
+
+
+def run_push(
+    dataset: str,
+    repo: str,
+    options: PushOptions,
+    *,
+    as_json: bool,
+    quiet: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> int:
+    """Push and print; 0: on the Hub and read back equal, or a dry run. Raises UsageError."""
+    if quiet or as_json or not sys.stderr.isatty():
+        from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415 - heavy
+
+        disable_progress_bars()
+    interrupt_on_sigterm()
+    course = Course(say=_warn, sleep=sleep)
+    report = PushReport(hub_name(repo))
+
+    def shown(found: PushReport) -> None:
+        if not quiet and not as_json:
+            _print_changes(found, options)
+        if found.removed and (quiet or as_json):
+            _warn(f"removed on the Hub: {', '.join(found.removed)}")  # never unseen
+
+    push(dataset, report, options, course, shown)
+    for code in _unused_codes(report, options):
+        shut = [item.code for item in report.refused if item.by_name]
+        _warn(f"--allow {code}: no such gate is shut{nearest(code, shut) if shut else ''}")
+    for item in report.refused:
+        how = f" (--allow {item.code} pushes it all the same)" if item.by_name else ""
+        _warn(f"{item.code}: {item.message}{how}")
+    for problem in (report.arrival.problems if report.arrival else [])[:20]:
+        _warn(f"read back: {problem}")
+    if report.error:
+        _warn(report.error)
+    if report.refused:
+        _warn("nothing was pushed")
+    if as_json:
+        sys.stdout.write(json.dumps(_as_json(report, course), ensure_ascii=False) + "\n")
+    elif not quiet:
+        _print_end(report)
+    return 0 if report.is_done else 1
+
+
+def _unused_codes(report: PushReport, options: PushOptions) -> list[str]:
+    """What `--allow` names that overruled nothing, perhaps by a slip."""
+    used = {item.code for item in report.overruled}
+    return [code for code in options.allow if code not in used]
+
+
+def _warn(text: str) -> None:
+    print(f"builder: {hide(escaped(text))}", file=sys.stderr)
+
+
+def _print_changes(report: PushReport, options: PushOptions) -> None:
+    changes, survey = report.changes, report.survey
+    assert changes is not None
+    assert survey is not None
+    kind = "public" if options.public else "private"
+    state = f"{kind}, at {survey.head[:12]}" if survey.head else f"would be created, {kind}"
+    if survey.head and not survey.has_branch:
+        state += ", the branch would be created"
+    print(escaped(f"{report.repo}, {options.revision} ({state})"))
+    for item in report.overruled:
+        print(escaped(f"  overruled  {item.code}: {item.message}"))
+    kept = [file.path for file in changes.extra if file.path not in report.removed]
+    for title, paths in (
+        ("add", [f"{file.path}  {file.size} bytes" for file in changes.add]),
+        ("update", [f"{file.path}  {file.size} bytes" for file in changes.update]),
+        ("remove", report.removed),
+        ("only there", kept),
+    ):
+        for path in paths[:SHOWN]:
+            print(escaped(f"  {title:10} {path}"))
+        if len(paths) > SHOWN:
+            print(f"  {title:10} … and {len(paths) - SHOWN} more")
+    print(f"  {'equal':10} {len(changes.equal)} files")
+    if options.dry_run:
+        print("dry run: nothing was changed")
+    sys.stdout.flush()
+
+
+def _print_end(report: PushReport) -> None:
+    done, arrival = report.uploaded, report.arrival
+    if done is None:
+        return
+    commits = f"{done.commits} commits" if done.commits != 1 else "1 commit"
+    print(escaped(f"{done.files} files, {done.bytes} bytes sent in {commits}: {done.commit}"))
+    if done.revision.startswith("refs/pr/"):
+        number = done.revision.removeprefix("refs/pr/")
+        print(escaped(f"pull request {number} of {report.repo}"))
+    if arrival is None:
+        return
+    rows = f"{'all' if arrival.is_whole else 'the first'} {arrival.rows} rows loaded"
+    print(
+        f"read back: {arrival.files} files ({arrival.bytes} bytes) by size and hash, {rows},"
+        f" {arrival.renderings} of them rendered to the proven text"
+    )
+
+
+def _as_json(report: PushReport, course: Course) -> dict[str, Json]:
+    changes, done, arrival = report.changes, report.uploaded, report.arrival
+    told: dict[str, Json] = {
+        "repo": report.repo,
+        "refused": [{"code": item.code, "message": item.message} for item in report.refused],
+        "overruled": [*(item.code for item in report.overruled)],
+        "error": hide(report.error) if report.error else None,
+        "attempts": course.attempts,
+        "waits": [*course.waits],
+    }
+    if changes is not None:
+        told |= _changes_json(changes, report.removed)
+    if done is not None:
+        told |= {
+            "commit": done.commit,
+            "revision": done.revision,
+            "created": done.created,
+            "commits": done.commits,
+            "sent": {"files": done.files, "bytes": done.bytes},
+        }
+    if arrival is not None:
+        told["read_back"] = {
+            "files": arrival.files,
+            "bytes": arrival.bytes,
+            "rows": arrival.rows,
+            "all_rows": arrival.is_whole,
+            "renderings": arrival.renderings,
+            "problems": list(arrival.problems),
+        }
+    return told
+
+
+def _changes_json(changes: Changes, removed: Sequence[str]) -> dict[str, Json]:
+    only_there = [file.path for file in changes.extra if file.path not in removed]
+    return {
+        "add": [file.path for file in changes.add],
+        "update": [file.path for file in changes.update],
+        "equal": [file.path for file in changes.equal],
+        "removed": [*removed],
+        "only_there": [*only_there],
+    }

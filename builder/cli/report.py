@@ -1,0 +1,104 @@
+"""`builder report` and `builder view`: a dataset as people look at it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+
+from builder.audit.options import AuditOptions
+from builder.audit.run import audit
+from builder.build.engine import interrupt_on_sigterm
+from builder.conversation import Json
+from builder.dataset.files import dataset_files
+from builder.parallel.pool import default_workers
+from builder.paths import expand_home
+from builder.problem import UsageError
+from builder.qwen3.tokenizer import EMBEDDED, load
+from builder.report.facts import as_object, said
+from builder.report.report import MANIFEST, read_manifest, report_html
+from builder.report.server import Server
+from builder.report.store import Rows
+from builder.report.viewer import Viewer
+
+INTERRUPTED = 130
+
+
+def run_report(
+    dataset: str, out: Path, *, tokenizer: str | None, as_json: bool, quiet: bool
+) -> int:
+    """Write the page and say where. Raises UsageError."""
+    manifest = manifest_of(dataset)
+    name = tokenizer_of(manifest, tokenizer)
+    found = audit(dataset, AuditOptions(tokenizer=name), workers=default_workers())
+    page = report_html(dataset, manifest, found, load(name))
+    try:
+        out.write_bytes(page)
+    except OSError as error:
+        raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
+    if as_json:
+        sys.stdout.write(json.dumps({"report": str(out), "bytes": len(page)}) + "\n")
+    elif not quiet:
+        print(f"{out}: {len(page):,} bytes, one file, no request leaves it")
+    return 0
+
+
+def run_view(
+    dataset: str,
+    *,
+    logs: Path | None,
+    port: int,
+    opens: bool,
+    tokenizer: str | None,
+    as_json: bool,
+) -> int:
+    """Serve the pages until Ctrl-C. Raises UsageError; never returns otherwise."""
+    if logs is not None and not logs.is_dir():
+        raise UsageError(f"--logs {str(logs)!r}: no such folder")
+    files = dataset_files(dataset)
+    if not files:
+        raise UsageError(f"dataset {dataset!r}: no such file or folder; of a Hub dataset a copy")
+    manifest = manifest_of(dataset)
+    folder = expand_home(dataset)
+    name = tokenizer_of(manifest, tokenizer)
+    interrupt_on_sigterm()
+    with tempfile.TemporaryDirectory(prefix="builder-view-") as scratch:
+        rows = Rows(files, Path(scratch))
+        viewer = Viewer(folder if folder.is_dir() else None, rows, manifest, name, logs)
+        try:
+            server = Server(viewer, port)
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror or error}") from error
+        with server:
+            told = json.dumps({"url": server.url}) if as_json else f"{server.url}  (Ctrl-C ends it)"
+            print(told, flush=True)
+            if opens:
+                webbrowser.open(server.url)
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                raise SystemExit(INTERRUPTED) from None  # nothing was left unfinished: no message
+    return 0
+
+
+def manifest_of(dataset: str) -> dict[str, Json]:
+    """The manifest of a built folder; {} of any other dataset."""
+    path = expand_home(dataset) / MANIFEST
+    try:
+        return read_manifest(path.read_bytes())
+    except OSError:
+        return {}
+
+
+def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
+    """The tokenizer asked for, else the one that the dataset was proven against.
+
+    A manifest may come from anywhere: of what it names only the embedded one is taken, for
+    anything else the user is asked. Raises UsageError.
+    """
+    named = said(as_object(manifest.get("tokenizer")).get("name"))
+    if tokenizer is None and named not in ("", EMBEDDED):
+        raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
+    return tokenizer or EMBEDDED

@@ -1,0 +1,188 @@
+"""`builder verify`: reports on a dataset of any origin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from builder.cli.masks import as_json, compare_masks, print_masks, trainers_named
+from builder.cli.terminal import escaped
+from builder.conversation import Json
+from builder.finding import Finding
+from builder.jsonio import dumps
+from builder.parallel.pool import default_workers, prepare_for
+from builder.paths import expand_home
+from builder.qwen3.parity import MODES
+from builder.qwen3.tokenizer import Target, target_for
+from builder.verify.dataset import LineReport, Summary, verify_dataset
+from builder.verify.options import VerifyOptions
+from builder.verify.preload import preloading
+from builder.verify.verifier import Verifier
+
+SHOWN = 100
+"""Bad lines that are printed in full; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How results are shown: as JSON, errors only, or in full beyond the first SHOWN bad lines."""
+
+    as_json: bool
+    quiet: bool
+    all: bool
+
+    @property
+    def in_words(self) -> bool:
+        """Is what was found printed for people?"""
+        return not self.as_json and not self.quiet
+
+
+def run_verify(
+    dataset: str,
+    *,
+    tokenizers: Sequence[str],
+    masks: Sequence[str],
+    options: VerifyOptions,
+    unit: str | None,
+    loaded: bool,
+    workers: int | None,
+    shown: Shown,
+) -> int:
+    """Verify against each tokenizer and print; the exit code: 0 all proven, 1 a finding.
+
+    Raises UsageError: no such dataset, tokenizer or trainer.
+    """
+    trainers = trainers_named(masks)
+    workers = workers or default_workers()
+    prepare_for((expand_home(dataset),), workers, preloading(tokenizers[0]))
+    verifiers = [Verifier(target_for(name), options) for name in dict.fromkeys(tokenizers)]
+    results: list[dict[str, Json]] = []
+    for verifier in verifiers:
+        if len(verifiers) > 1 and shown.in_words:
+            print(f"== {verifier.target.name}")
+        reports = verify_dataset(dataset, verifier, unit, workers)
+        again = _as_loaded(dataset, verifier.target) if loaded else iter(())
+        result = _verify(dataset, verifier.target, reports, again, shown)
+        if trainers:
+            found = compare_masks(dataset, verifier, trainers, unit)
+            result["masks"] = {name: as_json(item) for name, item in found.items()}
+            if shown.in_words:
+                print_masks(found)
+        results.append(result)
+    if shown.as_json:
+        told: Json = {"dataset": dataset, "targets": list(results)}
+        sys.stdout.write(dumps(results[0] if len(results) == 1 else told) + "\n")
+    elif len(results) > 1 and shown.in_words:
+        print("== all")
+        for result in results:
+            print(_proven(result))
+    return 1 if any(result["findings"] or not result["samples"] for result in results) else 0
+
+
+def _verify(
+    dataset: str,
+    target: Target,
+    reports: Iterator[LineReport],
+    loaded: Iterator[LineReport],
+    shown: Shown,
+) -> dict[str, Json]:
+    """Print what is found against one tokenizer; the result as JSON.
+
+    `loaded` are reports on rows that were counted before.
+    """
+    summary = Summary()
+    bad: list[Json] = []
+    bad_lines = 0
+    listed = ((False, reports), (True, loaded))
+    for again, report in ((again, report) for again, several in listed for report in several):
+        summary.add(report, again=again)
+        if not report.findings:
+            continue
+        bad_lines += 1
+        if shown.all or bad_lines <= SHOWN:
+            if shown.as_json:
+                bad.append(_as_json(report))
+            elif shown.in_words:
+                _print(report)
+    result: dict[str, Json] = {
+        "dataset": dataset,
+        "tokenizer": target.name,
+        "template_sha256": target.template_sha256,
+        "template_name": target.template_name,
+        "samples": summary.samples,
+        "proven": summary.proven,
+        "tokens": summary.tokens,
+        "assistant_turns": summary.turns,
+        "parity": {mode: summary.parity[mode] for mode in MODES},
+        "findings": dict(sorted(summary.codes.items())),
+        "warnings": dict(sorted(summary.warnings.items())),
+        "bad": bad,
+    }
+    if shown.in_words:
+        _print_summary(summary, bad_lines, shown.all)
+        if summary.turns:
+            shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
+            print(f"{summary.turns} taught turns; in parity with inference: {shares}")
+        print(_proven(result))
+    elif not shown.as_json and summary.codes:
+        found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
+        print(f"builder: {_proven(result)}; findings: {found}", file=sys.stderr)
+    if not summary.samples and not summary.codes:
+        print("builder: the dataset holds no samples", file=sys.stderr)
+    return result
+
+
+def _proven(result: dict[str, Json]) -> str:
+    """For which target how much of the dataset is proven."""
+    sha256 = str(result["template_sha256"])[:12]
+    return (
+        f"{result['proven']} of {result['samples']} samples proven against {result['tokenizer']}"
+        f" (template {result['template_name']}, sha256 {sha256})"
+    )
+
+
+def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
+    from builder.verify.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only where asked for
+
+    path = expand_home(dataset)
+    return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
+
+
+def _print(report: LineReport) -> None:
+    place = f"{report.file}:{report.line}" if report.line else report.file
+    for finding in report.findings:
+        at = "" if finding.turn is None else f" message {finding.turn}"
+        at += "" if finding.offset is None else f" offset {finding.offset}"
+        print(escaped(f"{place} {finding.code}{at}: {finding.message}"))
+        if finding.expected is not None:
+            print(f"    expected {escaped(repr(finding.expected))}")
+        if finding.found is not None:
+            print(f"    found    {escaped(repr(finding.found))}")
+
+
+def _print_summary(summary: Summary, shown: int, show_all: bool) -> None:
+    if shown > SHOWN and not show_all:
+        print(f"… and {shown - SHOWN} more bad lines (--all prints them)")
+    for title, counts in (("findings", summary.codes), ("warnings", summary.warnings)):
+        for code, count in sorted(counts.items()):
+            print(f"{title[:-1]:8} {code:12} {count:8} lines")
+
+
+def _as_json(report: LineReport) -> Json:
+    return {
+        "file": report.file,
+        "line": report.line,
+        "findings": [_finding(finding) for finding in report.findings],
+    }
+
+
+def _finding(finding: Finding) -> Json:
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "message_index": finding.turn,
+        "offset": finding.offset,
+        "expected": finding.expected,
+        "found": finding.found,
+    }

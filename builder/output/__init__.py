@@ -1,0 +1,1 @@
+"""The output folder: files written aside, shards, Parquet, folders in object stores."""

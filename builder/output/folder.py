@@ -1,0 +1,229 @@
+"""The output folder: written beside its final place, moved there whole, locked while written."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from builder.conversation import Json
+from builder.output.parquet import ParquetFile
+from builder.problem import UsageError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+ZSTD_LEVEL = 3
+"""Writes 225 MB/s (library-measurements.md "Files"); a higher one saves little."""
+
+STATE = ".state"
+MANIFEST = "manifest.json"
+
+
+@contextlib.contextmanager
+def output_folder(out: Path) -> Iterator[Path]:
+    """Lock `out` and give a folder inside it for unfinished work, removed at the end.
+
+    Finished parts (`builder.build.results`) lie beside it and stay.
+
+    Raises UsageError: `out` is a file, holds files that are not ours, is used by another run, or
+    cannot be written.
+    """
+    try:
+        if out.is_symlink() and not out.exists():
+            raise UsageError(f"output {str(out)!r}: is a link to what is not there")
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"output {str(out)!r}: is a file, not a folder")
+        ours = (out / MANIFEST).is_file() or (out / STATE).is_dir()
+        if out.is_dir() and any(out.iterdir()) and not ours:
+            raise UsageError(
+                f"output {str(out)!r}: the folder is not empty and was not made by build"
+            )
+        (out / STATE).mkdir(parents=True, exist_ok=True)
+        with (out / STATE / "lock").open("w") as handle:
+            if not _lock(handle.fileno()):
+                raise UsageError(f"output {str(out)!r}: another run is writing to it")
+            work = out / STATE / "work"
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            try:
+                yield work
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    except OSError as error:
+        raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock for as long as the file stays open; False: another process has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 - there is no such module elsewhere
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 - there is no such module on Windows
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file of the output: path relative to it, bytes, sha256."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class Writer:
+    """Writes files into the work folder; `publish` moves them to their names."""
+
+    def __init__(self, work: Path) -> None:
+        self.folder = work / "new"
+        self.folder.mkdir()
+        self.files: list[Written] = []
+
+    def write(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Write one file, to the disk and not only to its cache."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        size = 0
+        with target.open("wb") as stream:
+            for piece in pieces:
+                stream.write(piece)
+                digest.update(piece)
+                size += len(piece)
+            stream.flush()
+            os.fsync(stream.fileno())
+        self.files.append(Written(path, size, digest.hexdigest()))
+
+    def take(self, path: str) -> None:
+        """Count a file that another has written into the folder."""
+        with (self.folder / path).open("rb+") as stream:
+            os.fsync(stream.fileno())
+            digest = hashlib.file_digest(stream, "sha256")
+            size = stream.tell()
+        self.files.append(Written(path, size, digest.hexdigest()))
+
+    def publish(self, out: Path, manifest: dict[str, Json]) -> None:
+        """Move all files to their final names, the manifest last; remove what it replaces.
+
+        Of an earlier run only files that its own manifest lists are removed.
+        """
+        old = _listed(out)
+        text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
+        self.write(MANIFEST, [text.encode("utf-8", "replace")])
+        (out / MANIFEST).unlink(missing_ok=True)
+        for item in self.files:
+            final = out / item.path
+            final.parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / item.path).replace(final)
+        for path in sorted(old - {item.path for item in self.files}):
+            (out / path).unlink(missing_ok=True)
+
+
+def _listed(out: Path) -> set[str]:
+    """Paths that the manifest of an earlier run lists, those only that stay inside `out`."""
+    try:
+        manifest = json.loads((out / MANIFEST).read_bytes())
+        paths = {item["path"] for item in manifest["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return {path for path in paths if isinstance(path, str) and _is_inside(out, path)}
+
+
+def _is_inside(out: Path, path: str) -> bool:
+    """Is it a file below `out`, and none of its state? The manifest may be anybody's."""
+    folder = out.resolve()
+    try:
+        final = (out / path).resolve()
+        below = final.is_relative_to(folder) and not final.is_relative_to(folder / STATE)
+        return below and final.is_file()
+    except (OSError, ValueError, RuntimeError):  # no name for a file; links in a circle
+        return False
+
+
+def _create(path: Path) -> BinaryIO | ParquetFile | zstd.ZstdFile:
+    """A new file of the kind that its name says."""
+    if path.suffix == ".parquet":
+        return ParquetFile(path)
+    if path.suffix == ".zst":
+        return zstd.ZstdFile(path, "wb", level=ZSTD_LEVEL)
+    return path.open("wb")
+
+
+class SplitWriter:
+    """Writes the samples of one split: data/ in every kind asked for, and meta/ beside it.
+
+    A file is closed once its lines hold `shard_bytes`. How many there are is part of their names,
+    so they get those at the end.
+    """
+
+    def __init__(
+        self, writer: Writer, split: str, suffixes: Sequence[str], shard_bytes: int
+    ) -> None:
+        self.writer = writer
+        self.split = split
+        self.suffixes = suffixes
+        self.shard_bytes = shard_bytes
+        self._shards = 0
+        self._size = 0
+        self._open: dict[str, BinaryIO | ParquetFile | zstd.ZstdFile] = {}
+
+    def add(self, line: bytes, meta: bytes) -> None:
+        """Write one sample; both end with a newline."""
+        if not self._open or self._size >= self.shard_bytes:
+            self._next()
+        for key, stream in self._open.items():
+            stream.write(meta if key == "meta" else line)
+        self._size += len(line)
+
+    def close(self) -> list[str]:
+        """Name the files; returns the paths of those in data/, the first kind's first."""
+        self._end()
+        paths = [
+            self._name("data", number, kind)
+            for kind in self.suffixes
+            for number in range(self._shards)
+        ]
+        for number in range(self._shards):
+            self._name("meta", number, "jsonl")
+        return paths
+
+    def _next(self) -> None:
+        self._end()
+        for kind in self.suffixes:
+            self._open[kind] = _create(self._path("data", self._shards, kind))
+        self._open["meta"] = self._path("meta", self._shards, "jsonl").open("wb")
+        self._shards += 1
+        self._size = 0
+
+    def _end(self) -> None:
+        for stream in self._open.values():
+            stream.close()
+        self._open.clear()
+
+    def _path(self, part: str, number: int, kind: str) -> Path:
+        folder = self.writer.folder / part
+        folder.mkdir(exist_ok=True)
+        return folder / f"{self.split}-{number:05d}.{kind}"
+
+    def _name(self, part: str, number: int, kind: str) -> str:
+        name = f"{part}/{self.split}-{number:05d}-of-{self._shards:05d}.{kind}"
+        self._path(part, number, kind).replace(self.writer.folder / name)
+        self.writer.take(name)
+        return name

@@ -1,0 +1,106 @@
+"""An output folder in a store that fsspec writes.
+
+The dataset is made in a folder of this machine, whole and under its lock, then uploaded: first the
+old manifest goes, then come the files, the manifest last. A folder in a store without a manifest is
+one that is being written, or that a run left unfinished; the same command goes on.
+
+What is in `.state` there is the program's own: the mark that the folder is ours, and, where several
+machines work, the finished parts. No store has locks: two machines must not write to one address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from builder.output.folder import MANIFEST, STATE
+from builder.paths import expand_home
+from builder.problem import UsageError
+from builder.sources.store import connect, faults
+
+MARK = "made-by-builder"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOutput:
+    """`url` of the folder; `shares`: workers on other machines leave their parts there as well."""
+
+    url: str
+    shares: bool = False
+
+    @property
+    def here(self) -> Path:
+        """The folder on this machine in which the dataset is made. Raises UsageError: no home."""
+        cache = expand_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+        if cache.parts[:1] == ("~",):
+            raise UsageError(f"output {self.url!r}: no home folder for a cache: set XDG_CACHE_HOME")
+        name = hashlib.sha256(self.url.rstrip("/").encode()).hexdigest()[:16]
+        return cache / "toolcall-dataset-builder" / name
+
+    @property
+    def store(self) -> str | None:
+        """Where workers leave what they have done."""
+        return self._at(STATE) if self.shares else None
+
+    def check(self) -> None:
+        """See that it can be written to and is ours. Raises UsageError."""
+        with faults(self.url, "written"):
+            system, path = connect(self.url)
+            system.invalidate_cache()
+            ours = any(system.exists(self._path(name)) for name in (MANIFEST, f"{STATE}/{MARK}"))
+            if not ours and system.exists(path) and system.ls(path):
+                raise UsageError(
+                    f"output {self.url!r}: the folder is not empty and was not made by build"
+                )
+            with tempfile.NamedTemporaryFile() as empty:
+                system.put_file(empty.name, self._path(f"{STATE}/{MARK}"))
+
+    def upload(self, folder: Path) -> None:
+        """Put the finished dataset in its place, then remove it here. Raises UsageError."""
+        files = [item["path"] for item in json.loads((folder / MANIFEST).read_bytes())["files"]]
+        old = self._listed()
+        with faults(self.url, "written"):
+            system, _ = connect(self.url)
+            if system.exists(self._path(MANIFEST)):
+                system.rm_file(self._path(MANIFEST))
+            for name in (*files, MANIFEST):
+                if name == MANIFEST:
+                    self._remove(old - set(files))
+                system.put_file(str(folder / name), self._path(name))
+        for item in folder.iterdir():
+            if item.name != STATE:
+                shutil.rmtree(item) if item.is_dir() else item.unlink()
+
+    def _at(self, name: str) -> str:
+        return f"{self.url.rstrip('/')}/{name}"
+
+    def _path(self, name: str) -> str:
+        return connect(self._at(name))[1]
+
+    def _listed(self) -> set[str]:
+        """What the manifest there lists, of that only what is below the folder."""
+        with faults(self.url, "read"):
+            system, _ = connect(self.url)
+            path = self._path(MANIFEST)
+            text = system.cat_file(path) if system.exists(path) else b"{}"
+        try:
+            names = {item["path"] for item in json.loads(text)["files"]}
+        except (ValueError, KeyError, TypeError):
+            return set()
+        return {name for name in names if isinstance(name, str) and _is_below(name)}
+
+    def _remove(self, names: set[str]) -> None:
+        system, _ = connect(self.url)
+        for name in sorted(names):
+            if system.exists(self._path(name)):
+                system.rm_file(self._path(name))
+
+
+def _is_below(name: str) -> bool:
+    parts = name.split("/")
+    return parts[0] != STATE and not any(part in ("", ".", "..") for part in parts)

@@ -1,0 +1,25 @@
+"""What the fork server imports: it does the preloading that `builder.parallel.pool` asks for.
+
+Nothing here may leave a thread behind: a fork would lose it. What fails is left to the workers,
+which report it.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+
+from builder.parallel.garbage import keep_loaded
+from builder.parallel.pool import PRELOAD
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+# There are as many workers as cores: their libraries need no threads of their own.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("RAYON_NUM_THREADS", "1")
+
+with contextlib.suppress(Exception):
+    if wanted := json.loads(os.environ[PRELOAD]):
+        load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
+        load(wanted["argument"])
+    keep_loaded()

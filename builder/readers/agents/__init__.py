@@ -1,0 +1,1 @@
+"""Readers of logs that coding agents keep on the disk."""

@@ -1,0 +1,204 @@
+"""The tree of a Claude Code session: which line follows which, and the ways that were gone.
+
+Source: claude-code.md "Rebuilding the conversation".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from builder.conversation import Json
+from builder.readers.agents.claude_code.lines import SessionLine
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The lines from a root to a leaf and what the program wrote below, one after the other.
+
+    `rewound`: the user went back from it, and the session goes on along another way.
+    """
+
+    lines: tuple[SessionLine, ...]
+    rewound: bool
+
+
+def find_ways(
+    nodes: Mapping[str, SessionLine], beside: Callable[[Iterable[SessionLine]], Iterable[str]]
+) -> list[Way]:
+    """The ways through the tree of `nodes` (by uuid, in file order), ordered by their beginnings.
+
+    `beside` names the lines that belong to the turns of a way although they stand beside it: forks
+    of the tree are mostly the results of parallel calls. What is left is a way of its own if it
+    leads to an answer of the model; the way to the latest leaf is the one that was kept.
+    """
+    tree = _Tree(nodes)
+    covered: set[str] = set()
+    trees: dict[str, set[str]] = {}  # root → the lines covered below it
+    sessions: dict[str, set[str]] = {}  # root → sessions of the ways that were kept
+    found: list[Way] = []
+    for leaf, final in tree.leaves():
+        new, joins = tree.climb(leaf, covered)
+        if not final and joins and not any(line.is_answer for line in new):
+            covered.update(line.uuid for line in new)
+            continue
+        lines = [*tree.way(leaf), *tree.below(leaf)]
+        root = lines[0].uuid
+        if leaf.uuid in trees.setdefault(root, set()):
+            continue
+        rewound = leaf.session in sessions.setdefault(root, set())  # else: a fork, asked for
+        if not rewound:
+            sessions[root].add(leaf.session)
+        trees[root].update(line.uuid for line in lines)
+        trees[root].update(beside(lines))
+        covered |= trees[root]
+        found.append(Way(tuple(lines), rewound))
+    return sorted(found, key=lambda way: (way.lines[0].at, way.rewound, way.lines[-1].at))
+
+
+class _Tree:
+    """Who follows whom, compactions considered."""
+
+    def __init__(self, nodes: Mapping[str, SessionLine]) -> None:
+        self.nodes = nodes
+        self.parents = _parents(nodes)
+        self.silent: dict[
+            str | None, SessionLine
+        ] = {}  # the first line below each that says nothing
+        for line in nodes.values():
+            if not _speaks(line):
+                self.silent.setdefault(self.parents[line.uuid], line)
+        self.moved: dict[str, list[tuple[int, str]]] = {}
+        below: dict[str | None, list[SessionLine]] = {}
+        for line in nodes.values():
+            below.setdefault(line.parent, []).append(line)
+        for line in nodes.values():
+            if line.kind == "boundary":
+                self._keep(line, below)
+
+    def _keep(self, boundary: SessionLine, below: Mapping[str | None, list[SessionLine]]) -> None:
+        """Note the lines that a compaction kept: after it they hang under its anchor.
+
+        What hung under the anchor (the new lines) hangs under the last of them.
+        """
+        about = as_dict(boundary.value.get("compactMetadata"))
+        messages = as_dict(about.get("preservedMessages"))
+        segment = as_dict(about.get("preservedSegment"))
+        anchor = as_str(messages.get("anchorUuid")) or as_str(segment.get("anchorUuid"))
+        kept = self._kept(messages, segment)
+        staying = set(kept)
+        if anchor not in self.nodes or not kept:
+            return
+        for parent, uuid in zip([anchor, *kept], kept, strict=False):
+            self.moved.setdefault(uuid, []).append((boundary.at, parent))
+        for line in below.get(anchor, ()):
+            if line.at > boundary.at and line.uuid not in staying:
+                self.moved.setdefault(line.uuid, []).append((boundary.at, kept[-1]))
+
+    def _kept(self, messages: dict[str, Json], segment: dict[str, Json]) -> list[str]:
+        listed = [as_str(uuid) for uuid in as_list(messages.get("uuids"))]
+        if listed:
+            return list(dict.fromkeys(uuid for uuid in listed if uuid in self.nodes))
+        found: dict[str, None] = {}
+        tail = self.nodes.get(as_str(segment.get("tailUuid")))
+        for line in self._upwards(tail.uuid, tail) if tail else ():
+            found[line.uuid] = None
+            if line.uuid == segment.get("headUuid"):
+                return list(reversed(found))
+        return []
+
+    def parent(self, uuid: str, leaf: SessionLine) -> str | None:
+        """The line before, on the way to `leaf`: the last compaction before the leaf decides."""
+        moves = self.moved.get(uuid, [])
+        before = bisect_left(moves, (leaf.at, ""))
+        return moves[before - 1][1] if before else self.parents[uuid]
+
+    def leaves(self) -> Iterator[tuple[SessionLine, bool]]:
+        """Where ways may end, the latest first, and whether one certainly does.
+
+        The last line before each compaction ends a way, and so does the last that holds somebody's
+        words: the output of a local command hangs anywhere.
+        """
+        lines = [line for line in self.nodes.values() if line.kind in ("user", "assistant")]
+        spoken = [line for line in lines if _speaks(line)]
+        finals: dict[str, SessionLine] = {}
+        for line in self.nodes.values():
+            at = as_str(line.value.get("logicalParentUuid")) if line.kind == "boundary" else ""
+            for before in self._upwards(at, line):
+                if _speaks(before):
+                    finals[before.uuid] = before
+                    break
+        if spoken:
+            finals[spoken[-1].uuid] = spoken[-1]
+        for leaf in sorted(finals.values(), key=lambda line: -line.at):
+            yield leaf, True
+        for group in (spoken, lines):
+            for leaf in reversed(group):
+                yield leaf, False
+
+    def climb(self, leaf: SessionLine, covered: set[str]) -> tuple[list[SessionLine], bool]:
+        """The lines from `leaf` up to the first covered one, and whether there is such a one."""
+        new: list[SessionLine] = []
+        for line in self._upwards(leaf.uuid, leaf):
+            if line.uuid in covered:
+                return new, True
+            new.append(line)
+        return new, False
+
+    def way(self, leaf: SessionLine) -> list[SessionLine]:
+        """The lines from the root to `leaf`."""
+        return list(self._upwards(leaf.uuid, leaf))[::-1]
+
+    def below(self, leaf: SessionLine) -> Iterator[SessionLine]:
+        """The lines below `leaf` that hold nobody's words, such as the note of an interruption."""
+        at: SessionLine | None = leaf
+        while at is not None:
+            at = self.silent.pop(at.uuid, None)
+            if at is not None:
+                yield at
+
+    def _upwards(self, uuid: str, leaf: SessionLine) -> Iterator[SessionLine]:
+        seen: set[str] = set()
+        at: str | None = uuid
+        while at is not None and at in self.nodes and at not in seen:
+            seen.add(at)
+            yield self.nodes[at]
+            at = self.parent(at, leaf)
+
+
+def _speaks(line: SessionLine) -> bool:
+    """Does the line hold words of the user, of the model, or a tool's?"""
+    if line.kind == "user":
+        return bool(line.results) or (line.is_typed and not line.attached)
+    return line.is_answer
+
+
+def _parents(nodes: Mapping[str, SessionLine]) -> dict[str, str | None]:
+    """Each line's parent in this file; None for a root.
+
+    A line whose parent is not here follows the last line of its group. So does every line of a
+    group in which no line names a parent that is here (logs without uuids).
+    """
+    linked = {line.group for line in nodes.values() if line.parent in nodes}
+    last: dict[tuple[str, str], str] = {}
+    parents: dict[str, str | None] = {}
+    for uuid, line in nodes.items():
+        before = last.get(line.group)
+        above = nodes.get(line.parent or "")
+        if line.kind == "boundary":
+            parents[uuid] = None
+        elif line.is_summary:
+            begins = above or nodes.get(before or "")
+            parents[uuid] = begins.uuid if begins and begins.kind == "boundary" else None
+        elif above is not None and above.agent == line.agent:
+            parents[uuid] = above.uuid
+        elif above is not None and line.agent:
+            parents[uuid] = None  # a sub-agent begins below the call that started it
+        elif line.parent is None and line.kind != "assistant" and line.group in linked:
+            parents[uuid] = None
+        else:
+            parents[uuid] = before
+        last[line.group] = uuid
+    return parents

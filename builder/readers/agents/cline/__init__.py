@@ -1,0 +1,1 @@
+"""Cline, Roo Code and Kilo Code."""

@@ -1,0 +1,258 @@
+"""Messages of Cline and Roo: Anthropic's blocks, or tools as tags, as parts.
+
+Source: cline-roo.md, both layouts; `_cline_text` reads the tags.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.jsonio import JsonFault, loads
+from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys
+
+_SPOKEN = {
+    "attempt_completion": ("result", "completion_as_text"),
+    "ask_followup_question": ("question", "question_as_text"),
+    "plan_mode_respond": ("response", "plan_as_text"),
+    "plan_mode_response": ("response", "plan_as_text"),
+}
+"""Tools of B that talk to the user: the parameter that holds the words, the code counted."""
+_FAILED = (
+    "The tool execution failed with the following error:",
+    "The user denied this operation",
+    "<error>",
+    "Task was interrupted before this tool call could be completed.",
+)
+"""How results begin that say that the call failed."""
+
+
+def texts(content: Json) -> Iterator[str]:
+    """The texts of a message's content."""
+    if isinstance(content, str):
+        yield content
+    for block in as_list(content):
+        if as_dict(block).get("type") == "text":
+            yield as_str(as_dict(block).get("text"))
+
+
+@dataclass(slots=True)
+class ClineReading:
+    """One pass over the messages of a conversation. `tags`: dialect B, tools may be tags."""
+
+    keys: CallKeys
+    tags: bool
+    messages: list[Message] = field(default_factory=list)
+    changes: Counter[str] = field(default_factory=Counter)
+    unknown: set[str] = field(default_factory=set)
+    model: str | None = None
+    thoughts: list[Part] = field(default_factory=list)
+    spoken: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+
+    def take(self, item: dict[str, Json], place: str, turn: str | None) -> None:
+        """Add a message; `place` stands for the id that calls written as tags lack."""
+        if item.get("type") == "reasoning" and "role" not in item:
+            self.thoughts += _reasoning(item.get("text"))  # its answer follows
+        elif item.get("isTruncationMarker") is True:
+            words = tuple(Text(text, harness=True) for text in texts(item.get("content")))
+            self._append("user", words, turn)
+        elif item.get("isSummary") is True:
+            # The next request begins with it: context, whoever it is said to be by.
+            self.changes["summary_as_context"] += 1
+            self._append("user", tuple(map(Text, texts(item.get("content")))), turn)
+        elif item.get("role") == "assistant":
+            info = as_dict(item.get("modelInfo"))
+            self.model = name_or_none(info.get("id") or info.get("modelId")) or self.model
+            self._assistant(item, place, turn)
+        elif item.get("role") == "user":
+            self._user(item, turn)
+        else:
+            words = tuple(map(Text, texts(item.get("content"))))
+            self._append(as_str(item.get("role")), words, turn)
+
+    def _append(self, role: str, parts: tuple[Part, ...], turn: str | None) -> None:
+        if parts:
+            self.messages.append(Message(role, parts, turn=turn))
+
+    def _assistant(self, item: dict[str, Json], place: str, turn: str | None) -> None:
+        parts, self.thoughts = [*self.thoughts, *_reasoning(item.get("reasoning_content"))], []
+        blocks = _blocks(item.get("content"))
+        native = any(block.get("type") == "tool_use" for block in blocks)
+        for block in blocks:
+            match block.get("type"):
+                case "text" if self.tags and not native:
+                    parts += assistant_parts(as_str(block.get("text")))
+                case "text":
+                    parts += [Text(text)] if (text := as_str(block.get("text"))) else []
+                case "thinking":
+                    parts += _reasoning(block.get("thinking"))
+                case "redacted_thinking":
+                    pass
+                case "tool_use":
+                    call_id = name_or_none(block.get("id"))
+                    parts.append(ToolCall(as_str(block.get("name")), block.get("input"), call_id))
+                case _:
+                    parts += self._other(block)
+        for at, part in enumerate(parts):
+            if isinstance(part, ToolCall):
+                parts[at] = self._call(part, f"{place}.{at}")
+        self.answered -= {part.id for part in parts if isinstance(part, ToolCall) and part.id}
+        self._append("assistant", tuple(parts), turn)
+
+    def _call(self, call: ToolCall, place: str) -> ToolCall | Text:
+        """The call with its key, or what it says to the user."""
+        spoken = _SPOKEN.get(call.name) if self.tags else None
+        words = as_dict(call.arguments).get(spoken[0]) if spoken else None
+        if spoken is None or not isinstance(words, str):
+            return replace(call, key=self.keys.of(call.id or place))
+        self.changes[spoken[1]] += 1
+        if call.id:
+            self.spoken.add(call.id)
+        return Text(words)
+
+    # -- the user's side -----------------------------------------------------------------------
+
+    def _user(self, item: dict[str, Json], turn: str | None) -> None:
+        results: list[ToolResult] = []
+        said: list[Part] = []
+        head: str | None = None  # of the result, in the dialect of tags, that goes on
+        for block in _blocks(item.get("content")):
+            match block.get("type"):
+                case "text":
+                    head = self._user_text(as_str(block.get("text")), head, results, said)
+                case "tool_result":
+                    self._native_result(block, results, said)
+                case "file":
+                    said.append(Data({k: v for k, v in block.items() if k != "type"}))
+                case _ if head is not None and head not in _SPOKEN:
+                    _extend(results, tuple(self._other(block)))
+                case _:
+                    said += self._other(block)
+        self._append("tool", tuple(results), None)
+        self._append("user", tuple(said), turn)
+
+    def _user_text(
+        self, text: str, head: str | None, results: list[ToolResult], said: list[Part]
+    ) -> str | None:
+        """Words of the user or the program, or (more of) a result; the head that still holds."""
+        if not self.tags:
+            said += user_parts(text, self.changes)
+            return None
+        at = text.find("<environment_details>")
+        body, context = (text, "") if at < 0 else (text[:at].rstrip(), text[at:])
+        if match := RESULT.match(body):
+            head, body = match["name"], body[match.end() :]
+            if head not in _SPOKEN:
+                results.append(ToolResult((), name=head))
+        if head is None:
+            said += user_parts(body, self.changes)
+        elif head in _SPOKEN:
+            said += _reply(body, self.changes)
+        elif body.strip():
+            _extend(results, (Text(body),), failed=_says_failed(body))
+        if context:
+            said.append(Text(context, harness=True))
+        return head
+
+    def _native_result(
+        self, block: dict[str, Json], results: list[ToolResult], said: list[Part]
+    ) -> None:
+        call_id = name_or_none(block.get("tool_use_id"))
+        if call_id is not None and call_id in self.answered:
+            self.changes["duplicate_result"] += 1
+            return
+        content, failed = self._result_content(block.get("content"))
+        if call_id is not None:
+            self.answered.add(call_id)
+        if call_id in self.spoken:
+            for part in content:
+                said += _reply(part.text, self.changes) if isinstance(part, Text) else [part]
+            return
+        failed = failed or block.get("is_error") is True
+        name = name_or_none(block.get("name"))
+        results.append(ToolResult(content, call_id=call_id, name=name, is_error=failed))
+
+    def _result_content(self, content: Json) -> tuple[tuple[Text | Data | Media, ...], bool]:
+        """What a result says, and whether it says that the call failed."""
+        if isinstance(content, str):
+            return (Text(content),), _says_failed(content)
+        if not isinstance(content, list):
+            return ((Data(content),), False) if content is not None else ((), False)
+        if content and not any("type" in as_dict(item) for item in content):
+            return (Data(content),), any(_not_successful(item) for item in content)
+        parts: list[Text | Data | Media] = []
+        failed = False
+        for block in map(as_dict, content):
+            if block.get("type") == "text":
+                text = as_str(block.get("text"))
+                failed = failed or _says_failed(text)
+                parts.append(Text(text))
+            else:
+                parts += self._other(block)
+        return tuple(parts), failed
+
+    def _other(self, block: dict[str, Json]) -> list[Media]:
+        kind = as_str(block.get("type"))
+        if kind in ("image", "document"):
+            mime = as_str(as_dict(block.get("source")).get("media_type"))
+            return [Media("image" if kind == "image" else "file", mime)]
+        self.unknown.add(kind or "nothing")
+        return []
+
+
+def _reasoning(value: Json) -> list[Part]:
+    return [Reasoning(value)] if isinstance(value, str) and value else []
+
+
+def _blocks(content: Json) -> list[dict[str, Json]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [as_dict(block) for block in as_list(content)]
+
+
+def _extend(
+    results: list[ToolResult], content: tuple[Text | Media, ...], *, failed: bool = False
+) -> None:
+    """Add to the last result."""
+    last = results[-1]
+    whole = (*last.content, *content)
+    results[-1] = replace(last, content=whole, is_error=last.is_error or failed)
+
+
+def _reply(text: str, changes: Counter[str]) -> list[Part]:
+    """The user's reply to words of the model; without a tag of the user it is the program's."""
+    found = list(user_parts(text, changes))
+    if len(found) == 1 and found[0].text == text:
+        return [replace(found[0], harness=True)]
+    return list(found)
+
+
+def _says_failed(text: str) -> bool:
+    if text.lstrip().startswith(_FAILED):
+        return True
+    if not text.startswith("{"):
+        return False
+    try:
+        return _not_successful(loads(text))
+    except JsonFault:
+        return False
+
+
+def _not_successful(value: Json) -> bool:
+    item = as_dict(value)
+    return item.get("success") is False or bool(item.get("error"))

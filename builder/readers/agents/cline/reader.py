@@ -1,0 +1,190 @@
+"""Cline (SDK and CLI sessions; its VS Code extension), Roo Code and Kilo Code.
+
+Source: cline-roo.md. A: `<id>.messages.json`, whose blocks are Anthropic's and which holds the
+system prompt. B: `api_conversation_history.json`, in two dialects, told apart in each message:
+native blocks, or tools written as tags in the text (`_cline_text`). Condensed and truncated
+histories of B are segments. Tools are not recorded.
+
+In B three tools are ways of talking to the user and become words: `attempt_completion` (the final
+answer), `ask_followup_question` and `plan_mode_respond`; what answers them is the user's turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Ignored, Json, Message, Text
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.agents.cline.messages import ClineReading, texts
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys, span
+from builder.sources.source import Source
+
+_ROO_FIELDS = frozenset(
+    {"isSummary", "condenseId", "condenseParent", "truncationId", "truncationParent"}
+)
+
+Rows = list[tuple[str, dict[str, Json]]]
+"""Messages, each with where it stands."""
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source is of Cline or one of its kin, or None."""
+    if source.peek.kind != "json" or not source.peek.records:
+        return None
+    if source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+        return _list_kind(list(source.peek.objects))
+    document = as_dict(source.peek.records[0])
+    if isinstance(document.get("messages"), list) and {"sessionId", "agent"} <= document.keys():
+        return "a session's messages (sessionId, agent, messages)"
+    if {"session_id", "workspace_root", "enable_tools"} <= document.keys():
+        return "a session's manifest (session_id, workspace_root, enable_tools)"
+    return None
+
+
+def _list_kind(items: list[dict[str, Json]]) -> str | None:
+    if items and all(item.get("type") in ("ask", "say") and "ts" in item for item in items):
+        return "a log of the user interface (ts, type say or ask)"
+    if not items or not all(_is_message(item) for item in items):
+        return None
+    if any(_ROO_FIELDS & item.keys() for item in items):
+        return "a task's history with condensed or truncated messages"
+    for item in items:
+        for text in texts(item.get("content")):
+            if text.lstrip().startswith("<task>") or "<environment_details>" in text:
+                return "a task's history (<task>, <environment_details>)"
+    return None
+
+
+def _is_message(item: dict[str, Json]) -> bool:
+    return item.get("role") in ("user", "assistant") or item.get("type") == "reasoning"
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversation of a session, or of a task and its segments."""
+    document = source.document()
+    if isinstance(document, Problem):
+        source.count_records()
+        yield document
+    elif isinstance(document, list):
+        if all(as_dict(item).get("type") in ("ask", "say") for item in document):
+            yield Ignored("ui_message", sum(1 for _ in source.counted(document)))
+        else:
+            yield from _task(source, document)
+    elif isinstance(as_dict(document).get("messages"), list):
+        yield from _session(source, as_dict(document))
+    else:
+        source.count_records()
+        yield Ignored("manifest")
+
+
+# -- A: sessions ---------------------------------------------------------------------------------
+
+
+def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
+    items, lost = _objects(source, as_list(document["messages"]))
+    yield from lost
+    if not items:
+        return
+    session = as_str(document.get("sessionId")) or source.name
+    # A fork copies the messages with their ids into another session.
+    reading = ClineReading(CallKeys(name_or_none(items[0][1].get("id")) or session), tags=False)
+    if system := name_or_none(document.get("system_prompt")):
+        reading.messages.append(Message("system", (Text(system),)))
+    for where, item in items:
+        reading.take(item, where, name_or_none(item.get("id")))
+    problems = _gap(lost) + unknown_parts(sorted(reading.unknown), "session")
+    if any(_is_compacted(item) for _, item in items):
+        detail = "a history rewritten to be shorter: calls were taken out of answers"
+        problems += (Problem("compacted", "session", detail, records=0),)
+    yield from _conversation(
+        reading, session, span(items[0][0], items[-1][0]), len(items), problems
+    )
+
+
+def _is_compacted(item: dict[str, Json]) -> bool:
+    return as_str(as_dict(item.get("metadata")).get("kind")).startswith("compaction")
+
+
+def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
+    """The messages, and the Problems of elements that are none."""
+    found: Rows = []
+    lost: list[Problem] = []
+    for record in source.counted(values):
+        if isinstance(record.value, dict):
+            found.append((record.where, record.value))
+        else:
+            detail = f"a {type(record.value).__name__}"
+            lost.append(Problem("not_object", record.where, detail))
+    return found, lost
+
+
+def _gap(lost: list[Problem]) -> tuple[Problem, ...]:
+    """A message that was lost may have been seen by the model."""
+    return tuple(replace(problem, records=0) for problem in lost[:1])
+
+
+def _conversation(
+    reading: ClineReading, name: str, record: str, records: int, problems: tuple[Problem, ...]
+) -> Iterator[Event]:
+    if not reading.messages:
+        yield from [Ignored("no_turns", records)] if records else []
+        return
+    yield Conversation(
+        id=name,
+        record=record,
+        messages=tuple(reading.messages),
+        model=reading.model,
+        records=records,
+        problems=problems,
+        changes=dict(sorted(reading.changes.items())),
+    )
+
+
+# -- B: tasks ------------------------------------------------------------------------------------
+
+
+def _task(source: Source, document: list[Json]) -> Iterator[Event]:
+    rows, lost = _objects(source, document)
+    yield from lost
+    scope = str(next((row["ts"] for _, row in rows if "ts" in row), source.name))
+    seen: set[str] = set()
+    for number, segment in enumerate(_segments(rows), 1):
+        reading = ClineReading(CallKeys(scope), tags=True)
+        for where, row in segment:
+            reading.take(row, where, None)
+        fresh = [where for where, _ in segment if where not in seen]
+        seen.update(fresh)
+        name = "task" if number == 1 else f"task#{number}"
+        place = span(segment[0][0], segment[-1][0])
+        problems = _gap(lost) + unknown_parts(sorted(reading.unknown), place)
+        yield from _conversation(reading, name, place, len(fresh), problems)
+
+
+def _segments(rows: Rows) -> Iterator[Rows]:
+    """What the model saw until each summary or truncation hid earlier messages, and since."""
+    visible: Rows = []
+    for where, row in rows:
+        for own, parent in (("condenseId", "condenseParent"), ("truncationId", "truncationParent")):
+            name = name_or_none(row.get(own))
+            hidden = [old for old in visible if name and old[1].get(parent) == name]
+            if hidden and (row.get("isSummary") is True or row.get("isTruncationMarker") is True):
+                yield list(visible)
+                visible = [old for old in visible if old not in hidden]
+        visible.append((where, row))
+    if visible:
+        yield visible
+
+
+READER = Reader(
+    name="cline",
+    summary=(
+        "Cline sessions (.messages.json: sessionId, agent, messages), and the "
+        "api_conversation_history.json of Cline, Roo and Kilo (tags or native blocks)"
+    ),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,200 @@
+"""Items of a Codex rollout (OpenAI's ResponseItem as Codex stores it) as parts of turns.
+
+Source: codex.md "response_item payload.type" and "Rebuild".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Data, Json, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
+"""Calls that the client answers."""
+
+OUTPUTS = frozenset(
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "local_shell_call_output",
+        "tool_search_output",
+    }
+)
+
+SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
+"""What the provider ran inside the model's own response; the log never holds what it answered."""
+
+COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
+"""A summary that only the provider can read stands in for the history before it."""
+
+SILENT = frozenset({"ghost_snapshot", "compaction_trigger"})
+"""Items that the program keeps for itself and sends to no model."""
+
+ITEMS = (
+    CALLS
+    | OUTPUTS
+    | SERVER_CALLS
+    | COMPACTIONS
+    | SILENT
+    | {"message", "reasoning", "agent_message", "additional_tools"}
+)
+
+Item = dict[str, Json]
+
+_HARNESS_PREFIXES = (
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions for",
+    "<permissions instructions>",
+    "<skills_instructions>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<subagent_notification>",
+    "<skill>",
+)
+
+
+def content_parts(content: Json) -> tuple[list[Part], list[str]]:
+    """The parts of a message's content, and the type names of those that are unknown."""
+    if isinstance(content, str):
+        return [Text(content)], []
+    parts: list[Part] = []
+    unknown: list[str] = []
+    for value in as_list(content):
+        item = as_dict(value)
+        part = _text_or_media(item)
+        if part is None:
+            unknown.append(as_str(item.get("type")) or type(value).__name__)
+        else:
+            parts.append(part)
+    return parts, unknown
+
+
+def _text_or_media(item: Item) -> Text | Media | None:
+    match item.get("type"):
+        case "input_text" | "output_text" | "text":
+            return Text(as_str(item.get("text")))
+        case "refusal":
+            return Text(as_str(item.get("refusal")))
+        case "input_image" | "input_audio" | "input_file" as kind:
+            return Media(kind.removeprefix("input_"))
+        case _:
+            return None
+
+
+def user_parts(item: Item, said: frozenset[str] | None) -> tuple[list[Part], list[str]]:
+    """A user message's parts, text that the program put there marked as harness.
+
+    `said` is what the log's events show the human to have typed; None where it has no such events,
+    or none for this message. Provenance written beside the text decides before all else.
+    """
+    parts, unknown = content_parts(item.get("content"))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    typed = said is not None and any(
+        text in said for text in (*texts, "".join(texts), "\n".join(texts))
+    )
+    beside = as_dict(item.get("internal_chat_message_metadata_passthrough"))
+    metadata = as_list(beside.get("content_item_metadata"))
+    marked: list[Part] = []
+    for at, part in enumerate(parts):
+        if not isinstance(part, Text):
+            marked.append(part)
+            continue
+        entry = as_dict(metadata[at]) if at < len(metadata) else {}
+        origin = as_dict(entry.get("provenance")).get("type")
+        if isinstance(origin, str):
+            harness = origin != "user"
+        elif typed:
+            harness = False
+        else:
+            harness = said is not None or part.text.lstrip().startswith(_HARNESS_PREFIXES)
+        marked.append(Text(part.text, harness=harness))
+    return marked, unknown
+
+
+def notes_abort(part: Part) -> bool:
+    """Is it the program's note that the user broke off the answer before?"""
+    return isinstance(part, Text) and part.text.lstrip().startswith("<turn_aborted>")
+
+
+def as_harness(parts: list[Part]) -> list[Part]:
+    """The parts with their text marked as the program's own."""
+    return [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
+
+
+def thoughts(item: Item) -> list[Part]:
+    """The reasoning in clear text: the thought itself where it is logged, else its summary.
+
+    `encrypted_content` is never read.
+    """
+    for key in ("content", "summary"):
+        texts = [as_str(as_dict(value).get("text")) for value in as_list(item.get(key))]
+        if any(texts):
+            return [Reasoning(text) for text in texts if text]
+    return []
+
+
+def call(item: Item) -> ToolCall:
+    """The call that an item of CALLS is.
+
+    A custom tool takes raw text: it becomes the one argument `input`. A local shell call has no
+    name of its own; its arguments are its action.
+    """
+    name = qualified(item.get("namespace"), as_str(item.get("name")))
+    arguments: Json = item.get("arguments")
+    match item.get("type"):
+        case "custom_tool_call":
+            arguments = {"input": item.get("input")}
+        case "local_shell_call":
+            name, arguments = "local_shell", item.get("action")
+        case "tool_search_call":
+            name = "tool_search"
+        case _:
+            pass
+    return ToolCall(name, arguments, call_id(item))
+
+
+def call_id(item: Item) -> str | None:
+    """What pairs a call with its output. `id` names the item, and only old calls go by it."""
+    found = name_or_none(item.get("call_id"))
+    if found is None and item.get("type") == "local_shell_call":
+        return name_or_none(item.get("id"))
+    return found
+
+
+def result(item: Item) -> ToolResult:
+    """The output as the model saw it: a string stays that string even where it is JSON."""
+    if item.get("type") == "tool_search_output":
+        return ToolResult((Data(item.get("tools")),), call_id(item))
+    output = item.get("output")
+    content: list[Text | Data | Media] = []
+    if isinstance(output, str):
+        content = [Text(output)]
+    elif isinstance(output, list):
+        content = [_text_or_media(as_dict(value)) or Data(value) for value in output]
+    elif output is not None:
+        content = [Data(output)]
+    return ToolResult(tuple(content), call_id(item))
+
+
+def qualified(namespace: Json, name: str) -> str:
+    """A tool's name in its namespace, as `mcp__server__tool`; the plain name without one."""
+    if not isinstance(namespace, str) or not namespace:
+        return name
+    return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
+
+
+def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
+    """Tool definitions as logged; those in a namespace, singly and under their qualified name."""
+    for value in as_list(tools):
+        spec = as_dict(value)
+        if namespace is None and spec.get("type") == "namespace":
+            yield from definitions(spec.get("tools"), as_str(spec.get("name")))
+            continue
+        space = namespace or spec.get("namespace")
+        if isinstance(space, str) and space:
+            own = {key: inner for key, inner in spec.items() if key != "namespace"}
+            yield {**own, "name": qualified(space, as_str(spec.get("name")))}
+        else:
+            yield value

@@ -1,0 +1,109 @@
+"""Lines of a Codex rollout in one shape, whatever the layout, and what only all of them tell.
+
+Source: codex.md "Where", "Line", "event_msg".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from builder.conversation import Json
+from builder.problem import Problem
+from builder.readers.agents.codex import items
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.sources.source import Record
+
+KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutLine:
+    """One line, whatever its layout. `payload` of a response_item is the item."""
+
+    where: str
+    kind: str
+    payload: dict[str, Json]
+
+    @property
+    def item(self) -> str:
+        """The type of the item or event in it."""
+        return as_str(self.payload.get("type"))
+
+
+def line_of(record: Record) -> RolloutLine | Problem:
+    """The record as a line; bare items and the header of the oldest layout get their kind."""
+    value = record.value
+    if not isinstance(value, dict):
+        return Problem("not_object", record.where, f"a line that is a {type(value).__name__}")
+    kind = as_str(value.get("type"))
+    payload = value.get("payload")
+    if isinstance(payload, dict):
+        return RolloutLine(record.where, kind, payload)
+    if "payload" in value or kind in KINDS:
+        return Problem("not_object", record.where, f"{kind[:40]}: its payload is no object")
+    if "record_type" in value:
+        return RolloutLine(record.where, as_str(value["record_type"]), value)
+    if not kind and "id" in value:
+        return RolloutLine(record.where, "session_meta", value)
+    return RolloutLine(record.where, "response_item", value)
+
+
+def id_in(name: str) -> str:
+    """A session's id from the name of its file, for builds that leave out session_meta."""
+    file = PurePosixPath(name).name
+    found = _UUID.search(file)
+    return found[0] if found else file.partition(".")[0] or "session"
+
+
+def typed(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
+    """What the human typed, from the events; None if the log has no such events."""
+    texts: set[str] = set()
+    for line in lines:
+        if line.kind != "event_msg":
+            continue
+        if line.item == "user_message" and line.payload.get("kind") in (None, "plain"):
+            texts.add(as_str(line.payload.get("message")))
+        shown = as_dict(line.payload.get("item"))
+        if line.item == "item_completed" and shown.get("type") == "UserMessage":
+            pieces = [as_str(as_dict(part).get("text")) for part in as_list(shown.get("content"))]
+            texts.update((*pieces, "".join(pieces), "\n".join(pieces)))
+    return frozenset(text for text in texts if text) or None
+
+
+def answered(lines: Sequence[RolloutLine]) -> frozenset[str]:
+    """The ids of all calls that are answered anywhere."""
+    found = (items.call_id(line.payload) for line in lines if line.item in items.OUTPUTS)
+    return frozenset(call_id for call_id in found if call_id)
+
+
+def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
+    """Lines of the model that belong to its response before, although an output stands between.
+
+    Known only inside a user turn in which the program wrote a line before its requests.
+    """
+    found: set[int] = set()
+    candidates: list[int] = []
+    marked = answered = marks_requests = False
+    for at, line in enumerate(lines):
+        if line.kind in ("turn_context", "state"):
+            marked = True
+        elif line.kind != "response_item" or line.item in items.SILENT:
+            continue
+        elif line.item == "message" and line.payload.get("role") != "assistant":
+            found.update(candidates if marks_requests else ())
+            candidates = []
+            marked = answered = marks_requests = False
+        elif line.item in items.OUTPUTS:
+            answered = True
+        else:
+            if answered and marked:
+                marks_requests = True
+            elif answered:
+                candidates.append(at)
+            marked = answered = False
+    found.update(candidates if marks_requests else ())
+    return frozenset(found)

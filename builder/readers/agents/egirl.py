@@ -1,0 +1,236 @@
+"""egirl's `conversations.db`: sessions and messages in sqlite, content as JSON text.
+
+Reference: egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts, src/tracking/transcript.ts and
+src/safety/audit-log.ts (MIT). The agent keeps the newest messages only: a session may begin with a
+tool or an assistant row, which the normaliser cuts. System prompts and tool definitions are not
+stored. The column `summary` of `sessions` is the program's text on what was deleted: no message of
+anybody, and not read. Transcripts and audit log beside the store are telemetry without the words of
+a conversation: recognised, and ignored by design.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.sources.source import Source
+from builder.sources.sqlite import SQLITE_ERRORS, guarded, listed, tables
+
+_SESSIONS = {"id", "channel", "last_active_at"}
+_MESSAGES = ("id", "session_id", "role", "content", "tool_calls", "tool_call_id")
+_SIZE = " + ".join(
+    f"ifnull(length(CAST({name} AS BLOB)), 0)" for name in ("role", "content", "tool_calls")
+)
+_NAMES = "SELECT DISTINCT session_id FROM messages ORDER BY session_id"
+_SIZES = "SELECT session_id, sum({size}) FROM messages GROUP BY session_id ORDER BY session_id"
+_TRANSCRIPT = frozenset({
+    "turn_start", "turn_end", "memory_recall", "routing", "inference", "escalation", "tool_call",
+    "token_budget",
+})  # fmt: skip
+
+
+def recognise(source: Source) -> str | None:
+    """The store by its tables and columns, transcripts and audit log by their entries."""
+    if source.peek.kind == "sqlite":
+        # Tables only: a view may compute without end.
+        columns = tables(source)
+        known = columns.get("messages", frozenset()) >= {*_MESSAGES, "created_at"}
+        if known and columns.get("sessions", frozenset()) >= _SESSIONS:
+            return "tables sessions (channel, last_active_at) and messages (tool_calls)"
+        return None
+    kinds = [_telemetry(value) for value in source.peek.objects]
+    found = next((kind for kind in kinds if kind), None)
+    return f"entries of the {found}" if found else None
+
+
+def _telemetry(entry: dict[str, Json]) -> str | None:
+    """Which of egirl's JSONL files an entry is of: transcript, audit log, or neither (None)."""
+    if isinstance(entry.get("session"), str) and as_str(entry.get("type")) in _TRANSCRIPT:
+        return "transcript"
+    if set(entry) >= {"timestamp", "tool", "args", "blocked"}:
+        return "audit log"
+    action = as_str(entry.get("action"))
+    return "audit log" if "timestamp" in entry and action.startswith("memory_") else None
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of a database in which all have names: none is read with another."""
+    if source.peek.kind != "sqlite":
+        return ()
+    try:
+        with source.sqlite() as store:
+            found = listed(store, _SIZES.format(size=_SIZE))
+    except SQLITE_ERRORS:
+        return ()
+    named = all(isinstance(session, str) for session, _ in found)
+    return [size for _, size in found] if named else ()
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each session, its rows in the order of their ids."""
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _sessions(source))
+        return
+    for item in source.records():
+        yield item if isinstance(item, Problem) else Ignored("telemetry")
+
+
+Row = tuple[Json, Json, Json, Json, Json, Json, int]
+"""The columns of `_MESSAGES`, and how many bytes of text were too many to be read (else 0)."""
+
+
+def _sessions(source: Source) -> Iterator[Event]:
+    texts = ", ".join(
+        f"CASE WHEN {_SIZE} > :limit THEN NULL ELSE {name} END" for name in _MESSAGES[2:]
+    )
+    query = (
+        f"SELECT id, session_id, {texts}, CASE WHEN {_SIZE} > :limit THEN {_SIZE} ELSE 0 END"  # noqa: S608 - names of columns
+        " FROM messages WHERE :whole OR session_id BETWEEN :first AND :last ORDER BY session_id, id"
+    )
+    names: Counter[str] = Counter()
+    rows: list[Row] = []
+    with source.sqlite() as store:
+        try:
+            for values in store.execute(query, _values(source, store)):
+                source.count_records()
+                if rows and rows[-1][1] != _plain(values[1]):
+                    yield from _session(rows, names, ())
+                    rows = []
+                rows.append((*(_plain(value) for value in values[:6]), values[6]))
+        except SQLITE_ERRORS:
+            if rows:  # its calls are known, its end is not
+                detail = "the database breaks off"
+                broken = Problem("unreadable", f"session {rows[0][1]}", detail, records=0)
+                yield from _session(rows, names, (broken,))
+            raise
+        if rows:
+            yield from _session(rows, names, ())
+
+
+def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | None]:
+    """What the query asks for: all sessions, or from the first to the last of a piece."""
+    values: dict[str, str | int | None] = {"limit": source.max_record_bytes, "whole": 1}
+    if source.window is not None:
+        own = source.own([name for (name,) in store.execute(_NAMES)]) or [None]
+        values.update(whole=0, first=own[0], last=own[-1])
+    return {"first": None, "last": None, **values}
+
+
+def _plain(value: object) -> Json:
+    """A column's value; sqlite may give bytes where text is expected."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
+    """The rows of one session. A row that cannot be read leaves a gap: the session is no sample.
+
+    The calls of such a row are kept for the ledger, as far as they can be read.
+    """
+    session = str(rows[0][1])
+    problems = list(broken)
+    messages: list[Message] = []
+    unknown: list[str] = []
+    used = 0
+    for number, _, role, content, calls, call_id, too_large in rows:
+        where = f"message {number}"
+        fault: Problem | None = None
+        parts: list[Part] = []
+        if too_large:
+            fault = Problem("too_large", where, f"{too_large} bytes of text")
+        try:
+            parts += _content(content, unknown)
+        except JsonFault as bad:
+            fault = fault or bad.at(where)
+        parts += _calls(calls)
+        if fault is None:
+            used += 1
+        else:
+            yield fault
+            problems.append(Problem(fault.code, where, fault.detail, records=0))
+        if role == "tool":
+            texts = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+            messages.append(Message("tool", (ToolResult(texts, name_or_none(call_id)),)))
+        elif fault is None or parts:
+            messages.append(Message(as_str(role), tuple(parts), turn=f"row {number}"))
+    if messages:
+        yield Conversation(
+            id=unique(session, names),
+            record=f"session {session}",
+            messages=tuple(messages),
+            records=used,
+            problems=(*problems, *unknown_parts(unknown, f"session {session}")),
+        )
+
+
+def _content(text: Json, unknown: list[str]) -> list[Part]:
+    """The content column: JSON of a string or of parts. Raises JsonFault."""
+    value = loads(text) if isinstance(text, str) else text
+    if isinstance(value, str):
+        return [Text(value)] if value else []
+    if not isinstance(value, list):
+        return [] if value is None else [Data(value)]
+    parts: list[Part] = []
+    for item in value:
+        part = as_dict(item)
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            parts.append(Text(as_str(part["text"])))
+        elif part.get("type") == "image_url":
+            parts.append(Media("image"))
+        else:
+            unknown.append(as_str(part.get("type")) or type(item).__name__)
+    return parts
+
+
+def _calls(text: Json) -> list[Part]:
+    """The tool_calls column: JSON of a list of {id, name, arguments}, not nested."""
+    if text is None or text == "":
+        return []
+    try:
+        value = loads(text) if isinstance(text, str) else text
+    except JsonFault:
+        return [Unparsed(str(text), "bad_call")]
+    if value is None:
+        return []
+    calls: list[Part] = []
+    for item in value if isinstance(value, list) else [value]:
+        call = as_dict(item)
+        name = name_or_none(call.get("name"))
+        if name is None:
+            calls.append(Unparsed(dumps(item), "bad_call"))
+        else:
+            calls.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
+    return calls
+
+
+READER = Reader(
+    name="egirl",
+    summary=(
+        "egirl stores (sqlite): tables sessions and messages with JSON content; its transcripts "
+        "and audit log"
+    ),
+    recognise=recognise,
+    read=read,
+    item_sizes=item_sizes,
+)

@@ -1,0 +1,323 @@
+"""Gemini CLI: recorded sessions (`.json`, `.jsonl`), saved chats and restore points.
+
+Source: gemini-cli.md. A current session file is a log of changes to a list of messages and is
+replayed: messages are written again as they grow, a rewind deletes, `$set` replaces the whole list
+(start, resume, compression). What a change took away is a conversation of its own: a segment after
+a compression, `rewound` after a rewind or a rollback. System prompt and tools are not recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    ToolCall,
+    Used,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.agents.gemini_cli.records import answered_in, begins, call_ids, common, view_of
+from builder.readers.api.gemini.contents import content_messages
+from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.session import CallKeys, ignored, span
+from builder.sources.source import Record, Source
+
+_UI_TYPES = frozenset({"info", "error", "warning"})
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source is a file of Gemini CLI, or None."""
+    peek = source.peek
+    if peek.kind == "jsonl":
+        for item in peek.objects:
+            if _is_metadata(item):
+                return "a session's metadata (sessionId, projectHash)"
+            if isinstance(item.get("$rewindTo"), str) or "messages" in as_dict(item.get("$set")):
+                return "a change to the list of messages ($set, $rewindTo)"
+            if item.get("type") == "gemini" and {"id", "content", "timestamp"} <= item.keys():
+                return "a message of type gemini"
+    elif peek.kind == "json":
+        is_list = source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        return _document_kind(list(peek.records) if is_list else peek.records[0])
+    return None
+
+
+def _is_metadata(item: dict[str, Json]) -> bool:
+    return isinstance(item.get("sessionId"), str) and isinstance(item.get("projectHash"), str)
+
+
+def _document_kind(document: Json) -> str | None:
+    if isinstance(document, list):
+        if document and all(_is_content(item) for item in document):
+            return "a saved chat: a list of Content (role, parts)"
+        if document and all(_is_prompt(item) for item in document):
+            return "a log of prompts (sessionId, messageId, message)"
+        return None
+    item = as_dict(document)
+    if _is_metadata(item):
+        return "a session (sessionId, projectHash)"
+    if item.keys() <= {"history", "authType"} and _are_contents(item.get("history")):
+        return "a saved chat: history of Content (role, parts)"
+    if "toolCall" in item and _are_contents(item.get("clientHistory")):
+        return "a restore point (clientHistory, toolCall)"
+    return None
+
+
+def _is_content(value: Json) -> bool:
+    item = as_dict(value)
+    return item.get("role") in ("user", "model") and isinstance(item.get("parts"), list)
+
+
+def _are_contents(value: Json) -> bool:
+    items = as_list(value)
+    return bool(items) and all(map(_is_content, items))
+
+
+def _is_prompt(value: Json) -> bool:
+    return {"sessionId", "messageId", "type", "message"} <= as_dict(value).keys()
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of a session, and of each state of it that was given up."""
+    if source.peek.kind != "json":
+        yield from _event_log(source)
+        return
+    document = source.document()
+    item = document if isinstance(document, dict) else {}
+    if isinstance(item.get("messages"), list):
+        yield from _legacy(source, item)
+    elif isinstance(document, list) and document and all(map(_is_prompt, document)):
+        yield Ignored("prompt_log", sum(1 for _ in source.counted(document)))
+    elif isinstance(document, list):
+        yield from _saved(source, document)
+    elif _are_contents(item.get("clientHistory")):
+        yield from _saved(source, as_list(item["clientHistory"]), as_dict(item.get("toolCall")))
+    elif _are_contents(item.get("history")):
+        yield from _saved(source, as_list(item["history"]))
+    else:
+        yield from _event_log(source)
+
+
+# -- sessions ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _State:
+    """The list of messages at one time, by id, and how it came to its end.
+
+    `records` counts those read since the state before; `rewound`: the user took back its end.
+    """
+
+    messages: dict[str, dict[str, Json]]
+    first: str = ""
+    last: str = ""
+    records: int = 0
+    rewound: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session while its log is replayed."""
+
+    id: str
+    closed: list[_State] = field(default_factory=list)
+    now: _State = field(default_factory=lambda: _State({}))
+    ignored: Counter[str] = field(default_factory=Counter)
+    fault: Problem | None = None
+
+    def apply(self, where: str, item: dict[str, Json]) -> None:
+        """Replay one record, in the order of tests of the program's own reader."""
+        if isinstance(target := item.get("$rewindTo"), str):
+            self._rewind(where, target)
+        elif isinstance(item.get("id"), str):
+            self._message(where, item)
+        elif "$set" in item:
+            changed = as_dict(item["$set"])
+            if isinstance(changed.get("messages"), list):
+                self._replace(where, as_list(changed["messages"]))
+            else:
+                self.ignored["metadata"] += 1
+        elif _is_metadata(item):
+            self.ignored["metadata"] += 1
+        else:
+            self.ignored[unknown(item.get("type"))] += 1
+
+    def _count(self, where: str) -> None:
+        self.now.first = self.now.first or where
+        self.now.last = where
+        self.now.records += 1
+
+    def _message(self, where: str, item: dict[str, Json]) -> None:
+        kind = item.get("type")
+        if kind not in ("user", "gemini"):
+            self.ignored["ui_message" if as_str(kind) in _UI_TYPES else unknown(kind)] += 1
+            return
+        if self.fault is not None:  # the record that was lost may have been part of this list
+            self.now.problems += (replace(self.fault, records=0),)
+            self.fault = None
+        key = as_str(item["id"])
+        before = self.now.messages.get(key)
+        if before is not None and not call_ids(before) <= call_ids(item):
+            self._close(rewound=True)  # written again without a call that it had
+        self._count(where)
+        self.now.messages[key] = item
+
+    def _rewind(self, where: str, target: str) -> None:
+        ids = list(self.now.messages)
+        at = ids.index(target) if target in self.now.messages else 0
+        self._close(rewound=True)
+        if at == 0:
+            self.now.first = where
+        self._count(where)
+        for key in ids[at:]:
+            del self.now.messages[key]
+
+    def _replace(self, where: str, items: list[Json]) -> None:
+        self._close(rewound=False)
+        self._count(where)
+        self.now.first = where
+        self.now.problems = ()
+        self.fault = None
+        self.now.messages = {}
+        for index, value in enumerate(items):
+            message = as_dict(value)
+            if message.get("type") in ("user", "gemini"):
+                self.now.messages[name_or_none(message.get("id")) or f"{where}[{index}]"] = message
+        self._close(rewound=False)  # as it was set, to compare the state before with
+
+    def _close(self, *, rewound: bool) -> None:
+        """Keep the state as it is; the next one begins as a copy of it."""
+        now = self.now
+        self.closed.append(replace(now, messages=dict(now.messages), rewound=rewound))
+        now.records = 0
+
+    def events(self, names: Counter[str]) -> Iterator[Event]:
+        """The last state, and each earlier one that no later one holds, as conversations."""
+        states = [*self.closed, self.now]
+        views = [view_of(state.messages.items(), self.id) for state in states]
+        records, first, found = 0, "", False
+        for at, (state, view) in enumerate(zip(states, views, strict=True)):
+            records += state.records
+            first = first or state.first
+            later = [other.said for other in views[at + 1 :] if other.said]
+            if not view.said or any(begins(other, view.said) for other in later):
+                continue
+            if later and not answered_in(view.said[common(view.said, later[0]) :]):
+                continue  # only what a user typed was taken back
+            problems = state.problems + unknown_parts(list(view.unknown), state.last)
+            if state.rewound or (later and begins(view.said, later[0])):
+                detail = "the session went on from an earlier message"
+                problems += (Problem("rewound", state.last, detail, records=0),)
+            found = True
+            yield Conversation(
+                id=unique(self.id, names),
+                record=span(first, state.last),
+                messages=view.messages,
+                model=view.model,
+                records=records,
+                problems=problems,
+            )
+            records, first = 0, ""
+        if records:
+            yield Used(records) if found else Ignored("no_turns", records)
+        yield from ignored(self.ignored)
+
+
+def _event_log(source: Source) -> Iterator[Event]:
+    session: _Session | None = None
+    names: Counter[str] = Counter()
+    for record in source.records():
+        session = session or _Session(source.name)
+        if isinstance(record, Problem):
+            session.fault = record
+            yield record
+            continue
+        item = record.value
+        if not isinstance(item, dict):
+            yield Problem("not_object", record.where, f"a {type(item).__name__}")
+            continue
+        if _is_metadata(item) and (name := as_str(item["sessionId"])) != session.id:
+            if session.now.messages:  # another session in one file
+                yield from session.events(names)
+                session = _Session(name)
+            session.id = name
+        session.apply(record.where, item)
+    if session is not None:
+        yield from session.events(names)
+
+
+def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
+    session = _Session(as_str(document.get("sessionId")) or source.name)
+    for record in source.counted(as_list(document["messages"])):
+        if isinstance(record.value, dict):
+            session.apply(record.where, {"id": record.where, **record.value})
+        else:
+            session.fault = Problem("not_object", record.where, f"a {type(record.value).__name__}")
+            yield session.fault
+    written = session.now.messages.values()
+    if (
+        "kind" not in document
+        and any(item.get("type") == "gemini" for item in written)
+        and not any(map(call_ids, written))
+    ):
+        # The first versions recorded no calls in headless mode, only the first words.
+        detail = "this version may have called tools without recording it"
+        session.now.problems += (Problem("calls_unrecorded", "file", detail, records=0),)
+    yield from session.events(Counter())
+
+
+# -- saved chats ---------------------------------------------------------------------------------
+
+
+def _saved(
+    source: Source, contents: list[Json], pending: dict[str, Json] | None = None
+) -> Iterator[Event]:
+    """A history saved as it was sent; `pending` is the call that a restore point precedes."""
+    keys = CallKeys(source.name)
+    messages: list[Message] = []
+    odd: set[str] = set()
+    records = 0
+    record = Record("", None)
+    for record in source.counted(contents):
+        if not isinstance(record.value, dict):
+            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+            continue
+        records += 1
+        found, strange = content_messages(record.value, keys)
+        messages += found
+        odd |= set(strange)
+    if pending:
+        call = ToolCall(as_str(pending.get("name")), pending.get("args"))
+        last = messages[-1].parts if messages else ()
+        if not any(isinstance(part, ToolCall) and part.name == call.name for part in last):
+            messages.append(Message("assistant", (call,)))
+    if not messages:
+        yield from [Ignored("no_turns", records)] if records else []
+        return
+    yield Conversation(
+        id="saved chat",
+        record=span("[0]", record.where),
+        messages=tuple(messages),
+        records=records,
+        problems=unknown_parts(sorted(odd), "file"),
+    )
+
+
+READER = Reader(
+    name="gemini-cli",
+    summary=(
+        "Gemini CLI sessions, saved chats and restore points (also of Qwen Code's first "
+        "layout): sessionId with projectHash, or $set/$rewindTo records"
+    ),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,367 @@
+"""Goose: its database of sessions and the JSONL files of before 1.10.
+
+Source: goose.md, which was written from the program's source alone. Both keep one message a row,
+its parts tagged in camelCase. After a compaction the older messages are hidden from the model and
+a summary that only the model sees follows: each is a segment. System prompt and tools are not
+recorded.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys, span
+from builder.sources.source import Source
+from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
+
+_SILENT = frozenset(
+    {
+        "actionRequired", "contextLengthExceeded", "conversationCompacted", "redactedThinking",
+        "summarizationRequested", "systemNotification", "toolConfirmationRequest",
+    }
+)  # fmt: skip
+"""Parts for the user interface, and thoughts that are encrypted."""
+_KNOWN = _SILENT | {
+    "text", "image", "toolRequest", "toolResponse", "frontendToolRequest", "thinking",
+}  # fmt: skip
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source is of Goose, or None."""
+    if source.peek.kind in ("jsonl", "json"):
+        for item in source.peek.objects:
+            if "working_dir" in item and {"description", "message_count"} & item.keys():
+                return "a session's metadata (working_dir, message_count)"
+            if _is_message(item):
+                return "a message with created and tagged content"
+        return None
+    columns = tables(source)
+    if "content_json" in columns.get("messages", ()) and "sessions" in columns:
+        return "a database with messages.content_json and sessions"
+    return None
+
+
+def _is_message(item: dict[str, Json]) -> bool:
+    content = as_list(item.get("content"))
+    return (
+        item.get("role") in ("user", "assistant")
+        and isinstance(item.get("created"), int)
+        and bool(content)
+        and all(as_str(as_dict(part).get("type")) in _KNOWN for part in content)
+    )
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of the database: none is read with another."""
+    return session_sizes(source, _SESSIONS, _SIZES)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of all sessions."""
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _database(source))
+    else:
+        yield from _lines(source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A message. `agent` and `user`: who sees it now."""
+
+    where: str
+    role: str
+    content: list[Json]
+    id: str | None
+    agent: bool
+    user: bool
+
+
+def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _Row:
+    seen = as_dict(metadata)
+    return _Row(
+        where,
+        as_str(item.get("role")),
+        as_list(content),
+        name_or_none(item.get("message_id") or item.get("id")),
+        seen.get("agentVisible") is not False,
+        seen.get("userVisible") is not False,
+    )
+
+
+# -- layouts -------------------------------------------------------------------------------------
+
+
+def _lines(source: Source) -> Iterator[Event]:
+    found: list[_Row] = []
+    gaps: list[Problem] = []
+    fault: Problem | None = None
+    for record in source.records():
+        if isinstance(record, Problem):
+            fault = record
+            yield record
+            continue
+        item = record.value
+        if not isinstance(item, dict):
+            yield Problem("not_object", record.where, f"a {type(item).__name__}")
+        elif isinstance(item.get("content"), list) and "role" in item:
+            if fault is not None and found:  # what was lost may have been a message
+                gaps.append(replace(fault, records=0))
+                fault = None
+            found.append(_row(record.where, item, item["content"], item.get("metadata")))
+        else:
+            yield Ignored("metadata")
+    yield from _conversations(source.name, found, len(found), None, tuple(gaps[:1]))
+
+
+_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+_SIZES = "SELECT session_id, sum(length(CAST(content_json AS BLOB))) FROM messages GROUP BY 1"
+
+
+def _database(source: Source) -> Iterator[Event]:
+    with source.sqlite() as connection:
+        for session in source.own(first_column(connection, _SESSIONS)):
+            yield from _stored(source, connection, session)
+
+
+def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
+    model: str | None = None
+    records = 0
+    for row in rows(connection, "SELECT * FROM sessions WHERE id = ?", session):
+        source.count_records()
+        records += 1
+        config = json_column(row.get("model_config_json") or "{}", session)
+        model = name_or_none(as_dict(_or_none(config)).get("model_name"))
+    found: list[_Row] = []
+    gaps: list[Problem] = []
+    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
+    for row in rows(connection, query, session):
+        source.count_records()
+        where = f"message {row.get('id')}"
+        content = json_column(row.get("content_json"), where)
+        if isinstance(content, Problem):
+            yield content
+            gaps.append(replace(content, records=0))
+            continue
+        metadata = json_column(row.get("metadata_json") or "{}", where)
+        if isinstance(metadata, Problem):  # who sees the message is not known
+            gaps.append(replace(metadata, records=0))
+        records += 1
+        found.append(_row(where, {**row, "id": None}, content, _or_none(metadata)))
+    yield from _conversations(session, found, records, model, tuple(gaps[:1]))
+
+
+def _or_none(value: Json | Problem) -> Json:
+    return None if isinstance(value, Problem) else value
+
+
+# -- segments ------------------------------------------------------------------------------------
+
+
+def _conversations(
+    session: str,
+    found: Sequence[_Row],
+    records: int,
+    model: str | None,
+    problems: tuple[Problem, ...],
+) -> Iterator[Event]:
+    if not found:
+        if records:
+            yield Ignored("empty_session", records)
+        return
+    made = 0
+    for segment, hidden in _segments(found):
+        reading = _Reading(CallKeys(session))
+        for row in segment:
+            reading.take(row)
+        if not reading.messages:
+            continue
+        place = span(segment[0].where, segment[-1].where)
+        more = [*problems, *unknown_parts(sorted(reading.unknown), place)]
+        if hidden:
+            more.append(Problem("rewound", place, "hidden from the model later on", records=0))
+        made += 1
+        yield Conversation(
+            id=session if made == 1 else f"{session}#{made}",
+            record=place,
+            messages=tuple(reading.messages),
+            model=model,
+            records=records if made == 1 else 0,
+            problems=tuple(more),
+        )
+    if not made and records:
+        yield Ignored("no_turns", records)
+
+
+def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
+    """The rows until each summary and since the last, and whether they are no more in use.
+
+    Since the last summary, what the model does not see was for the user alone; before it, all
+    was hidden by the summary, and what was for the user alone cannot be told apart.
+    """
+    segments: list[list[_Row]] = [[]]
+    for before, row in zip([None, *found], found, strict=False):
+        if not row.user and (before is None or before.user) and row.role == "user":
+            segments.append([])
+        segments[-1].append(row)
+    *earlier, last = segments
+    for segment in earlier:
+        yield segment, False
+    yield [row for row in last if row.agent], False
+    if any(not row.agent and _calls(row) for row in last):
+        yield last, True
+
+
+def _calls(row: _Row) -> bool:
+    return any(as_dict(part).get("type") == "toolRequest" for part in row.content)
+
+
+# -- messages ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over the rows of a segment."""
+
+    keys: CallKeys
+    messages: list[Message] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+
+    def take(self, row: _Row) -> None:
+        """Add the messages of a row; results stand in messages of the user."""
+        parts: list[Part] = []
+        results: list[ToolResult] = []
+        for item in _for_model(row.content):
+            part = self._part(item)
+            if isinstance(part, ToolResult):
+                results.append(part)
+            elif isinstance(part, Text) and row.role == "assistant" and not row.user:
+                parts.append(replace(part, harness=True))  # put on after a summary
+            elif part is not None:
+                parts.append(part)
+        if results:
+            self.messages.append(Message("tool", tuple(results)))
+        if not parts:
+            return
+        at = len(self.messages) - 1
+        while row.role == "assistant" and at >= 0 and self.messages[at].role == "tool":
+            at -= 1
+        last = self.messages[at] if at >= 0 else None
+        if (
+            row.role == "assistant"
+            and row.id
+            and last
+            and (last.role, last.turn)
+            == (
+                "assistant",
+                row.id,
+            )
+        ):  # streaming wrote one message in several rows
+            self.messages[at] = replace(last, parts=(*last.parts, *parts))
+        else:
+            self.messages.append(Message(row.role, tuple(parts), turn=row.id))
+
+    def _part(self, item: dict[str, Json]) -> Part | None:
+        kind = as_str(item.get("type"))
+        match kind:
+            case "text":
+                text = as_str(item.get("text"))
+                return Text(text) if text else None
+            case "image":
+                return Media("image", as_str(item.get("mimeType")))
+            case "thinking" | "reasoning":
+                text = as_str(item.get("thinking") or item.get("text"))
+                return Reasoning(text) if text else None
+            case "toolRequest" | "frontendToolRequest":
+                return self._call(item)
+            case "toolResponse":
+                return self._result(item)
+        if kind not in _SILENT:
+            self.unknown.add(kind or "nothing")
+        return None
+
+    def _call(self, item: dict[str, Json]) -> ToolCall | Unparsed:
+        call = as_dict(item.get("toolCall"))
+        value = as_dict(call.get("value"))
+        if call.get("status") == "error" or "name" not in value:
+            error = call.get("error", call)
+            return Unparsed(error if isinstance(error, str) else dumps(error), "bad_call")
+        call_id = name_or_none(item.get("id"))
+        return ToolCall(
+            as_str(value.get("name")), value.get("arguments"), call_id, self.keys.of(call_id)
+        )
+
+    def _result(self, item: dict[str, Json]) -> ToolResult:
+        call_id = name_or_none(item.get("id"))
+        result = as_dict(item.get("toolResult"))
+        if result.get("status") == "error":
+            error = result.get("error")
+            text = Text(error) if isinstance(error, str) else Data(error)
+            return ToolResult((text,), call_id=call_id, is_error=True)
+        value = result.get("value")
+        whole = as_dict(value)
+        content = value if isinstance(value, list) else whole.get("content")
+        failed = whole.get("isError") is True
+        return ToolResult(self._content(as_list(content)), call_id=call_id, is_error=failed)
+
+    def _content(self, items: list[Json]) -> tuple[Text | Data | Media, ...]:
+        found: list[Text | Data | Media] = []
+        for block in _for_model(items):
+            match kind := as_str(block.get("type")):
+                case "text":
+                    found.append(Text(as_str(block.get("text"))))
+                case "image" | "audio":
+                    found.append(Media(kind, as_str(block.get("mimeType"))))
+                case "resource":
+                    resource = as_dict(block.get("resource"))
+                    text = resource.get("text")
+                    mime = as_str(resource.get("mimeType"))
+                    found.append(Text(text) if isinstance(text, str) else Media("file", mime))
+                case _:
+                    self.unknown.add(kind or "nothing")
+        return tuple(found)
+
+
+def _for_model(items: list[Json]) -> list[dict[str, Json]]:
+    """The blocks that the model saw: one for the user alone has a twin for the model."""
+    blocks = [as_dict(item) for item in items]
+    if not any("assistant" in _audience(block) for block in blocks):
+        return blocks
+    return [block for block in blocks if _audience(block) != ["user"]]
+
+
+def _audience(block: dict[str, Json]) -> list[Json]:
+    return as_list(as_dict(block.get("annotations")).get("audience"))
+
+
+READER = Reader(
+    name="goose",
+    summary=(
+        "Goose: sessions.db (tables sessions and messages with content_json), and the older "
+        "JSONL sessions (working_dir; messages with created and tagged content)"
+    ),
+    recognise=recognise,
+    read=read,
+    item_sizes=item_sizes,
+)

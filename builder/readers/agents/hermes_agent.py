@@ -1,0 +1,331 @@
+"""Hermes Agent: its database, its older session files, its trajectories.
+
+Source: kimi-copilot-cursor-hermes.md "Hermes Agent"; the prefix of structured content and the
+columns `active` and `compacted`: NousResearch/hermes-agent hermes_state.py @00025f69 (MIT).
+Database and session files keep OpenAI's messages and the system prompt (the files also the
+tools); trajectories keep calls, results and tools as tags in the text, without ids.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.messages import assistant_parts, content, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys, span
+from builder.sources.source import Source
+from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
+
+_STRUCTURED = ("\x00json:", "\x01json:")
+"""What content begins with that is JSON in a column of text."""
+_ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source is of Hermes Agent, or None."""
+    if source.peek.kind == "sqlite":
+        columns = tables(source)
+        if {"session_id", "role", "tool_calls", "tool_name", "timestamp"} <= columns.get(
+            "messages", frozenset()
+        ) and "system_prompt" in columns.get("sessions", frozenset()):
+            return "a database of sessions with system_prompt and messages with tool_name"
+        return None
+    for item in source.peek.objects:
+        if _is_trajectory(item):
+            return "a trajectory (conversations, timestamp, completed)"
+        if _is_session(item):
+            return "a session file (session_id, session_start, system_prompt, messages)"
+    return None
+
+
+def _is_trajectory(item: dict[str, Json]) -> bool:
+    return (
+        isinstance(item.get("conversations"), list)
+        and isinstance(item.get("completed"), bool)
+        and "timestamp" in item
+    )
+
+
+def _is_session(item: dict[str, Json]) -> bool:
+    names = {"session_id", "session_start", "system_prompt"}
+    return isinstance(item.get("messages"), list) and names <= item.keys()
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of the database: none is read with another, not even with its parent."""
+    return session_sizes(source, _SESSIONS, _SIZES)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of all sessions, or of all trajectories."""
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _database(source))
+        return
+    if source.peek.kind == "json":
+        document = source.document()
+        if isinstance(document, dict) and not _is_trajectory(document):
+            yield from _session_file(source, document)
+            return
+    for record in source.records():
+        if isinstance(record, Problem):
+            yield record
+        elif isinstance(record.value, dict):
+            yield _trajectory(record.where, record.value)
+        else:
+            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+
+
+# -- OpenAI's messages ---------------------------------------------------------------------------
+
+
+def _messages(
+    items: Sequence[dict[str, Json]], session: str, system: str | None, unknown: list[str]
+) -> list[Message]:
+    """The messages, with the system prompt before them."""
+    keys = CallKeys(session)
+    answered = {as_str(item.get("tool_call_id")) for item in items}
+    found = [Message("system", (Text(system),))] if system else []
+    for item in items:
+        role = as_str(item.get("role"))
+        if role == "tool":
+            result = ToolResult(
+                content(item.get("content"), unknown),
+                call_id=name_or_none(item.get("tool_call_id")),
+                name=name_or_none(item.get("tool_name")) or name_or_none(item.get("name")),
+            )
+            found.append(Message("tool", (result,)))
+            continue
+        parts: tuple[Part, ...]
+        if role == "assistant":
+            calls: list[Json] = [_with_id(call, answered) for call in as_list(item["tool_calls"])]
+            parts = tuple(
+                replace(part, key=keys.of(part.id)) if isinstance(part, ToolCall) else part
+                for part in assistant_parts({**item, "tool_calls": calls}, unknown)
+            )
+            if item.get("finish_reason") == "length":
+                parts = (*parts, Unparsed("", "truncated"))
+        elif role == "system" and system and item.get("content") == system:
+            continue  # some sessions keep it as a message, too
+        else:
+            parts = content(item.get("content"), unknown)
+        if parts:
+            found.append(Message(role, parts))
+    return found
+
+
+def _with_id(call: Json, answered: set[str]) -> Json:
+    """The call with the one of its two ids that results name."""
+    item = as_dict(call)
+    if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
+        return call
+    return {**item, "id": item["call_id"]}
+
+
+# -- session files -------------------------------------------------------------------------------
+
+
+def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
+    items: list[dict[str, Json]] = []
+    lost: list[Problem] = []
+    where = "[0]"
+    for record in source.counted(as_list(document.get("messages"))):
+        where = record.where
+        if isinstance(record.value, dict):
+            items.append({"tool_calls": None, **record.value})
+        else:
+            lost.append(Problem("not_object", where, f"a {type(record.value).__name__}"))
+            yield lost[-1]
+    unknown: list[str] = []
+    session = as_str(document.get("session_id")) or source.name
+    messages = _messages(items, session, name_or_none(document.get("system_prompt")), unknown)
+    if not items or not messages:
+        yield from [Ignored("empty_session", len(items))] if items else []
+        return
+    tools = document.get("tools")
+    gaps = tuple(replace(problem, records=0) for problem in lost[:1])
+    yield Conversation(
+        id=session,
+        record=span("[0]", where),
+        messages=tuple(messages),
+        tools=tuple(tools) if isinstance(tools, list) else None,
+        model=name_or_none(document.get("model")),
+        records=len(items),
+        problems=gaps + unknown_parts(unknown, session),
+    )
+
+
+# -- the database --------------------------------------------------------------------------------
+
+_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+_SIZES = """
+SELECT session_id, sum(
+    ifnull(length(CAST(content AS BLOB)), 0) + ifnull(length(CAST(tool_calls AS BLOB)), 0)
+) FROM messages GROUP BY 1
+"""
+_MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
+
+
+def _database(source: Source) -> Iterator[Event]:
+    with source.sqlite() as connection:
+        for session in source.own(first_column(connection, _SESSIONS)):
+            yield from _stored(source, connection, session)
+
+
+def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
+    info: dict[str, Json] = {}
+    records = 0
+    for row in rows(connection, "SELECT * FROM sessions WHERE id = ?", session):
+        source.count_records()
+        records += 1
+        info = row
+    items: list[dict[str, Json]] = []
+    lost: list[Problem] = []
+    for row in rows(connection, _MESSAGES, session):
+        source.count_records()
+        item = _decoded(row)
+        if isinstance(item, Problem):
+            yield item
+            lost.append(replace(item, records=0))
+        else:
+            records += 1
+            items.append(item)
+    made = 0
+    for histories, code, detail in _histories(items):
+        unknown: list[str] = []
+        system = name_or_none(info.get("system_prompt"))
+        messages = _messages(histories, session, system, unknown)
+        if len(messages) <= bool(system):
+            continue
+        made += 1
+        flaw = (Problem(code, f"session {session}", detail, records=0),) if code else ()
+        yield Conversation(
+            id=session if made == 1 else f"{session}#{made}",
+            record=f"session {session}",
+            messages=tuple(messages),
+            model=name_or_none(info.get("model")),
+            records=records if made == 1 else 0,
+            problems=(*lost[:1], *flaw, *unknown_parts(unknown, f"session {session}")),
+        )
+    if not made and records:
+        yield Ignored("empty_session", records)
+
+
+def _histories(
+    items: list[dict[str, Json]],
+) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
+    """What the model saw last, and what was taken from it, with the code of why."""
+    active = [item for item in items if item.get("active") != 0]
+    yield active, "", ""
+    compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]
+    if compacted:
+        detail = "before a compaction; it cannot be told how many histories these are"
+        yield compacted, "compacted", detail
+    undone = [item for item in items if item.get("active") == 0 and not item.get("compacted")]
+    if any(item.get("role") == "assistant" for item in undone):
+        whole = [item for item in items if item.get("active") != 0 or not item.get("compacted")]
+        yield whole, "rewound", "the user took messages back"
+
+
+def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:
+    """A row with its JSON columns decoded."""
+    where = f"message {row.get('id')}"
+    item: dict[str, Json] = {"tool_calls": None, **row}
+    text = row.get("content")
+    if isinstance(text, str) and text.startswith(_STRUCTURED):
+        value = json_column(text[len(_STRUCTURED[0]) :], where)
+        if isinstance(value, Problem):
+            return value
+        item["content"] = value
+    if row.get("tool_calls"):
+        value = json_column(row["tool_calls"], where)
+        if isinstance(value, Problem):
+            return value
+        item["tool_calls"] = value
+    return item
+
+
+# -- trajectories --------------------------------------------------------------------------------
+
+
+def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    tools: tuple[Json, ...] | None = None
+    messages: list[Message] = []
+    for turn in map(as_dict, as_list(row.get("conversations"))):
+        text = as_str(turn.get("value"))
+        match role := _ROLES.get(as_str(turn.get("from")), as_str(turn.get("from"))[:40]):
+            case "system":
+                try:
+                    text, found = text_tags.take_tools(text, changes)
+                except JsonFault as fault:
+                    return fault.at(where)
+                tools = found if tools is None else tools
+                parts: list[Part] = [Text(text)] if text.strip() else []
+            case "assistant":
+                parts = text_tags.assistant_parts(text, changes)
+            case "tool":
+                blocks = text_tags.responses(text)
+                parts = [_result(block) for block in ([text] if blocks is None else blocks)]
+            case _:
+                parts = [Text(text)]
+        if parts:
+            messages.append(Message(role or "none", tuple(parts)))
+    if not messages:
+        return Problem("no_messages", where, "a trajectory without turns")
+    return Conversation(
+        id=where,
+        record=where,
+        messages=tuple(messages),
+        tools=tools,
+        model=name_or_none(row.get("model")),
+        records=1,
+        changes=dict(sorted(changes.items())),
+    )
+
+
+def _result(block: str) -> ToolResult:
+    """The tool's answer: the program writes {"tool_call_id", "name", "content"} into the block."""
+    try:
+        item = as_dict(loads(block))
+    except JsonFault:
+        item = {}
+    if not {"name", "content"} <= item.keys():
+        return ToolResult((Text(block),))
+    answer = item["content"]
+    return ToolResult(
+        (Text(answer) if isinstance(answer, str) else Data(answer),),
+        call_id=name_or_none(item.get("tool_call_id")),
+        name=name_or_none(item["name"]),
+    )
+
+
+READER = Reader(
+    name="hermes-agent",
+    summary=(
+        "Hermes Agent: state.db (sessions with system_prompt, messages with tool_calls), "
+        "session_*.json, trajectories (conversations, timestamp, model, completed)"
+    ),
+    recognise=recognise,
+    read=read,
+    item_sizes=item_sizes,
+)

@@ -1,0 +1,169 @@
+"""Hugging Face session traces (STS): a line for the session, a line for each message.
+
+Source: hf-session-traces.md, which is written from the Hub's pages alone. Results whose calls are
+not in the file are known to occur: such a session is `calls_unrecorded`. Rows of the columns that
+the Hub converts such files to leave turns out and are refused (`unverified_format`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import content, reasoning, unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.session import CallKeys, ignored, span
+from builder.sources.source import Source
+
+_CONVERTED = frozenset({"harness", "session_id", "file_path"})
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source holds session traces, or None."""
+    for item in source.peek.objects:
+        if _is_session(item):
+            return "a session line with harness"
+        if item.keys() >= _CONVERTED and {"messages", "traces"} & item.keys():
+            return "rows converted from session traces (harness, session_id, file_path)"
+    return None
+
+
+def _is_session(item: dict[str, Json]) -> bool:
+    return item.get("type") == "session" and isinstance(item.get("harness"), str)
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session while its lines are read."""
+
+    id: str
+    first: str = ""
+    last: str = ""
+    records: int = 0
+    messages: list[Message] = field(default_factory=list)
+    model: str | None = None
+    unknown: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    keys: CallKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.keys = CallKeys(self.id)
+
+    def take(self, where: str, message: dict[str, Json]) -> None:
+        """Add a message."""
+        self.first = self.first or where
+        self.last = where
+        self.records += 1
+        role = as_str(message.get("role"))
+        said = content(message.get("content"), self.unknown)
+        if role == "tool":
+            call_id = name_or_none(message.get("toolCallId") or message.get("tool_call_id"))
+            name = name_or_none(message.get("toolName") or message.get("name"))
+            failed = message.get("isError") is True
+            if not self._is_called(call_id):
+                detail = "a result, but the turn that called is not in the file"
+                self.problems.append(Problem("calls_unrecorded", where, detail, records=0))
+            result = ToolResult(said, call_id=call_id, name=name, is_error=failed)
+            self.messages.append(Message("tool", (result,)))
+            return
+        parts: list[Part] = [*said]
+        if role == "assistant":
+            self.model = name_or_none(message.get("model")) or self.model
+            calls = message.get("toolCalls") or message.get("tool_calls")
+            parts = [*reasoning(message), *said, *map(self._call, as_list(calls))]
+        if parts:
+            self.messages.append(Message(role, tuple(parts)))
+
+    def _call(self, value: Json) -> Part:
+        item = as_dict(value)
+        body = as_dict(item["function"]) if "function" in item else item
+        name = name_or_none(body.get("name"))
+        if name is None:
+            return Unparsed(dumps(value), "bad_call")
+        call_id = name_or_none(item.get("id"))
+        return ToolCall(name, body.get("arguments"), call_id, self.keys.of(call_id))
+
+    def _is_called(self, call_id: str | None) -> bool:
+        """Does the last turn of the assistant hold the call?"""
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                calls = [part for part in message.parts if isinstance(part, ToolCall | Unparsed)]
+                ids = {part.id for part in calls if isinstance(part, ToolCall)}
+                return bool(calls) and (call_id is None or call_id in ids or None in ids)
+            if message.role != "tool":
+                return False
+        return False
+
+    def events(self) -> Iterator[Event]:
+        """The session as a conversation."""
+        if self.messages:
+            place = span(self.first, self.last)
+            yield Conversation(
+                id=self.id,
+                record=place,
+                messages=tuple(self.messages),
+                model=self.model,
+                records=self.records,
+                problems=(*self.problems[:1], *unknown_parts(self.unknown, place)),
+            )
+        elif self.records:
+            yield Ignored("no_turns", self.records)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The sessions of a file, one after the other."""
+    session: _Session | None = None
+    fault: Problem | None = None
+    names: Counter[str] = Counter()
+    rest: Counter[str] = Counter()
+    for record in source.records():
+        if isinstance(record, Problem):
+            fault = record
+            yield record
+            continue
+        item = as_dict(record.value)
+        if not isinstance(record.value, dict):
+            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+        elif item.keys() >= _CONVERTED:
+            detail = "columns converted by the Hub leave turns out: read the raw file"
+            yield Problem("unverified_format", record.where, detail)
+        elif item.get("type") == "session":
+            if session is not None:
+                yield from session.events()
+            session = _Session(unique(as_str(item.get("id")) or source.name, names))
+            fault = None
+            rest["metadata"] += 1
+        elif item.get("type") == "message" and isinstance(item.get("message"), dict):
+            session = session or _Session(unique(source.name, names))
+            if fault is not None:  # what was lost may have been a message
+                session.problems.append(replace(fault, records=0))
+                fault = None
+            session.take(record.where, as_dict(item["message"]))
+        else:
+            rest[unknown(item.get("type"))] += 1
+    if session is not None:
+        yield from session.events()
+    yield from ignored(rest)
+
+
+READER = Reader(
+    name="hf-session-traces",
+    summary="Hugging Face session traces: a session line with harness and id, then message lines",
+    recognise=recognise,
+    read=read,
+)

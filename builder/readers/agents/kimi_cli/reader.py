@@ -1,0 +1,206 @@
+"""Kimi CLI sessions: the folder of a session (context.jsonl beside wire.jsonl), or one old file.
+
+Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
+
+- `context.jsonl` is what the model sees, in OpenAI's shape, with control rows whose role begins
+  with an underscore; `_system_prompt` holds the prompt. Tool definitions are not stored.
+- A rewind or a compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and begins it
+  anew. A rewind copies what stays: what the old file holds beyond that was left, and the file is a
+  conversation with the problem `rewound`. After a compaction nothing is copied: the old file is
+  the segment before.
+- `wire.jsonl` repeats everything for the screen; it is read for which tools failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from builder.conversation import Conversation, Event, Ignored, Message, Text, Used
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.agents.kimi_cli.rows import row_message, rows
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.replays import with_keys
+from builder.readers.toolkit.session import ignored, span
+from builder.sources.source import Source
+
+NAME = "kimi-cli"
+
+_CONTROL_ROWS = frozenset({"_system_prompt", "_checkpoint", "_usage"})
+_WIRE = "wire.jsonl"
+_CONTEXT = re.compile(r"context(?:_([0-9]{1,9}))?\.jsonl")
+
+
+def is_store(folder: Path) -> bool:
+    """A session's folder: its context, and beside it the stream for the screen or its state."""
+    beside = (folder / _WIRE).is_file() or (folder / "state.json").is_file()
+    return beside and (folder / "context.jsonl").is_file()
+
+
+def recognise(source: Source) -> str | None:
+    """By the control rows of a context."""
+    if source.peek.kind == "folder":
+        own = [m for m in source.members if _CONTEXT.fullmatch(_file(m)) or _file(m) == _WIRE]
+        return next((reason for member in own if (reason := recognise(member))), None)
+    if source.peek.kind not in ("jsonl", "json"):
+        return None
+    for value in source.peek.objects:
+        role = as_str(value.get("role"))
+        if role in _CONTROL_ROWS and value.keys() & {"content", "id", "token_count"}:
+            return f"{role} rows"
+        if value.get("type") == "metadata" and "protocol_version" in value:
+            return "the head of a stream for the screen" if _file(source) == _WIRE else None
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each context that holds more than the next one took over from it."""
+    session = source.name.rpartition("/")[2].partition(".")[0] or "session"
+    if not source.members:
+        context = yield from _read_context(source, frozenset())
+        yield from _tell(session, source.name, [context])
+        return
+    failed = yield from _failed_calls(source)
+    chains: dict[str, list[tuple[float, Source]]] = {}
+    for member in source.members:
+        moved = _CONTEXT.fullmatch(_file(member))
+        if moved:
+            order = float(moved[1] or "inf")  # the current file comes after those moved away
+            chains.setdefault(_folder(member), []).append((order, member))
+        elif _file(member) != _WIRE:
+            member.count_records()
+            yield Ignored("other_file")
+    for folder, chain in sorted(chains.items()):
+        contexts = []
+        for _, member in sorted(chain, key=lambda item: item[0]):
+            contexts.append((yield from _read_context(member, failed, f"{member.name} ")))
+        name = f"{session}/{folder}" if folder else session
+        yield from _tell(name, f"{source.name}/{folder}", contexts)
+
+
+def _file(member: Source) -> str:
+    return member.name.rpartition("/")[2]
+
+
+def _folder(member: Source) -> str:
+    return member.name.rpartition("/")[0]
+
+
+def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
+    """The ids of calls whose tools always reported an error, from the streams for the screen."""
+    reports: dict[str, set[bool]] = {}
+    counts: Counter[str] = Counter()
+    for member in source.members:
+        if _file(member) != _WIRE:
+            continue
+        for record in rows(member):
+            if isinstance(record, Problem):
+                yield replace(record, where=f"{member.name} {record.where}")
+                continue
+            counts["ui_event"] += 1
+            message = as_dict(as_dict(record.value).get("message"))
+            payload = as_dict(message.get("payload"))
+            call_id = name_or_none(payload.get("tool_call_id"))
+            if message.get("type") == "ToolResult" and call_id:
+                result = as_dict(payload.get("return_value"))
+                reports.setdefault(call_id, set()).add(result.get("is_error") is True)
+    yield from ignored(counts)
+    return frozenset(call_id for call_id, states in reports.items() if states == {True})
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What one context file holds; `records` are the rows that its conversation counts."""
+
+    where: str
+    system: str
+    messages: tuple[Message, ...]
+    records: int
+
+
+def _read_context(
+    source: Source, failed: frozenset[str], file: str = ""
+) -> Generator[Event, None, _Context]:
+    """The context in a file; what is no part of it goes out as events.
+
+    `file` is what stands before a place in it.
+    """
+    counts: Counter[str] = Counter()
+    places: list[str] = []
+    messages: list[Message] = []
+    system = ""
+    for record in rows(source):
+        if isinstance(record, Problem):
+            yield replace(record, where=file + record.where)
+            continue
+        if not isinstance(record.value, dict):
+            detail = f"a row that is a {type(record.value).__name__}"
+            yield Problem("not_object", file + record.where, detail)
+            continue
+        role = record.value.get("role")
+        if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
+            counts[unknown(role)] += 1
+            continue
+        if role in ("_checkpoint", "_usage"):
+            counts[role[1:]] += 1
+            continue
+        places.append(record.where)
+        if role == "_system_prompt":
+            system = system or as_str(record.value.get("content"))
+            continue
+        message = row_message(record.value, failed)
+        if message.parts:
+            messages.append(message)
+    yield from ignored(counts)
+    where = file + span(places[0], places[-1]) if places else file
+    return _Context(where, system, tuple(messages), len(places))
+
+
+def _tell(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
+    """The conversations of the contexts that followed each other, the oldest first."""
+    begun = 0
+    for number, context in enumerate(contexts, start=1):
+        following = contexts[number] if number < len(contexts) else None
+        kept = _in_common(context.messages, following.messages) if following else 0
+        left = context.messages[kept:]
+        if not context.messages:
+            if context.records:
+                yield Ignored("no_messages", context.records)
+        elif kept and not any(message.role == "assistant" for message in left):
+            yield Used(context.records)  # the next one holds it all
+        else:
+            detail = f"rewound to its message {kept}"
+            system = (Message("system", (Text(context.system),)),) if context.system else ()
+            messages = (*system, *context.messages)
+            yield Conversation(
+                id=f"{session}#{number}" if following else session,
+                record=context.where,
+                messages=tuple(with_keys(NAME, messages, f"{scope}#{begun}")),
+                records=context.records,
+                problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
+            )
+        begun += not kept  # only what was rewound goes on in the next one
+
+
+def _in_common(first: Sequence[Message], second: Sequence[Message]) -> int:
+    """How many messages both begin with."""
+    pairs = zip(first, second, strict=False)
+    return next(
+        (at for at, (one, other) in enumerate(pairs) if one != other),
+        min(len(first), len(second)),
+    )
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Kimi CLI sessions: folders with context.jsonl, or JSONL with _checkpoint and _usage rows"
+    ),
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+)

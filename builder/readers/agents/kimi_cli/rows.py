@@ -1,0 +1,112 @@
+"""Rows of a Kimi CLI context as messages. Source: kimi-copilot-cursor-hermes.md "Kimi CLI"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.sources.source import Record, Source
+
+Row = dict[str, Json]
+
+_NOTICE = re.compile(r"\s*<(system|system-reminder)>(?:(?!</\1>).)*</\1>\s*", re.DOTALL)
+_MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+
+
+def rows(source: Source) -> Iterator[Record | Problem]:
+    """The rows of a file; control characters may stand bare in strings, as the program has it."""
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, line, ended = item
+        try:
+            yield Record(f"line {number}", _lenient(line))
+        except JsonFault as fault:
+            problem = fault.at(f"line {number}")
+            cut = not ended and fault.code in ("bad_json", "bad_utf8")
+            yield Problem("truncated", problem.where, problem.detail) if cut else problem
+
+
+def _lenient(line: bytes) -> Json:
+    try:
+        return loads(line)
+    except JsonFault:
+        return loads(_CONTROL.sub(lambda found: b"\\u%04x" % found[0][0], line))
+
+
+def row_message(row: Row, failed: frozenset[str]) -> Message:
+    """The message that a row holds. `failed` are the ids of calls whose tools reported an error."""
+    role = as_str(row.get("role"))
+    content = row.get("content")
+    if role == "assistant":
+        return Message(role, (*_said(content), *_calls(row.get("tool_calls"))))
+    parts = tuple(_contents(content))
+    if role == "tool":
+        call_id = name_or_none(row.get("tool_call_id"))
+        first = parts[0] if parts else None
+        noted = isinstance(first, Text) and first.text.startswith("<system>ERROR")
+        return Message(role, (ToolResult(parts, call_id, is_error=noted or call_id in failed),))
+    if role == "user":
+        return Message(role, tuple(map(_marked, parts)))
+    return Message(role, parts)
+
+
+def _marked(part: Text | Data | Media) -> Part:
+    """Text between `<system>` tags in a user's message is the program's: a checkpoint, a notice."""
+    if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
+        return Text(part.text, harness=True)
+    return part
+
+
+def _said(content: Json) -> Iterator[Part]:
+    if isinstance(content, str):
+        yield Text(content)
+    for value in as_list(content):
+        block = as_dict(value)
+        match block.get("type"):
+            case "text":
+                yield Text(as_str(block.get("text")))
+            case "think":
+                if thought := as_str(block.get("think")):  # empty where it is encrypted
+                    yield Reasoning(thought)
+            case kind:
+                yield Unparsed(as_str(kind), "unknown_part")
+
+
+def _calls(tool_calls: Json) -> Iterator[ToolCall]:
+    for value in as_list(tool_calls):
+        call = as_dict(value)
+        function = as_dict(call.get("function"))
+        name, call_id = as_str(function.get("name")), name_or_none(call.get("id"))
+        yield ToolCall(name, function.get("arguments"), call_id)
+
+
+def _contents(content: Json) -> Iterator[Text | Data | Media]:
+    if isinstance(content, str):
+        yield Text(content)
+    for value in as_list(content):
+        block = as_dict(value)
+        kind = as_str(block.get("type"))
+        if kind == "text":
+            yield Text(as_str(block.get("text")))
+        elif kind in _MEDIA:
+            yield Media(_MEDIA[kind])
+        else:
+            yield Data(value)

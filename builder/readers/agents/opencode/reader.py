@@ -1,0 +1,335 @@
+"""opencode: its store of JSON files, its sqlite database, exported sessions.
+
+Source: opencode.md. All three hold sessions of messages of parts; what they mean is in
+`_opencode_rows`. System prompt and tools are not recorded, but for a `system` text of the user.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from builder.conversation import Conversation, Event, Ignored, Json
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.agents.opencode.rows import StoreRow, conversations
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.session import ignored
+from builder.sources.source import Source
+from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
+
+_BESIDE = frozenset(
+    {"project", "session_diff", "session_share", "share", "todo", "permission", "migration"}
+)
+"""What else lies in a store and holds nothing of a conversation."""
+
+
+def is_store(folder: Path) -> bool:
+    """Is the folder opencode's storage (or that of a project, before 0.6)?"""
+    first = "session" if (folder / "session").is_dir() else "info"
+    return all((folder / name).is_dir() for name in (first, "message", "part"))
+
+
+def recognise(source: Source) -> str | None:
+    """Why the source is of opencode, or None."""
+    if source.peek.kind == "folder":
+        tops = {member.name.partition("/")[0] for member in source.members}
+        if "message" in tops and "part" in tops and tops & {"session", "info"}:
+            return "a store of session, message and part files"
+        return None
+    if source.peek.kind == "json" and source.peek.records:
+        document = as_dict(source.peek.records[0])
+        messages = as_list(document.get("messages"))
+        if "id" in as_dict(document.get("info")) and any(map(_is_exported, messages)):
+            return "an exported session (info, messages of info and parts)"
+        return None
+    columns = tables(source)
+    if {"id", "session_id", "data"} <= columns.get("message", set()) and (
+        {"id", "message_id", "data"} <= columns.get("part", set()) and "session" in columns
+    ):
+        return "a database with the tables session, message and part"
+    return None
+
+
+def _is_exported(value: Json) -> bool:
+    item = as_dict(value)
+    return "role" in as_dict(item.get("info")) and isinstance(item.get("parts"), list)
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The sessions of the database, none of which is read with another, and what is in none."""
+    found = session_sizes(source, _SESSIONS, _SIZES)
+    return [*found, 0] if found else ()
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of all sessions, in the order of their ids."""
+    if source.members:
+        yield from _Store(source).events()
+    elif source.peek.kind == "sqlite":
+        yield from guarded(source, _database(source))
+    else:
+        yield from _exported(source)
+
+
+def _told(events: Iterator[Conversation], records: int) -> Iterator[Event]:
+    """The conversations; the records of a session in which nothing was said are ignored."""
+    empty = True
+    for conversation in events:
+        empty = False
+        yield conversation
+    if empty and records:
+        yield Ignored("empty_session", records)
+
+
+# -- exported sessions ---------------------------------------------------------------------------
+
+
+def _exported(source: Source) -> Iterator[Event]:
+    document = source.document()
+    if isinstance(document, Problem):
+        source.count_records()
+        yield document
+        return
+    session = as_dict(as_dict(document).get("info"))
+    found: list[StoreRow] = []
+    lost: list[Problem] = []
+    for record in source.counted(as_list(as_dict(document).get("messages"))):
+        item = as_dict(record.value)
+        info = as_dict(item.get("info"))
+        if info:
+            parts = tuple(map(as_dict, as_list(item.get("parts"))))
+            found.append(StoreRow(name_or_none(info.get("id")) or record.where, info, parts))
+        else:
+            lost.append(Problem("not_object", record.where, "a message without info"))
+            yield lost[-1]
+    name = name_or_none(session.get("id")) or source.name
+    yield from _told(conversations(name, session, found, len(found), _gap(lost)), len(found))
+
+
+def _gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
+    """A record that was lost may have been seen by the model: the conversation has a gap."""
+    return tuple(replace(problem, records=0) for problem in lost[:1])
+
+
+def _orphans(row: StoreRow) -> Iterator[Conversation]:
+    """Parts whose message is missing: what they say is known, who says it is not."""
+    problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
+    return conversations(row.id, {}, [row], len(row.parts), (problem,))
+
+
+# -- the store of JSON files ---------------------------------------------------------------------
+
+
+class _Store:
+    """The files of a store by what they belong to; read one session at a time."""
+
+    def __init__(self, source: Source) -> None:
+        self.sessions: dict[str, Source] = {}
+        self.messages: dict[str, list[Source]] = defaultdict(list)
+        self.parts: dict[str, list[Source]] = defaultdict(list)
+        self.beside: Counter[str] = Counter()
+        for member in source.members:
+            path = PurePosixPath(member.name)
+            kind = path.parts[0]
+            if path.suffix != ".json" or kind in _BESIDE:
+                member.count_records()
+                self.beside[kind if kind in _BESIDE else unknown(kind)] += 1
+            elif kind in ("session", "info"):
+                self.sessions[path.stem] = member
+            elif kind == "message":
+                self.messages[path.parent.name].append(member)
+            elif kind == "part":
+                self.parts[path.parent.name].append(member)
+            else:
+                member.count_records()
+                self.beside[unknown(kind)] += 1
+
+    def events(self) -> Iterator[Event]:
+        """All that the store holds."""
+        for session in sorted({*self.sessions, *self.messages}):
+            yield from self._session(session)
+        for key in sorted(self.parts):  # what is left has no message
+            row, problems = self._row(key, {})
+            yield from problems
+            yield from _told(_orphans(row), len(row.parts))
+        yield from ignored(self.beside)
+
+    def _session(self, name: str) -> Iterator[Event]:
+        info: dict[str, Json] | Problem = {}
+        records = 0
+        if name in self.sessions:
+            info = _load(self.sessions[name])
+            if isinstance(info, Problem):
+                yield info
+            else:
+                records += 1
+        found: list[StoreRow] = []
+        lost: list[Problem] = []
+        for member in self.messages.get(name, ()):
+            message = _load(member)
+            row, problems = self._row(PurePosixPath(member.name).stem, message)
+            records += len(row.parts) + (not isinstance(message, Problem))
+            yield from problems
+            lost += problems
+            found.append(row)
+        session = {} if isinstance(info, Problem) else info
+        yield from _told(conversations(name, session, found, records, _gap(lost)), records)
+
+    def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
+        """A message with its parts, and what of it could not be read."""
+        problems = [message] if isinstance(message, Problem) else []
+        parts: list[dict[str, Json]] = []
+        for file in sorted(self.parts.pop(key, []), key=lambda file: file.name):
+            part = _load(file)
+            if isinstance(part, Problem):
+                problems.append(part)
+            else:
+                parts.append(part)
+        return StoreRow(
+            key, {} if isinstance(message, Problem) else message, tuple(parts)
+        ), problems
+
+
+def _load(member: Source) -> dict[str, Json] | Problem:
+    """A file of the store, counted; read anew, so that it is not kept in memory."""
+    member.count_records()
+    limit = member.max_record_bytes
+    fresh = Source(member.name, member.path, max_record_bytes=limit) if member.path else member
+    value = fresh.document()
+    if isinstance(value, Problem):
+        return Problem(value.code, member.name, value.detail)
+    if not isinstance(value, dict):
+        return Problem("not_object", member.name, f"a {type(value).__name__}")
+    return value
+
+
+# -- the database --------------------------------------------------------------------------------
+
+_SESSIONS = "SELECT id FROM session UNION SELECT session_id FROM message ORDER BY 1"
+_SIZES = """
+SELECT session_id, sum(bytes) FROM (
+    SELECT session_id, length(CAST(data AS BLOB)) AS bytes FROM message
+    UNION ALL
+    SELECT message.session_id, length(CAST(part.data AS BLOB)) AS bytes
+    FROM part JOIN message ON message.id = message_id
+) GROUP BY 1
+"""
+_MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY id"
+_PARTS = """
+SELECT part.id, message_id, part.data FROM part JOIN message ON message.id = message_id
+WHERE message.session_id = ? ORDER BY part.id
+"""
+_ORPHANS = """
+SELECT id, message_id, data FROM part WHERE message_id NOT IN (SELECT id FROM message) ORDER BY id
+"""
+_TO_COME = """
+SELECT count(*) AS n FROM session_message AS m
+WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
+"""
+
+
+def _database(source: Source) -> Iterator[Event]:
+    names = tables(source)
+    with source.sqlite() as connection:
+        for session in source.own([*first_column(connection, _SESSIONS), None]):
+            if session is None:
+                yield from _no_session(source, connection, names)
+            else:
+                yield from _stored_session(source, connection, session)
+
+
+def _no_session(
+    source: Source, connection: sqlite3.Connection, names: dict[str, frozenset[str]]
+) -> Iterator[Event]:
+    """What is in no session: parts without their message, and other tables."""
+    yield from _stored_orphans(source, connection)
+    if "event" in names:  # the same messages and parts again, as they came to be
+        n = _count(source, connection, "SELECT count(*) AS n FROM event")
+        yield Ignored("event_copy", n)
+    if "session_message" in names and (n := _count(source, connection, _TO_COME)):
+        detail = "sessions in the table session_message alone"
+        yield Problem("unverified_format", "session_message", detail, records=n)
+
+
+def _count(source: Source, connection: sqlite3.Connection, query: str) -> int:
+    n = next(rows(connection, query)).get("n")
+    records = n if isinstance(n, int) else 0
+    source.count_records(records)
+    return records
+
+
+def _stored_session(
+    source: Source, connection: sqlite3.Connection, session: str
+) -> Iterator[Event]:
+    info: dict[str, Json] = {}
+    records = 0
+    for row in rows(connection, "SELECT * FROM session WHERE id = ?", session):
+        source.count_records()
+        records += 1
+        for name in ("revert", "permission"):
+            value = json_column(row[name], name) if row.get(name) is not None else None
+            info[name] = None if isinstance(value, Problem) else value
+    messages: dict[str, dict[str, Json]] = {}
+    lost: list[Problem] = []
+    for row in rows(connection, _MESSAGES, session):
+        source.count_records()
+        key = as_str(row.get("id"))
+        value = json_column(row.get("data"), f"message {key}")
+        messages[key] = as_dict(None if isinstance(value, Problem) else value)
+        if isinstance(value, Problem):
+            yield value
+            lost.append(value)
+        else:
+            records += 1
+    parts: dict[str, list[dict[str, Json]]] = defaultdict(list)
+    for part in _parts(source, connection, _PARTS, session):
+        if isinstance(part, Problem):
+            yield part
+            lost.append(part)
+        else:
+            records += 1
+            parts[part[0]].append(part[1])
+    found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
+    yield from _told(conversations(session, info, found, records, _gap(lost)), records)
+
+
+def _stored_orphans(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
+    parts: dict[str, list[dict[str, Json]]] = defaultdict(list)
+    for part in _parts(source, connection, _ORPHANS):
+        if isinstance(part, Problem):
+            yield part
+        else:
+            parts[part[0]].append(part[1])
+    for key, items in sorted(parts.items()):
+        yield from _told(_orphans(StoreRow(key, {}, tuple(items))), len(items))
+
+
+def _parts(
+    source: Source, connection: sqlite3.Connection, query: str, *values: str
+) -> Iterator[tuple[str, dict[str, Json]] | Problem]:
+    """Parts, each with the id of its message."""
+    for row in rows(connection, query, *values):
+        source.count_records()
+        key = as_str(row.get("id"))
+        value = json_column(row.get("data"), f"part {key}")
+        if isinstance(value, Problem):
+            yield value
+        else:
+            yield as_str(row.get("message_id")), {**as_dict(value), "id": key}
+
+
+READER = Reader(
+    name="opencode",
+    summary=(
+        "opencode (and its forks): the folder storage/ (session, message, part), opencode.db, "
+        "exported sessions (info, messages of info and parts)"
+    ),
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+    item_sizes=item_sizes,
+)

@@ -1,0 +1,295 @@
+"""opencode: the rows of one session (messages with their parts) as conversations.
+
+Source: opencode.md "Shapes", "Rebuild", "Pitfalls"; how rows become the model's messages:
+anomalyco/opencode packages/opencode/src/session/message-v2.ts (MIT).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.problem import Problem
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys
+
+_SILENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent"})
+"""Parts that never reach the model."""
+_INLINED = frozenset({"text/plain", "application/x-directory"})
+"""Files whose content reaches the model as synthetic text beside them."""
+_CUT_SHORT = frozenset({"length", "content-filter"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRow:
+    """One message: its id, what is said of it, its parts (each with its id) in order."""
+
+    id: str
+    info: dict[str, Json]
+    parts: tuple[dict[str, Json], ...]
+
+    @property
+    def role(self) -> str:
+        """The logged role."""
+        return as_str(self.info.get("role"))
+
+    def of_type(self, kind: str) -> dict[str, Json] | None:
+        """The first part of the type."""
+        return next((part for part in self.parts if part.get("type") == kind), None)
+
+
+def conversations(
+    session_id: str,
+    session: dict[str, Json],
+    rows: Sequence[StoreRow],
+    records: int,
+    problems: tuple[Problem, ...] = (),
+) -> Iterator[Conversation]:
+    """The session as the model saw it: one conversation, one more for each compaction.
+
+    `rows` are in the order of their ids. What the user took back (`revert`) is one with the code
+    `rewound`. `records` are counted in the first; nothing comes if nothing was said.
+    """
+    kept = list(_kept(rows, as_dict(session.get("revert"))))
+    from_cli = _from_cli(session)
+    found = 0
+    segments = [(segment, False) for segment in _segments(kept)]
+    if any(row.role == "assistant" for row in rows[len(kept) :]) or _calls(rows) > _calls(kept):
+        segments.append((_segments(rows)[-1], True))
+    for segment, undone in segments:
+        reading = _Reading(session_id, from_cli)
+        for row in segment:
+            reading.take(row)
+        if not reading.messages:
+            continue
+        found += 1
+        where = f"session {session_id}"
+        rewound = Problem("rewound", where, "the user reverted to an earlier message", records=0)
+        yield Conversation(
+            id=session_id if found == 1 else f"{session_id}#{found}",
+            record=where,
+            messages=tuple(reading.messages),
+            model=reading.model,
+            records=records if found == 1 else 0,
+            problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
+            changes=dict(sorted(reading.changes.items())),
+        )
+
+
+def _calls(rows: Sequence[StoreRow]) -> int:
+    return sum(part.get("type") == "tool" for row in rows for part in row.parts)
+
+
+def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRow]:
+    """The rows before the point to which the user reverted."""
+    message, part = name_or_none(revert.get("messageID")), name_or_none(revert.get("partID"))
+    for row in rows:
+        if message is None or row.id < message:
+            yield row
+        elif row.id == message and part is not None:
+            before = tuple(item for item in row.parts if as_str(item.get("id")) < part)
+            if before:
+                yield StoreRow(row.id, row.info, before)
+
+
+def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
+    """The rows between compactions: each begins with the summary and what was kept with it."""
+    segments: list[list[StoreRow]] = [[]]
+    markers: dict[str, StoreRow] = {}
+    for row in rows:
+        marker = row.of_type("compaction")
+        if row.role == "user" and marker is not None:
+            markers[row.id] = row
+            continue
+        asked = markers.get(as_str(row.info.get("parentID")))
+        if row.info.get("summary") is not True or row.role != "assistant":
+            segments[-1].append(row)
+        elif row.info.get("finish") and not row.info.get("error"):
+            marker = asked.of_type("compaction") if asked else None
+            start = name_or_none(as_dict(marker).get("tail_start_id"))
+            tail = [
+                old for old in rows if start is not None and asked and start <= old.id < asked.id
+            ]
+            segments.append([row, *(old for old in tail if old.id not in markers)])
+    return segments
+
+
+def _from_cli(session: dict[str, Json]) -> bool:
+    """Was it begun by `opencode run`, which nobody is there to ask? It denies questions."""
+    return any(
+        as_dict(rule).get("permission") == "question" and as_dict(rule).get("action") == "deny"
+        for rule in as_list(session.get("permission"))
+    )
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One pass over the rows of a segment."""
+
+    session: str
+    from_cli: bool
+    messages: list[Message] = field(default_factory=list)
+    model: str | None = None
+    system: str | None = None
+    problems: list[Problem] = field(default_factory=list)
+    changes: Counter[str] = field(default_factory=Counter)
+    keys: CallKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.keys = CallKeys(self.session)
+
+    def take(self, row: StoreRow) -> None:
+        if row.role == "user":
+            self._user(row)
+        elif row.role != "assistant":
+            parts = self._parts(row, row.parts)[0]
+            if parts:
+                self.messages.append(Message(row.role, tuple(parts), turn=row.id))
+        elif row.info.get("summary") is True:
+            # The next request begins with it: context, not an answer.
+            texts = self._parts(row, [p for p in row.parts if p.get("type") == "text"])[0]
+            self.changes["summary_as_context"] += 1
+            self.messages.append(Message("user", tuple(texts), turn=row.id))
+        else:
+            self._assistant(row)
+
+    def _doubt(self, code: str, row: StoreRow, detail: str) -> None:
+        self.problems.append(Problem(code, f"message {row.id}", detail[:200], records=0))
+
+    # -- users ---------------------------------------------------------------------------------
+
+    def _user(self, row: StoreRow) -> None:
+        system = name_or_none(row.info.get("system"))
+        if not any(message.role == "user" for message in self.messages):
+            self.system = system
+            if system is not None:
+                self.messages.append(Message("system", (Text(system),)))
+        elif system != self.system:
+            self._doubt("late_system", row, "another system text than before")
+        if row.of_type("subtask") is not None:  # answered by a call that the program made
+            self._doubt("harness_call", row, "a subtask that the user started")
+        parts = [part for part in row.parts if part.get("type") != "subtask"]
+        content = [self._unquoted(part) for part in self._parts(row, parts)[0]]
+        if content:
+            self.messages.append(Message("user", tuple(content), turn=row.id))
+
+    def _unquoted(self, part: Part) -> Part:
+        """The user's words without the quotes that `opencode run` puts around an argument."""
+        if not (self.from_cli and isinstance(part, Text) and not part.harness):
+            return part
+        body = part.text.removesuffix("\n")
+        inner = body[1:-1]
+        quoted = len(body) > 2 and body.startswith('"') and body.endswith('"')
+        if not quoted or re.search(r'(?<!\\)"', inner) or inner.endswith("\\"):
+            return part
+        self.changes["cli_quotes"] += 1
+        return Text(inner.replace('\\"', '"'))
+
+    # -- the model -----------------------------------------------------------------------------
+
+    def _assistant(self, row: StoreRow) -> None:
+        self.model = name_or_none(row.info.get("modelID")) or self.model
+        fault = self._fault(row)
+        steps = _steps(row.parts)
+        for number, step in enumerate(steps):
+            parts, results = self._parts(row, step)
+            said = any(isinstance(part, Text | ToolCall | Media) for part in parts)
+            if fault in ("aborted", "request_failed") and not said:
+                continue  # the program left it out of the next request
+            if fault and number == len(steps) - 1:
+                parts.append(Unparsed("", fault))
+            if not parts:
+                continue
+            turn = row.id if number == 0 else f"{row.id}/{number + 1}"
+            self.messages.append(Message("assistant", tuple(parts), turn=turn))
+            if results:
+                self.messages.append(Message("tool", tuple(results)))
+
+    def _fault(self, row: StoreRow) -> str | None:
+        """Why the row is not the model's whole answer, as a code."""
+        error = row.info.get("error")
+        if error:
+            name = as_dict(error).get("name")
+            return "aborted" if name == "MessageAbortedError" else "request_failed"
+        return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _parts(
+        self, row: StoreRow, items: Sequence[dict[str, Json]]
+    ) -> tuple[list[Part], list[ToolResult]]:
+        found: list[Part] = []
+        results: list[ToolResult] = []
+        for item in items:
+            match kind := item.get("type"):
+                case "text":
+                    text = as_str(item.get("text"))
+                    if text and item.get("ignored") is not True:
+                        found.append(Text(text, harness=item.get("synthetic") is True))
+                case "reasoning":
+                    found += [Reasoning(text)] if (text := as_str(item.get("text"))) else []
+                case "file":
+                    if as_str(item.get("mime")) not in _INLINED:
+                        found.append(_media(item))
+                case "tool":
+                    call, result = self._tool(item)
+                    found.append(call)
+                    results += [result] if result else []
+                case _:
+                    if as_str(kind) not in _SILENT:
+                        self._doubt("unknown_part", row, as_str(kind) or type(kind).__name__)
+        return found, results
+
+    def _tool(self, item: dict[str, Json]) -> tuple[ToolCall, ToolResult | None]:
+        """The call, and its result unless it was still pending or running."""
+        state = as_dict(item.get("state"))
+        name, call_id = as_str(item.get("tool")), name_or_none(item.get("callID"))
+        raw = name_or_none(state.get("raw")) if state.get("status") == "pending" else None
+        call = ToolCall(name, raw or state.get("input"), call_id, self.keys.of(call_id))
+        content: tuple[Text | Data | Media, ...]
+        match state.get("status"):
+            case "completed":
+                output = state.get("output")
+                content = (Text(output) if isinstance(output, str) else Data(output),)
+                content += tuple(
+                    _media(as_dict(file)) for file in as_list(state.get("attachments"))
+                )
+            case "error":
+                error = state.get("error")
+                content = (Text(error) if isinstance(error, str) else Data(error),)
+            case _:
+                return call, None
+        failed = state.get("status") == "error"
+        return call, ToolResult(content, call_id=call_id, name=name or None, is_error=failed)
+
+
+def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
+    """The parts by model step: old versions kept several steps in one message."""
+    steps: list[list[dict[str, Json]]] = [[]]
+    for part in parts:
+        if part.get("type") == "step-start" and steps[-1]:
+            steps.append([])
+        else:
+            steps[-1].append(part)
+    return steps
+
+
+def _media(item: dict[str, Json]) -> Media:
+    mime = as_str(item.get("mime"))
+    family = mime.partition("/")[0]
+    return Media(family if family in ("image", "audio", "video") else "file", mime)

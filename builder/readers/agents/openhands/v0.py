@@ -1,0 +1,300 @@
+"""OpenHands V0: event lists, event stores, evaluation outputs, and logs of its model calls.
+
+A record is an event, a row of an output file, or a model call. Source: openhands.md "V0 event";
+OpenHands' memory/conversation_memory.py for what the model sees of an event. Calls are the
+model's own, out of `tool_call_metadata.model_response`, never the action that they were translated
+to. Actions without that metadata (the agents of 2024) are logged, but what the model wrote is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from builder.conversation import Data, Event, Ignored, Json, Media, Text, ToolCall, ToolResult
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.agents.openhands.views import (
+    FINISH,
+    Segments,
+    ViewEntry,
+    is_llm_log,
+    llm_log,
+    with_affixes,
+)
+from builder.readers.toolkit.messages import as_harness, assistant_parts, content, unique
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.session import ignored
+from builder.sources.source import Record, Source
+
+STORE_FILE = "0.json"
+_SOURCES = frozenset({"user", "agent", "environment"})
+_SILENT_ACTIONS = frozenset(
+    {"null", "change_agent_state", "condensation_request", "pause", "resume", "stop", "start"}
+)
+_SILENT_OBSERVATIONS = frozenset({"null", "agent_state_changed"})
+_EVENT_FILE = re.compile(r"\d+\.json")
+
+
+def is_store(folder: Path) -> bool:
+    """Whether the folder holds the events of one session, a file (0.json, …) for each."""
+    try:
+        with (folder / STORE_FILE).open("rb") as first:
+            head = first.read(1 << 12)
+    except OSError:
+        return False
+    return b'"source"' in head and (b'"action"' in head or b'"observation"' in head)
+
+
+def recognise(source: Source) -> str | None:
+    """Claim events (source, and action or observation), rows with a history of them, LLM logs."""
+    if source.peek.kind == "folder":
+        first = next((member for member in source.members if member.name == "0.json"), None)
+        return recognise(first) if first else None
+    for item in source.peek.objects[:5]:
+        if _is_event(item) and as_str(item.get("source")) in _SOURCES:
+            return "events with source and action or observation"
+        history = as_list(item.get("history"))
+        first_event = history[0] if history else None
+        if isinstance(first_event, list):  # 2024: pairs of action and observation
+            first_event = first_event[0] if first_event else None
+        if ("instance_id" in item or "instruction" in item) and _is_event(as_dict(first_event)):
+            return "rows with instruction and a history of events"
+        if is_llm_log(item) and "latency_sec" not in item:
+            return "the log of a model call: messages, response, kwargs, cost"
+    return None
+
+
+def _is_event(item: dict[str, Json]) -> bool:
+    return isinstance(item.get("action"), str) or isinstance(item.get("observation"), str)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each session or row, more where its history was rewritten."""
+    names: Counter[str] = Counter()
+    session = _Session("session", source.name)
+    ignored_events: Counter[str] = Counter()
+    used = 0
+    for record in _records(source):
+        if isinstance(record, Problem | Ignored):
+            yield record
+        elif not isinstance(record.value, dict):
+            yield Problem(
+                "not_object", record.where, f"an event is a {type(record.value).__name__}"
+            )
+        elif "history" in record.value:
+            yield from _row(record, record.value, names, source.name)
+        elif is_llm_log(record.value):
+            yield llm_log(record)
+        elif code := session.take(record.value, record.where):
+            ignored_events[code] += 1
+        else:
+            used += 1
+    yield from ignored(ignored_events)
+    if used:
+        yield from session.events(used)
+
+
+def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
+    """The records of a file, or the events of a store in their order."""
+    events = [member for member in source.members if _EVENT_FILE.fullmatch(member.name)]
+    for member in sorted(events, key=lambda member: int(member.name.removesuffix(".json"))):
+        value = member.document()
+        member.count_records()
+        if isinstance(value, Problem):
+            yield replace(value, where=member.name)
+        else:
+            yield Record(member.name, value)
+    if source.members:
+        others = len(source.members) - len(events)
+        source.count_records(others)
+        yield from [Ignored("other_file")] * others
+    else:
+        yield from source.records()
+
+
+def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) -> Iterator[Event]:
+    """The conversations of a row of an evaluation or of the issue resolver."""
+    issue = as_dict(row.get("issue"))
+    name = as_str(row.get("instance_id")) or f"issue {issue.get('number')}"
+    session = _Session(unique(name[:200], names), scope)
+    for item in as_list(row.get("history")):
+        for event in item if isinstance(item, list) else [item]:
+            session.take(as_dict(event), record.where)
+    config = as_dict(as_dict(row.get("metadata")).get("llm_config"))
+    session.main.model = session.main.model or name_or_none(config.get("model"))
+    yield from session.events(1, where=record.where)
+
+
+class _Session:
+    """The events of one session: those of its agent, and apart from them those of delegates."""
+
+    def __init__(self, name: str, scope: str) -> None:
+        self.main = Segments(name, f"{scope}/{name}")
+        self.agents = [self.main]
+        self.running = [self.main]
+        self.called: dict[str, str] = {}  # event id → id of the call that it made
+        self.unlogged: str | None = None  # the last action whose call was not logged
+        self.responses: set[str] = set()
+
+    def take(self, event: dict[str, Json], where: str) -> str:
+        """Read the next event; the code under which it is ignored, or "" if it was used."""
+        agent = self.running[-1]
+        event_id = str(event.get("id", f"{where} {len(agent.view)}"))
+        if isinstance(event.get("action"), str):
+            code = self._action(agent, event, event_id, where)
+        elif "observation" in event:
+            code = self._observation(agent, event, event_id)
+        else:
+            code = unknown("event")
+        if not code:
+            agent.places.append(where)
+        return code
+
+    def events(self, records: int, where: str = "") -> Iterator[Event]:
+        """The conversations of all agents."""
+        for agent in self.agents:
+            if agent is self.main or agent.view:
+                yield from agent.events(records, complete=agent.ended is not None, where=where)
+                records = 0
+
+    def _action(self, agent: Segments, event: dict[str, Json], event_id: str, where: str) -> str:
+        action = as_str(event.get("action"))
+        args = as_dict(event.get("args")) if "args" in event else event
+        said = content(args.get("content"), agent.unknown)
+        if action in _SILENT_ACTIONS:
+            return "no_message"
+        if action == "recall":
+            agent.add(ViewEntry(event_id))
+            return "no_message"
+        if event.get("tool_call_metadata"):
+            entry = self._call(agent, event, event_id)
+            agent.add(entry)
+            if action == FINISH:
+                agent.ended = entry
+        elif action == "system":
+            agent.add(ViewEntry(event_id, "system", said))
+            tools = args.get("tools")
+            agent.tools = tuple(tools) if isinstance(tools, list) else None
+        elif action == "message":
+            images = as_list(args.get("image_urls") or args.get("images_urls"))
+            parts = (*said, *(Media("image") for _ in images))
+            role = "assistant" if event.get("source") == "agent" else "user"
+            harness = event.get("source") == "environment"
+            agent.add(ViewEntry(event_id, role, as_harness(parts) if harness else parts))
+        elif action == "condensation":
+            summary, offset = as_str(args.get("summary")), _number(args.get("summary_offset"))
+            agent.condense(_forgotten(args, agent.view), summary, offset, event_id)
+        else:
+            self._unlogged_call(agent, event, args, event_id, where)
+        if action == "delegate":
+            self._delegate()
+        return ""
+
+    def _call(self, agent: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
+        """The model's turn, at the first of the actions that its calls became."""
+        metadata = as_dict(event.get("tool_call_metadata"))
+        response = as_dict(metadata.get("model_response"))
+        choices = as_list(response.get("choices"))
+        message = as_dict(as_dict(choices[0]).get("message")) if choices else {}
+        turn = name_or_none(response.get("id")) or event_id
+        agent.model = agent.model or name_or_none(response.get("model"))
+        self.called[event_id] = as_str(metadata.get("tool_call_id"))
+        if turn in self.responses:
+            return ViewEntry(event_id, "assistant", turn=turn)
+        self.responses.add(turn)
+        parts = tuple(
+            replace(part, key=f"{turn}/{number}") if isinstance(part, ToolCall) else part
+            for number, part in enumerate(assistant_parts(message, agent.unknown))
+        )
+        return ViewEntry(event_id, "assistant", parts, turn)
+
+    def _unlogged_call(
+        self,
+        agent: Segments,
+        event: dict[str, Json],
+        args: dict[str, Json],
+        event_id: str,
+        where: str,
+    ) -> None:
+        """An action without the model's own words: counted as a call, fit for nothing."""
+        action = as_str(event.get("action"))
+        arguments: Json = {
+            name: value for name, value in args.items() if name not in ("action", "thought")
+        }
+        if event.get("source") == "user":
+            agent.problems.append(Problem("user_action", where, f"the user's own {action[:40]}", 0))
+            agent.add(ViewEntry(event_id, "user", (Data(arguments),)))
+            return
+        detail = f"action {action[:40]!r} is logged, the model's call is not"
+        agent.problems.append(Problem("no_model_response", where, detail, records=0))
+        self.unlogged = f"action {len(agent.view)}"
+        thought = as_str(args.get("thought"))
+        call = ToolCall(action, arguments, id=self.unlogged, key=event_id)
+        agent.add(ViewEntry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
+
+    def _delegate(self) -> None:
+        """What follows, until the delegate's answer, is another agent's conversation."""
+        place = f"delegate {len(self.agents)}"
+        agent = Segments(f"{self.main.name} {place}", f"{self.main.scope} {place}")
+        self.agents.append(agent)
+        self.running.append(agent)
+
+    def _observation(self, agent: Segments, event: dict[str, Json], event_id: str) -> str:
+        kind = as_str(event.get("observation")) or "null"
+        extras = as_dict(event.get("extras"))
+        if kind in _SILENT_OBSERVATIONS:
+            return "no_message"
+        if kind == "recall":  # put into the user's message by a template that is not logged
+            agent.add(ViewEntry(event_id))
+            agent.changes["recall_left_out"] += 1
+            return "no_message"
+        if kind == "delegate" and len(self.running) > 1:
+            self.running.pop()
+            agent = self.running[-1]
+        metadata = as_dict(event.get("tool_call_metadata"))
+        call_id = as_str(metadata.get("tool_call_id"))
+        call_id = call_id or self.called.get(str(event.get("cause"))) or self.unlogged or ""
+        said = with_affixes(content(event.get("content"), agent.unknown), extras.get("metadata"))
+        if call_id:
+            self.unlogged = None
+            name = name_or_none(metadata.get("function_name"))
+            result = ToolResult(said, call_id=call_id, name=name, is_error=kind == "error")
+            agent.add(ViewEntry(event_id, "tool", (result,)))
+        elif kind == "error":  # of an answer that could not be read as an action
+            agent.add(ViewEntry(event_id, "user", as_harness(said)))
+        elif said:
+            agent.unknown.append(f"observation {kind}")
+        else:
+            return unknown(kind)
+        return ""
+
+
+def _forgotten(args: dict[str, Json], view: list[ViewEntry]) -> set[str]:
+    """Ids of the events that a condensation forgets: a list, or the ends of a range."""
+    ids = {str(event) for event in as_list(args.get("forgotten_event_ids"))}
+    first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
+    if isinstance(first, int) and isinstance(last, int):
+        numbers = ((entry.event, _number(entry.event)) for entry in view)
+        ids |= {event for event, number in numbers if first <= number <= last}
+    return ids
+
+
+def _number(value: Json) -> int:
+    """A number, or the text of one that is an event's; else 0."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 19:
+        return int(value)
+    return value if isinstance(value, int) else 0
+
+
+READER = Reader(
+    name="openhands-v0",
+    summary="OpenHands V0: lists and stores of events, evaluation output.jsonl, llm_completions",
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+    store_file=STORE_FILE,
+)

@@ -1,0 +1,274 @@
+"""OpenHands V1 (SDK): event stores, JSONL exports of events, and logs of its model calls.
+
+A record is an event or a model call. Source: openhands.md "V1 SDK"; the SDK's event/ for what the
+model sees of an event. Calls of one `llm_response_id` are one turn. What a call holds beside its
+executed action (`security_risk`, `summary`) is the model's own. Unknown kinds are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.agents.openhands.views import (
+    FAMILY,
+    Segments,
+    ViewEntry,
+    calls_finish,
+    chat_message,
+    is_dump,
+    is_llm_log,
+    llm_log,
+    placed,
+    with_affixes,
+)
+from builder.readers.toolkit.messages import (
+    as_harness,
+    content,
+    reasoning,
+    tool_calls,
+    unknown_parts,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.replays import with_keys
+from builder.readers.toolkit.session import ignored
+from builder.sources.source import Record, Source
+
+_SEEN = frozenset(
+    {
+        "SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent",
+        "UserRejectObservation", "Condensation", "ACPToolCallEvent",
+    }
+)  # fmt: skip
+_SILENT = frozenset(
+    {
+        "ConversationStateUpdateEvent", "ConversationErrorEvent", "PauseEvent", "TokenEvent",
+        "LLMCompletionLogEvent", "StreamingDelta", "StreamingDeltaEvent", "CondensationRequest",
+        "CondensationSummaryEvent", "HookExecutionEvent",
+    }
+)  # fmt: skip
+_STATE_FILE, _EVENTS = "base_state.json", "events"
+_EVENT_FILE = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
+_THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
+
+
+def is_store(folder: Path) -> bool:
+    """Whether the folder is a conversation: its state, beside a folder of events."""
+    return (folder / _STATE_FILE).is_file() and (folder / _EVENTS).is_dir()
+
+
+def recognise(source: Source) -> str | None:
+    """Claim events of the SDK's kinds, its LLM logs, and its dump of messages."""
+    if source.peek.kind == "folder":
+        events = (member for member in source.members if _EVENT_FILE.search(member.name))
+        first = next(events, None)
+        return recognise(first) if first else None
+    for item in source.peek.objects[:20]:
+        if "source" in item and as_str(item.get("kind")) in _SEEN | _SILENT:
+            return "events with source and a kind of the SDK"
+        if is_llm_log(item) and "latency_sec" in item:
+            return "the log of a model call: messages, response, kwargs, latency_sec"
+    return "a dump of messages to the agent" if is_dump(source) else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation, more where its history was rewritten; one for each model call."""
+    if is_dump(source):
+        yield from _dump(source)
+        return
+    session = Segments("session", source.name)
+    silent: Counter[str] = Counter()
+    used = 0
+    for record in _records(source, session):
+        if isinstance(record, Problem | Ignored):
+            yield record
+        elif not isinstance(record.value, dict):
+            yield Problem(
+                "not_object", record.where, f"an event is a {type(record.value).__name__}"
+            )
+        elif is_llm_log(record.value):
+            yield llm_log(record)
+        elif code := _take(session, record.value, record.where):
+            silent[code] += 1
+        else:
+            session.places.append(record.where)
+            used += 1
+    yield from ignored(silent)
+    if used:
+        seen = [entry for entry in session.view if entry.role == "assistant" and entry.parts]
+        complete = bool(seen) and calls_finish(Message("assistant", seen[-1].parts))
+        yield from session.events(used, complete=complete)
+
+
+def _records(source: Source, session: Segments) -> Iterator[Record | Problem | Ignored]:
+    """The records of a file; those of a store, its events in the order of their names' numbers."""
+    if not source.members:
+        yield from source.records()
+        return
+    numbered: list[tuple[int, Source]] = []
+    for member in source.members:
+        if match := _EVENT_FILE.search(member.name):
+            numbered.append((int(match[1]), member))
+            continue
+        if member.name == _STATE_FILE:
+            state = member.document()
+            agent = as_dict(as_dict(state).get("agent")) if not isinstance(state, Problem) else {}
+            session.model = name_or_none(as_dict(agent.get("llm")).get("model"))
+        source.count_records()
+        yield Ignored("state" if member.name == _STATE_FILE else "other_file")
+    for _, member in sorted(numbered, key=lambda item: (item[0], item[1].name)):
+        for record in member.records():
+            where = f"{member.name} {record.where}" if record.where != "file" else member.name
+            yield replace(record, where=where)
+
+
+def _take(session: Segments, event: dict[str, Json], where: str) -> str:
+    """Read the next event; the code under which it is ignored, or "" if it was used."""
+    event_id = as_str(event.get("id")) or where
+    match event.get("kind"):
+        case "SystemPromptEvent":
+            prompts = (event.get("system_prompt"), event.get("dynamic_context"))
+            said = content([prompt for prompt in prompts if prompt], session.unknown)
+            session.add(ViewEntry(event_id, "system", said))
+            tools = as_list(event.get("tools"))
+            # Later versions log the tools' classes, which hold no schema.
+            if tools and all("function" in as_dict(tool) for tool in tools):
+                session.tools = tuple(tools)
+        case "MessageEvent":
+            session.add(_message(session, event, event_id))
+        case "ActionEvent":
+            session.add(_action(session, event, event_id))
+        case "ObservationEvent":
+            observation = as_dict(event.get("observation"))
+            said = content(observation.get("content"), session.unknown)
+            said = with_affixes(said, observation.get("metadata"))
+            session.add(_result(event, event_id, said, failed=observation.get("is_error") is True))
+        case "AgentErrorEvent":
+            said = content(event.get("error"), session.unknown)
+            session.add(_result(event, event_id, said, failed=True))
+        case "UserRejectObservation":
+            said = content(event.get("rejection_reason"), session.unknown)
+            session.add(_result(event, event_id, said, failed=True))
+        case "Condensation":
+            forgotten = {as_str(forgot) for forgot in as_list(event.get("forgotten_event_ids"))}
+            offset = event.get("summary_offset")
+            place = offset if isinstance(offset, int) else 0
+            session.condense(forgotten, as_str(event.get("summary")), place, event_id)
+        case "ACPToolCallEvent":
+            detail = "calls of an external agent, without what its model wrote"
+            session.problems.append(Problem("no_model_response", where, detail, records=0))
+        case str(kind) if kind in _SILENT:
+            return "no_message"
+        case kind:
+            return unknown(kind)
+    return ""
+
+
+def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
+    """A user's or the agent's message; what was appended to a user's words is the harness's."""
+    message = as_dict(event.get("llm_message"))
+    said = content(message.get("content"), session.unknown)
+    if event.get("source") == "agent":
+        parts = (*_spoken(message, said, session.changes), *tool_calls(message.get("tool_calls")))
+        return ViewEntry(event_id, "assistant", parts)
+    added = as_harness(content(event.get("extended_content"), session.unknown))
+    said = as_harness(said) if event.get("source") == "environment" else said
+    return ViewEntry(event_id, "user", (*said, *added))
+
+
+def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
+    """One call of a response; the words before the calls stand in the first of them."""
+    said = content(event.get("thought"), session.unknown)
+    call = as_dict(event.get("tool_call"))
+    function = as_dict(call.get("function")) or call
+    call_id = name_or_none(event.get("tool_call_id")) or name_or_none(call.get("id"))
+    name = as_str(function.get("name")) or as_str(event.get("tool_name"))
+    turn = name_or_none(event.get("llm_response_id"))
+    key = f"{turn}/{call_id}" if turn and call_id else event_id
+    made = ToolCall(name, function.get("arguments"), id=call_id, key=key)
+    return ViewEntry(event_id, "assistant", (*_spoken(event, said, session.changes), made), turn)
+
+
+def _spoken(
+    event: dict[str, Json], said: tuple[Part, ...], changes: Counter[str]
+) -> tuple[Part, ...]:
+    """Thoughts and words. Some models' thoughts are logged twice, as `<think>` in the words too."""
+    thoughts = reasoning(event)
+    first = said[0] if said else None
+    match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
+    if not isinstance(first, Text) or match is None:
+        return (*thoughts, *said)
+    known = {part.text.strip() for part in thoughts if isinstance(part, Reasoning)}
+    if match[1].strip() not in known | {""}:
+        thoughts = [*thoughts, Reasoning(match[1].strip("\n"))]
+    elif match[1].strip():
+        changes["thought_repeated"] += 1
+    rest = first.text[match.end() :]
+    return (*thoughts, *([Text(rest)] if rest.strip() else []), *said[1:])
+
+
+def _result(
+    event: dict[str, Json], event_id: str, said: tuple[Text | Data | Media, ...], *, failed: bool
+) -> ViewEntry:
+    result = ToolResult(
+        said,
+        call_id=name_or_none(event.get("tool_call_id")),
+        name=name_or_none(event.get("tool_name")),
+        is_error=failed,
+    )
+    return ViewEntry(event_id, "tool", (result,))
+
+
+def _dump(source: Source) -> Iterator[Event]:
+    """A list of messages without anything beside it."""
+    names: list[str] = []
+    messages: list[Message] = []
+    last = ""
+    for record in source.records():
+        if isinstance(record, Problem):
+            yield record
+        elif not isinstance(record.value, dict):
+            yield Problem(
+                "not_object", record.where, f"a message is a {type(record.value).__name__}"
+            )
+        else:
+            messages.append(chat_message(record.value, names))
+            last = record.where
+    if messages:
+        answers = [message for message in messages if message.role == "assistant"]
+        yield Conversation(
+            id="session",
+            record=f"[0]-{last}",
+            messages=tuple(with_keys(FAMILY, placed(messages), "log")),
+            records=len(messages),
+            problems=unknown_parts(names, f"[0]-{last}"),
+            complete=bool(answers) and calls_finish(answers[-1]),
+        )
+
+
+READER = Reader(
+    name="openhands-v1",
+    summary="OpenHands V1 (SDK): stores and exports of events by kind, logs of model calls",
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+)

@@ -1,0 +1,1 @@
+"""Pi and OpenClaw."""

@@ -1,0 +1,153 @@
+"""Entries of a Pi session as messages, in the words in which the program shows them to the model.
+
+Source: pi.md "Entries", "Messages", "Context rule"; how summaries and the user's own commands are
+worded: packages/coding-agent/src/core/messages.ts (MIT).
+"""
+
+from __future__ import annotations
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+Entry = dict[str, Json]
+
+
+def entry_message(entry: Entry, turn: str) -> Message | None:
+    """The message that an entry puts into the context, None for one that puts nothing.
+
+    `turn` names the entry: each answer of the model is an entry of its own.
+    """
+    match entry.get("type"):
+        case "message":
+            return _message(as_dict(entry.get("message")), turn)
+        case "compaction":
+            return _compacted(entry)
+        case "branch_summary":
+            return _came_back(entry)
+        case "custom_message":
+            return _from_extension(entry)
+        case _:
+            return None
+
+
+def is_broken_off(entry: Entry) -> bool:
+    """Is it an answer that was aborted or failed? The program shows it to the model no more."""
+    message = as_dict(entry.get("message"))
+    return message.get("role") == "assistant" and message.get("stopReason") in ("error", "aborted")
+
+
+def _message(message: Entry, turn: str) -> Message | None:
+    role = as_str(message.get("role"))
+    match role:
+        case "assistant":
+            return _answer(message, turn)
+        case "toolResult":
+            return _result(message)
+        case "bashExecution":
+            if message.get("excludeFromContext"):
+                return None
+            return Message("user", (Text(_command_text(message)),))
+        case "custom" | "hookMessage":
+            return _from_extension(message)
+        case "compactionSummary":
+            return _compacted(message)
+        case "branchSummary":
+            return _came_back(message)
+        case _:
+            return Message(role, tuple(_contents(message.get("content"))))
+
+
+def _answer(message: Entry, turn: str) -> Message:
+    parts: list[Part] = []
+    for value in as_list(message.get("content")):
+        block = as_dict(value)
+        match block.get("type"):
+            case "text":
+                parts.append(Text(as_str(block.get("text"))))
+            case "thinking":
+                thought = as_str(block.get("thinking"))
+                if thought and not block.get("redacted"):
+                    parts.append(Reasoning(thought))
+            case "toolCall":
+                name, call_id = as_str(block.get("name")), name_or_none(block.get("id"))
+                place = f"{turn}/{len(parts)}"
+                parts.append(ToolCall(name, block.get("arguments"), call_id, place))
+            case kind:
+                parts.append(Unparsed(as_str(kind), "unknown_part"))
+    if message.get("stopReason") == "length":
+        parts.append(Unparsed("", "truncated_answer"))
+    return Message("assistant", tuple(parts), turn)
+
+
+def _result(message: Entry) -> Message:
+    result = ToolResult(
+        content=tuple(_contents(message.get("content"))),
+        call_id=name_or_none(message.get("toolCallId")),
+        name=name_or_none(message.get("toolName")),
+        is_error=message.get("isError") is True,
+    )
+    return Message("tool", (result,))
+
+
+def _contents(content: Json) -> list[Text | Data | Media]:
+    if isinstance(content, str):
+        return [Text(content)]
+    parts: list[Text | Data | Media] = []
+    for value in as_list(content):
+        block = as_dict(value)
+        match block.get("type"):
+            case "text":
+                parts.append(Text(as_str(block.get("text"))))
+            case "image":
+                parts.append(Media("image", as_str(block.get("mimeType"))))
+            case _:
+                parts.append(Data(value))
+    return parts
+
+
+def _from_extension(message: Entry) -> Message:
+    """What an extension of the program says; neither the user nor the model wrote it."""
+    parts = _contents(message.get("content"))
+    harness = [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
+    return Message("user", tuple(harness))
+
+
+def _compacted(holder: Entry) -> Message:
+    said = "The conversation history before this point was compacted into the following summary:"
+    summary = as_str(holder.get("summary"))
+    return Message("user", (Text(f"{said}\n\n<summary>\n{summary}\n</summary>"),))
+
+
+def _came_back(holder: Entry) -> Message | None:
+    said = "The following is a summary of a branch that this conversation came back from:"
+    summary = as_str(holder.get("summary"))
+    if not summary:
+        return None
+    return Message("user", (Text(f"{said}\n\n<summary>\n{summary}</summary>"),))
+
+
+def _command_text(message: Entry) -> str:
+    """A command that the user ran (`!ls`) and what it printed."""
+    output = as_str(message.get("output"))
+    text = f"Ran `{as_str(message.get('command'))}`\n"
+    text += f"```\n{output}\n```" if output else "(no output)"
+    code = message.get("exitCode")
+    if message.get("cancelled"):
+        text += "\n\n(command cancelled)"
+    elif isinstance(code, int) and code != 0:
+        text += f"\n\nCommand exited with code {code}"
+    file = message.get("fullOutputPath")
+    if message.get("truncated") and isinstance(file, str) and file:
+        text += f"\n\n[Output truncated. Full output: {file}]"
+    return text

@@ -1,0 +1,82 @@
+"""Agents whose logs are known from third parties alone: recognised, and refused.
+
+Source: kimi-copilot-cursor-hermes.md (GitHub Copilot CLI, VS Code chat, Cursor), where each is
+marked unverified. Guessing at a format would train on what no model saw: each record is a Problem
+`unverified_format`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event, Json
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.sources.source import Source
+from builder.sources.sqlite import guarded, rows, tables
+
+_COPILOT_EVENTS = frozenset(
+    {
+        "session.start", "session.model_change", "user.message", "assistant.message",
+        "assistant.turn_start", "assistant.turn_end", "assistant.reasoning",
+        "tool.execution_start", "tool.execution_complete",
+    }
+)  # fmt: skip
+
+
+def recognise(source: Source) -> str | None:
+    """Which of the agents wrote the source, or None."""
+    if source.peek.kind == "sqlite":
+        if {"key", "value"} <= tables(source).get("cursorDiskKV", frozenset()):
+            return "Cursor's database (cursorDiskKV)"
+        return None
+    for item in source.peek.objects:
+        if as_str(item.get("type")) in _COPILOT_EVENTS and isinstance(item.get("data"), dict):
+            return "events of GitHub Copilot CLI (type, data)"
+        if _is_chat(item) or _is_chat(as_dict(item.get("v"))):
+            return "a chat of VS Code (requests, responderUsername)"
+    return None
+
+
+def _is_chat(item: dict[str, Json]) -> bool:
+    return "responderUsername" in item and isinstance(item.get("requests"), list)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A Problem for each event, request or row of a conversation."""
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _cursor(source))
+        return
+    document = source.document() if source.peek.kind == "json" else None
+    if isinstance(document, dict) and _is_chat(document):
+        for record in source.counted(as_list(document["requests"])):
+            yield Problem("unverified_format", record.where, "a request of VS Code's chat")
+        return
+    for item in source.records():
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield Problem("unverified_format", item.where, "a log known from third parties alone")
+
+
+_BUBBLES = """
+SELECT key FROM cursorDiskKV WHERE key LIKE 'composerData:%' OR key LIKE 'bubbleId:%' ORDER BY key
+"""
+
+
+def _cursor(source: Source) -> Iterator[Event]:
+    with source.sqlite() as connection:
+        for row in rows(connection, _BUBBLES):
+            source.count_records()
+            yield Problem("unverified_format", f"key {row.get('key')}"[:200], "a row of Cursor's")
+
+
+READER = Reader(
+    name="unverified",
+    summary=(
+        "GitHub Copilot CLI, VS Code chat, Cursor: recognised, but rejected (unverified_format)"
+    ),
+    recognise=recognise,
+    read=read,
+)

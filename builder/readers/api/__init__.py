@@ -1,0 +1,1 @@
+"""Readers of captured API requests and responses."""

@@ -1,0 +1,157 @@
+"""Blocks of Anthropic's Messages API as parts (anthropic-messages.md "Blocks").
+
+What the provider ran inside an answer (web search, code, MCP servers) is no call that a client
+answers, and what the model saw of it is not all logged: such a turn cannot be learnt
+(`server_tool`). Calls made by code that the model wrote are not the model's own
+(`programmatic_call`). A summary that replaced the history before it is `compacted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+Block = dict[str, Json]
+
+HALF_CALL = "tool_use without its end"
+"""The type that `_anthropic_stream` gives a call whose arguments broke off."""
+
+_SILENT = frozenset({"redacted_thinking", "tool_addition", "tool_removal"})
+"""Encrypted thoughts; notes that a tool of the request's list may be used from here on."""
+
+
+def blocks(content: Json) -> list[Block]:
+    """The blocks of a message's or result's content; a string is one of text."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return [
+        {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
+        for item in as_list(content)
+    ]
+
+
+def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
+    """A message of a request: the results that it carries first, then what else it says."""
+    role = as_str(item.get("role"))[:40]
+    parts = read_parts(item.get("content"), unknown)
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    if results:
+        yield Message("tool", results)
+    if rest or role == "assistant":
+        yield Message(role, rest)
+
+
+def read_parts(content: Json, unknown: list[str]) -> list[Part]:
+    """What the blocks say. Types that are not known go to `unknown`.
+
+    Texts with citations are one text, cut where its sources change.
+    """
+    found: list[Part | list[str]] = []  # texts as their pieces
+    cited = False
+    for block in blocks(content):
+        part = _part(block, unknown)
+        cites = bool(block.get("citations"))
+        last = found[-1] if found else None
+        if isinstance(part, Text) and isinstance(last, list) and (cited or cites):
+            last.append(part.text)
+        elif part is not None:
+            found.append([part.text] if isinstance(part, Text) else part)
+        cited = cites
+    return [Text("".join(part)) if isinstance(part, list) else part for part in found]
+
+
+def _part(block: Block, unknown: list[str]) -> Part | None:
+    kind = as_str(block.get("type"))
+    match kind:
+        case "text":
+            text = as_str(block.get("text"))
+            return Text(text) if text else None
+        case "thinking":
+            thought = as_str(block.get("thinking"))
+            return Reasoning(thought) if thought else None
+        case "tool_use":
+            return _call(block)
+        case "tool_result":
+            return _result(block)
+        case "image":
+            return Media("image", _media_type(block))
+        case "document" | "container_upload" | "file":
+            return Media("file", _media_type(block))
+        case "search_result":
+            return Data(block)
+        case "compaction":
+            return Unparsed(kind, "compacted")
+        case _ if kind == HALF_CALL:
+            return Unparsed(as_str(block.get("text")), "truncated")
+        case _ if kind.endswith(("_tool_use", "_tool_result")):
+            # Only the type: a client does not send all of such a block back.
+            return Unparsed(kind, "server_tool")
+        case _:
+            if kind not in _SILENT:
+                unknown.append(kind or "block")
+            return None
+
+
+def _call(block: Block) -> ToolCall | Unparsed:
+    name = name_or_none(block.get("name"))
+    if name is None:
+        return Unparsed(dumps(block), "bad_call")
+    if as_str(as_dict(block.get("caller")).get("type")) not in ("", "direct"):
+        return Unparsed(name, "programmatic_call")
+    return ToolCall(name, block.get("input"), name_or_none(block.get("id")))
+
+
+def _result(block: Block) -> ToolResult:
+    content: list[Text | Data | Media] = []
+    value = block.get("content")
+    for inner in blocks(value):
+        match inner.get("type"):
+            case "text":
+                content.append(Text(as_str(inner.get("text"))))
+            case "image":
+                content.append(Media("image", _media_type(inner)))
+            case "document" | "file":
+                content.append(Media("file", _media_type(inner)))
+            case _:
+                content.append(Data(inner))
+    if not isinstance(value, str | list | None):
+        content.append(Data(value))
+    return ToolResult(
+        tuple(content),
+        name_or_none(block.get("tool_use_id")),
+        is_error=block.get("is_error") is True,
+    )
+
+
+def _media_type(block: Block) -> str:
+    return as_str(as_dict(block.get("source")).get("media_type"))[:80]
+
+
+def system_messages(system: Json, unknown: list[str]) -> Iterator[Message]:
+    """The system text of a request: a string or blocks of text."""
+    if parts := read_parts(system, unknown):
+        yield Message("system", tuple(parts))
+
+
+def has_blocks(messages: Iterable[Block]) -> bool:
+    """Whether messages hold calls or results in Anthropic's blocks, which no other API has."""
+    return any(
+        block.get("type") in ("tool_use", "tool_result")
+        for message in messages
+        for block in blocks(message.get("content"))
+    )

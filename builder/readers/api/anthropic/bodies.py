@@ -1,0 +1,91 @@
+"""Bodies of Anthropic's Messages API as values (anthropic-messages.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from builder.conversation import Json, Message
+from builder.problem import Problem
+from builder.readers.api.anthropic.blocks import read_message, read_parts, system_messages
+from builder.readers.api.anthropic.stream import whole_message
+from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.dialect import ANTHROPIC
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_FAULTS = {
+    "max_tokens": "truncated",
+    "model_context_window_exceeded": "truncated",
+    "pause_turn": "paused",
+    "refusal": "content_filter",
+}
+"""stop_reason of answers that are no target. A refusal is cut by a filter; a paused turn goes on in
+the answer to the next request, which ends with it. Without a reason the end is missing."""
+
+
+def history(body: dict[str, Json]) -> History:
+    """What a request says. A last message of the assistant is the client's: the answer's beginning.
+
+    With the answer it is one message that is learnt; without, it is nothing that a model said.
+    """
+    found = said(body)
+    if found.messages and found.messages[-1].role == "assistant":
+        begun = replace(found.messages[-1], trained=False)
+        return replace(found, messages=(*found.messages[:-1], begun))
+    return found
+
+
+def said(body: dict[str, Json]) -> History:
+    """What the messages of a request or a row say."""
+    unknown: list[str] = []
+    messages = list(system_messages(body.get("system"), unknown))
+    for item in as_list(body.get("messages")):
+        messages += read_message(as_dict(item), unknown)
+    tools = body.get("tools")
+    return History(
+        tuple(messages),
+        tuple(tools) if isinstance(tools, list) else None,
+        name_or_none(body.get("model")),
+        unknown_parts(unknown, "request"),
+    )
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The answer, or () if the response is an error or says nothing."""
+    if exchange.status is not None and exchange.status >= 400:
+        return ()
+    body = exchange.response or {}
+    if exchange.events is not None:
+        body = whole_message(exchange.events)
+    unknown: list[str] = []
+    parts = read_parts(body.get("content"), unknown)
+    if not parts and not unknown:
+        return ()
+    stop = body.get("stop_reason")
+    problems = unknown_parts(unknown, "response")
+    edits = as_list(as_dict(body.get("context_management")).get("applied_edits"))
+    if edits:
+        kinds = ", ".join(as_str(as_dict(edit).get("type"))[:40] for edit in edits)
+        detail = f"the server took parts out of the history: {kinds}"
+        problems = (*problems, Problem("context_edited", "response", detail, records=0))
+    sent = as_list((exchange.request or {}).get("messages"))
+    return (
+        ApiAnswer(
+            Message("assistant", tuple(parts)),
+            fault="truncated" if stop is None else _FAULTS.get(as_str(stop)),
+            model=name_or_none(body.get("model")),
+            prefill=bool(sent) and as_dict(sent[-1]).get("role") == "assistant",
+            problems=problems,
+        ),
+    )
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Whether an event belongs to the message of the one before it: each begins with its start."""
+    kinds = (as_dict(before).get("type"), as_dict(after).get("type"))
+    return "message" not in kinds and kinds[1] != "message_start"
+
+
+MESSAGES = Api(ANTHROPIC, history, answers, continues)

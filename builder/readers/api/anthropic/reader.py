@@ -1,0 +1,50 @@
+"""Anthropic's Messages API: captured requests and responses, streams, Batch files, rows, lists.
+
+References: anthropic-messages.md, http-captures.md. The envelopes are opened by `_envelope`,
+exchanges of one conversation are found by `_histories`, bodies are read by `_anthropic_bodies` and
+rows by `_anthropic_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event
+from builder.readers import Reader
+from builder.readers.api.anthropic.rows import is_row
+from builder.readers.api.capture.batch import is_store
+from builder.readers.api.capture.captures import first_api, read_captures
+from builder.readers.api.capture.dialect import ANTHROPIC
+from builder.sources.source import Source
+
+NAME = ANTHROPIC
+
+
+def recognise(source: Source) -> str | None:
+    """Bodies of Messages or rows in the first records, and no other API before them."""
+    name, reason = first_api(source)
+    return reason if name == NAME else None
+
+
+def splits(source: Source) -> bool:
+    """A line is a row; captured requests are joined to those before them."""
+    return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The source's conversations, and what became of its other records."""
+    return read_captures(source, NAME)
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Anthropic Messages: request/response captures (pair lines, VCR, HAR, Batch, nock), "
+        "streams, rows and lists of messages; known by its blocks (tool_use, tool_result) and "
+        "input_schema"
+    ),
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+    splits=splits,
+)

@@ -1,0 +1,79 @@
+"""Rows: whole conversations in the form of a request to Anthropic's Messages API.
+
+Source: anthropic-messages.md "Request", "Blocks". A request as it is sent names a model and a
+limit; a row that was made to train on need not, and ends with what the assistant answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from builder.conversation import Event, Json
+from builder.readers.api.anthropic.blocks import blocks, has_blocks
+from builder.readers.api.anthropic.bodies import said
+from builder.readers.api.capture.api import History
+from builder.readers.api.capture.dialect import ANTHROPIC, FOREIGN, request_dialect
+from builder.readers.api.capture.rows import row_conversation
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_NESTED = frozenset(
+    {
+        "messages", "tools", "system", "metadata", "thinking", "tool_choice", "stop_sequences",
+        "context_management", "mcp_servers", "container", "betas", "output_config",
+        "output_format", "cache_control",
+    }
+)  # fmt: skip
+"""Keys of a request or row whose values are lists or objects."""
+_KEYS = frozenset({"role", "content", "id", "timestamp"})
+"""Keys of a message, and what programs add that keep a list of them."""
+_ROLES = frozenset({"user", "assistant", "system"})
+
+
+def is_body(value: dict[str, Json]) -> bool:
+    """Whether an object's `messages` are Anthropic's, not another format's list of that name."""
+    if "messages" not in value or not FOREIGN.isdisjoint(value):
+        return False
+    if request_dialect(value) != ANTHROPIC:
+        return False
+    messages = [as_dict(item) for item in as_list(value.get("messages"))]
+    if not messages or not all(map(_is_message, messages)):
+        return False
+    nested = {key for key, item in value.items() if isinstance(item, list | dict)}
+    return nested <= _NESTED or has_blocks(messages)
+
+
+def _is_message(message: dict[str, Json]) -> bool:
+    if as_str(message.get("role")) not in _ROLES or "tool_calls" in message:
+        return False
+    content = message.get("content")
+    typed = all(isinstance(block.get("type"), str) for block in blocks(content))
+    return isinstance(content, str | list) and typed
+
+
+def is_list(values: Sequence[Json]) -> bool:
+    """Whether values are all messages, a call or a result among them."""
+    messages = [as_dict(value) for value in values]
+    if not all(_is_message(message) and message.keys() <= _KEYS for message in messages):
+        return False
+    return has_blocks(messages)
+
+
+def listed(messages: list[Json]) -> History:
+    """What a list of messages says."""
+    return said({"messages": messages})
+
+
+def is_row(value: Json) -> bool:
+    """Whether a record is a row: it names no model to ask, or no limit for the answer it ends with.
+
+    The API demands both, and a request may end with the beginning of its answer.
+    """
+    if not isinstance(value, dict) or not is_body(value):
+        return False
+    last = as_dict(as_list(value.get("messages"))[-1])
+    return "model" not in value or ("max_tokens" not in value and last.get("role") == "assistant")
+
+
+def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
+    """The row's conversation."""
+    yield row_conversation(where, where, said(row))

@@ -1,0 +1,84 @@
+"""The events of a streamed message put together (anthropic-messages.md "Stream")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.api.anthropic.blocks import HALF_CALL
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+
+def whole_message(events: Iterable[Json]) -> dict[str, Json]:
+    """The message that the events are of, as it would have been without a stream.
+
+    It has no `stop_reason` where the end is missing, or where an error stands among the events.
+    A call whose block did not end, or whose arguments are no JSON then, is of type HALF_CALL.
+    """
+    message: dict[str, Json] = {}
+    open_blocks: dict[int, _Block] = {}
+    broken = False
+    for value in events:
+        event = as_dict(value)
+        kind = event.get("type")
+        at = index if isinstance(index := event.get("index"), int) else 0
+        if kind == "message_start":
+            message = {**as_dict(event.get("message"))}
+        elif kind == "content_block_start":
+            open_blocks[at] = _Block(as_dict(event.get("content_block")))
+        elif kind == "content_block_delta":
+            open_blocks.setdefault(at, _Block({"type": "text"})).add(as_dict(event.get("delta")))
+        elif kind == "content_block_stop" and at in open_blocks:
+            open_blocks[at].ended = True
+        elif kind == "message_delta":
+            message.update(as_dict(event.get("delta")))
+            if "context_management" in event:
+                message["context_management"] = event["context_management"]
+        elif kind == "error":
+            broken = True
+    if broken:
+        message["stop_reason"] = None
+    ended = bool(message.get("stop_reason"))
+    whole = message.get("stop_reason") in ("end_turn", "tool_use", "stop_sequence")
+    found: list[Json] = [
+        open_blocks[at].logged(ended=ended, whole=whole) for at in sorted(open_blocks)
+    ]
+    return {**message, "content": found or as_list(message.get("content"))}
+
+
+class _Block:
+    """A block whose pieces arrive."""
+
+    def __init__(self, start: dict[str, Json]) -> None:
+        self.start = start
+        self.texts = {name: [as_str(start.get(name))] for name in ("text", "thinking")}
+        self.citations = list(as_list(start.get("citations")))
+        self.json: list[str] = []
+        self.ended = False
+
+    def add(self, delta: dict[str, Json]) -> None:
+        for name, pieces in self.texts.items():
+            pieces.append(as_str(delta.get(name)))
+        self.json.append(as_str(delta.get("partial_json")))
+        if delta.get("citation") is not None:
+            self.citations.append(delta["citation"])
+
+    def logged(self, *, ended: bool, whole: bool) -> dict[str, Json]:
+        """The block. `ended`: the message has an end; `whole`: by its own will, not by a limit."""
+        texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
+        block = {**self.start, **{name: text for name, text in texts.items() if text}}
+        if self.citations:
+            block["citations"] = self.citations
+        if block.get("type") != "tool_use":
+            return block
+        if given := "".join(self.json):
+            try:
+                block["input"] = loads(given)
+            except JsonFault:
+                if not whole:
+                    return {"type": HALF_CALL, "text": given}
+                block["input"] = given  # the model's own mistake
+        elif not (self.ended or ended):
+            return {"type": HALF_CALL, "text": ""}
+        return block

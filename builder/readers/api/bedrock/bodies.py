@@ -1,0 +1,221 @@
+"""Bedrock Converse bodies as values: messages of a request, the answer (bedrock-converse.md).
+
+A content block is a union by key, without a type. InvokeModel bodies of Amazon's Nova models have
+the same form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import unquote
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers.api.bedrock.stream import is_event, whole_response
+from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.dialect import BEDROCK, path_of
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
+_SILENT = frozenset({"cachePoint", "type"})
+_CHANGES_TOOLS = frozenset({"toolAddition", "toolRemoval"})
+_FAULTS = {
+    "end_turn": None,
+    "tool_use": None,
+    "stop_sequence": None,
+    "guardrail_intervened": "content_filter",
+    "content_filtered": "content_filter",
+    "malformed_model_output": "bad_call",
+    "malformed_tool_use": "bad_call",
+}
+"""stopReason to why the answer is no target. Any other (max_tokens, none) is `truncated`."""
+_MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
+
+
+def history(body: dict[str, Json]) -> History:
+    """What a request says."""
+    unknown: list[str] = []
+    messages: list[Message] = []
+    system = [as_dict(block) for block in as_list(body.get("system"))]
+    if isinstance(body.get("system"), str):  # not on the wire, but SDKs of others take it
+        system = [{"text": body["system"]}]
+    if said := tuple(_parts(system, unknown)):
+        messages.append(Message("system", said))
+    blocks: list[dict[str, Json]] = []
+    for item in as_list(body.get("messages")):
+        message = as_dict(item)
+        found = _blocks(message.get("content"))
+        blocks += found
+        messages += _messages(as_str(message.get("role")), found, unknown)
+    problems = unknown_parts(unknown, "request")
+    if any(not _CHANGES_TOOLS.isdisjoint(block) for block in blocks):
+        detail = "tools are added or removed in the conversation"
+        problems = (*problems, Problem("tools_changed", "request", detail, records=0))
+    if "promptVariables" in body:
+        detail = "the prompt lies with the service, the request holds its variables"
+        problems = (*problems, Problem("stored_prompt", "request", detail, records=0))
+    return History(tuple(messages), _tools(body), name_or_none(body.get("modelId")), problems)
+
+
+def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The definitions; places for the cache between them are none."""
+    config = body.get("toolConfig")
+    if not isinstance(config, dict) or not isinstance(config.get("tools"), list):
+        return None
+    return tuple(tool for tool in as_list(config["tools"]) if "cachePoint" not in as_dict(tool))
+
+
+def _blocks(content: Json) -> list[dict[str, Json]]:
+    if isinstance(content, str):
+        return [{"text": content}]
+    return [as_dict(block) for block in as_list(content)]
+
+
+def _messages(role: str, blocks: list[dict[str, Json]], unknown: list[str]) -> Iterator[Message]:
+    """The messages of one logged message: tool results stand in those of the user, come first."""
+    parts = list(_parts(blocks, unknown))
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    if results:
+        yield Message("tool", results)
+    if rest or not (results or parts):
+        yield Message(role[:40], rest)
+
+
+def _parts(blocks: Iterable[dict[str, Json]], unknown: list[str]) -> Iterator[Part]:
+    for logged in blocks:
+        block = _set(logged)
+        part = _part(block)
+        if part is not None:
+            yield part
+        elif not _SILENT.issuperset(block) and not _is_silent(block):
+            unknown.append(next((key for key in block if key not in _SILENT), "nothing"))
+
+
+def _set(block: dict[str, Json]) -> dict[str, Json]:
+    """The members of the union that are set: SDKs write all of them, the others as null."""
+    return {key: value for key, value in block.items() if value is not None}
+
+
+def _part(block: dict[str, Json]) -> Part | None:
+    """What a block says; None if nothing, or it is unknown."""
+    for key, kind in _MEDIA.items():
+        if key in block:
+            return Media(kind, as_str(as_dict(block[key]).get("format")))
+    if isinstance(block.get("text"), str):
+        return Text(as_str(block["text"])) if block["text"] else None
+    if "toolUse" in block:
+        return _call(as_dict(block["toolUse"]))
+    if "toolResult" in block:
+        return _result(as_dict(block["toolResult"]))
+    if "reasoningContent" in block:
+        thought = as_str(
+            as_dict(as_dict(block["reasoningContent"]).get("reasoningText")).get("text")
+        )
+        return Reasoning(thought) if thought else None
+    if "guardContent" in block:
+        guarded = as_dict(block["guardContent"])
+        if "image" in guarded:
+            return Media("image")
+        text = as_str(as_dict(guarded.get("text")).get("text"))
+        return Text(text) if text else None
+    if "citationsContent" in block:
+        pieces = as_list(as_dict(block["citationsContent"]).get("content"))
+        text = "".join(as_str(as_dict(piece).get("text")) for piece in pieces)
+        return Text(text) if text else None
+    if "searchResult" in block:
+        return Data(block["searchResult"])
+    return None
+
+
+def _is_silent(block: dict[str, Json]) -> bool:
+    """Whether a block of a known kind has nothing to say (empty, encrypted, about the tools)."""
+    known = {"text", "reasoningContent", "guardContent", "citationsContent", *_CHANGES_TOOLS}
+    return not known.isdisjoint(block)
+
+
+def _call(use: dict[str, Json]) -> Part:
+    if use.get("type") not in (None, "tool_use"):  # the service runs it, and answers beside it
+        return Unparsed(dumps(use), "server_tool")
+    return ToolCall(as_str(use.get("name")), use.get("input"), name_or_none(use.get("toolUseId")))
+
+
+def _result(result: dict[str, Json]) -> Part:
+    if result.get("type") not in (None, "tool_result"):
+        return Unparsed(dumps(result), "server_tool")
+    found: list[Text | Data | Media] = []
+    for block in map(_set, _blocks(result.get("content"))):
+        part = _part(block)
+        if isinstance(part, Text | Data | Media):
+            found.append(part)
+        elif block and "text" not in block and "cachePoint" not in block:
+            found.append(Data(block.get("json", block)))
+    return ToolResult(
+        tuple(found),
+        call_id=name_or_none(result.get("toolUseId")),
+        is_error=result.get("status") == "error",
+    )
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The answer of a response; () if it is an error or there is none."""
+    if exchange.status is not None and exchange.status >= 400:
+        return ()
+    body = exchange.response or {}
+    if exchange.events is not None:
+        body = whole_response(exchange.events)
+    logged = as_dict(body.get("output")).get("message")
+    if not isinstance(logged, dict):
+        return ()
+    unknown: list[str] = []
+    parts = list(_parts(_blocks(logged.get("content")), unknown))
+    kept = tuple(part for part in parts if not isinstance(part, ToolResult))
+    if len(kept) < len(parts):
+        unknown.append("toolResult")
+    stop = as_str(body.get("stopReason"))
+    return [
+        ApiAnswer(
+            Message("assistant", kept),
+            fault=_FAULTS.get(stop, "truncated"),
+            model=_model(exchange),
+            problems=unknown_parts(unknown, "response"),
+        )
+    ]
+
+
+def _model(exchange: Exchange) -> str | None:
+    """The model as the path names it, or as the recorded arguments of the SDK do."""
+    named = _MODEL.search(path_of(exchange.url))
+    if named is not None:
+        return unquote(named[1])
+    return name_or_none((exchange.request or {}).get("modelId"))
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Whether an event belongs to the stream of the one before it."""
+    one, other = as_dict(before), as_dict(after)
+    if not (is_event(one) and is_event(other)) or "messageStart" in other:
+        return False
+    ended = "messageStop" in one or "metadata" in one
+    return not ended or "messageStop" in other or "metadata" in other
+
+
+CONVERSE = Api(BEDROCK, history, answers, continues)

@@ -1,0 +1,109 @@
+"""Amazon's binary event streams: the frames in which Bedrock streams its answers.
+
+A frame is: its length, the length of its headers and a checksum of both (4 bytes each, big
+endian), the headers, the payload, a checksum of all before it. Recorders keep the bytes as hex
+(nock) or base64 (VCR, HAR).
+Source: AWS documentation "Event stream encoding" (`application/vnd.amazon.eventstream`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from collections.abc import Iterator
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.narrow import as_dict, as_str
+
+_PRELUDE = 12  # two lengths and their checksum
+_LEAST = 16  # a frame without headers and payload
+_STRING = 7  # the header type that names are of
+_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+"""Bytes of a header's value by its type; types 6 and 7 begin with their length."""
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}\s*)+")
+
+
+def events_in_text(text: str) -> tuple[Json, ...] | None:
+    """The events of a stream that is hex or base64, maybe in several lines; None if it is none."""
+    if text.startswith("0000") and _HEX.fullmatch(text):
+        return events(bytes.fromhex(text))
+    if not text.startswith("AAA"):
+        return None
+    try:
+        return events(b"".join(base64.b64decode(line, validate=True) for line in text.split()))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def events(data: bytes) -> tuple[Json, ...] | None:
+    """The events of the frames, each as `{type: payload}`; None if the data does not begin so.
+
+    A payload that holds an event of the model's own API (InvokeModel) is that event. A fault ends
+    the events, as an interrupted stream does.
+    """
+    if not _is_frame(data, 0):
+        return None
+    return tuple(_events(data))
+
+
+def _is_frame(data: bytes, at: int) -> bool:
+    prelude = data[at : at + _PRELUDE]
+    return len(prelude) == _PRELUDE and zlib.crc32(prelude[:8]) == _number(prelude[8:])
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
+def _events(data: bytes) -> Iterator[Json]:
+    at = 0
+    while _is_frame(data, at):
+        size, head = _number(data[at : at + 4]), _number(data[at + 4 : at + 8])
+        frame = data[at : at + size]
+        whole = len(frame) == size and size >= _LEAST + head
+        if not whole or zlib.crc32(frame[:-4]) != _number(frame[-4:]):
+            return
+        names = _headers(frame[_PRELUDE : _PRELUDE + head])
+        try:
+            payload = loads(frame[_PRELUDE + head : -4] or b"{}")
+        except JsonFault:
+            return
+        yield _event(names, payload)
+        at += size
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    """The headers whose values are strings."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(data):
+        name = data[at + 1 : at + 1 + data[at]].decode("utf-8", "replace")
+        at += 1 + data[at]
+        kind = data[at] if at < len(data) else -1
+        at += 1
+        if kind in (6, _STRING):
+            size = _number(data[at : at + 2])
+            if kind == _STRING:
+                found[name] = data[at + 2 : at + 2 + size].decode("utf-8", "replace")
+            at += 2 + size
+        elif kind in _SIZES:
+            at += _SIZES[kind]
+        else:
+            break
+    return found
+
+
+def _event(names: dict[str, str], payload: Json) -> Json:
+    body = {key: value for key, value in as_dict(payload).items() if key != "p"}  # padding
+    if names.get(":message-type", "event") != "event":
+        kind = names.get(":exception-type") or names.get(":error-code", "error")
+        return {"error": {"type": kind, **body}}
+    if names.get(":event-type") == "chunk" and isinstance(body.get("bytes"), str):
+        try:
+            return loads(base64.b64decode(as_str(body["bytes"])))
+        except (JsonFault, ValueError):
+            return body
+    return {names.get(":event-type", "event"): body}

@@ -1,0 +1,41 @@
+"""Amazon Bedrock: captures of Converse and ConverseStream, and model invocation logs.
+
+Reference: bedrock-converse.md, http-captures.md. The envelopes are opened by `_envelope` and
+`_gateway_logs`, exchanges of one conversation are found by `_histories`, bodies are read by
+`_converse_bodies`. An invocation log also holds InvokeModel bodies, in the form of the model's own
+API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event
+from builder.readers import Reader
+from builder.readers.api.capture.captures import first_api, read_captures
+from builder.readers.api.capture.dialect import BEDROCK
+from builder.sources.source import Source
+
+NAME = BEDROCK
+
+
+def recognise(source: Source) -> str | None:
+    """The first exchange whose API is known is of Converse, or a record of an invocation log."""
+    return "Converse bodies or invocation logs" if first_api(source)[0] == NAME else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The source's conversations, and what became of its other records."""
+    return read_captures(source, NAME)
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Amazon Bedrock: Converse captures (pair lines, VCR, HAR, nock), event streams, and "
+        "model invocation logs of S3 and CloudWatch; known by blocks without a type, or by "
+        "schemaType"
+    ),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,1 @@
+"""What readers of captures share: envelopes, dialects, threads of requests."""

@@ -1,0 +1,83 @@
+"""What an API's requests and answers say: the words between its reader and `_histories`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from builder.conversation import Json, Message, Reasoning, Unparsed
+from builder.problem import Problem
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.comparison import calls
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a request says: its messages in order, the system text first.
+
+    `tools` is None if the request names none. `problems` are faults of the conversation. `session`
+    is the log's own name of what the request belongs to (a session, a trace), or "": histories of
+    different names are never one conversation, whatever they say.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+    problems: tuple[Problem, ...] = ()
+    changes: Counter[str] = field(default_factory=Counter)
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """One answer of the model to a request.
+
+    fault    why it is no target although it was read: `truncated`, `content_filter`
+    model    its name as the response gives it
+    prefill  the request's last message is the beginning of this one
+    """
+
+    message: Message
+    fault: str | None = None
+    model: str | None = None
+    prefill: bool = False
+    problems: tuple[Problem, ...] = ()
+    changes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is a whole answer that says or calls something."""
+        parts = self.message.parts
+        return self.fault is None and any(not isinstance(part, Reasoning) for part in parts)
+
+    @property
+    def is_no_target(self) -> bool:
+        """Whether a part of it is missing, or could not be read: clients send the rest back."""
+        return self.fault is not None or any(
+            isinstance(part, Unparsed) for part in self.message.parts
+        )
+
+    @property
+    def counts(self) -> bool:
+        """Whether it must appear somewhere although the conversation goes on without it."""
+        return self.usable or bool(calls(self.message))
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """What the bodies of one API mean.
+
+    name       of its reader, as `Exchange.dialect` gives it
+    history    of a request's body; no messages: it cannot be read
+    answers    of an exchange (its request may be None), the first preferred; () for an error
+    continues  whether a body or event without a request belongs to the response of the one before
+    complete   makes, for one log, what writes into a request the history that the server keeps,
+               and finds the request of an answer that came later
+    """
+
+    name: str
+    history: Callable[[dict[str, Json]], History]
+    answers: Callable[[Exchange], Sequence[ApiAnswer]]
+    continues: Callable[[Json, Json], bool]
+    complete: Callable[[], Callable[[Exchange], Exchange]] | None = None

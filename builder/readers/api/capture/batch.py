@@ -1,0 +1,64 @@
+"""Folders of a Batch job: the file of its requests, and those of its results (http-captures.md).
+
+The two are joined by `custom_id`. One folder may hold the results of one file of requests only:
+other jobs number their requests alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.narrow import as_dict
+from builder.sources.source import Source
+
+FIRST_LINE = 1 << 20
+"""Bytes of a first line that are looked at."""
+
+Half = Literal["request", "result"]
+
+
+def is_store(folder: Path) -> bool:
+    """Whether the folder is a job: nothing but files of lines with a custom_id, one of requests."""
+    paths = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    if len(paths) < 2 or not all(path.suffix == ".jsonl" and path.is_file() for path in paths):
+        return False
+    halves: list[Half | None] = []
+    for path in paths:
+        with path.open("rb") as stream:
+            halves.append(_half(stream.readline(FIRST_LINE)))
+        if halves[-1] is None:
+            return False
+    return _is_job(halves)
+
+
+def members(source: Source) -> Sequence[Source]:
+    """The members of a store that is a job, the requests first; () if it is none."""
+    halves: list[Half | None] = []
+    for member in source.members:
+        plain = "/" not in member.name and member.name.endswith(".jsonl")
+        half = _half(member.first(FIRST_LINE).partition(b"\n")[0]) if plain else None
+        if half is None:
+            return ()
+        halves.append(half)
+    order = sorted(range(len(halves)), key=lambda at: halves[at] != "request")
+    return [source.members[at] for at in order] if _is_job(halves) else ()
+
+
+def _is_job(halves: Sequence[Half | None]) -> bool:
+    return halves.count("request") == 1 and halves.count("result") == len(halves) - 1 > 0
+
+
+def _half(line: bytes) -> Half | None:
+    """Which half of an exchange a line of a Batch file is: OpenAI's names, or Anthropic's."""
+    try:
+        value = as_dict(loads(line))
+    except JsonFault:
+        return None
+    if "custom_id" not in value:
+        return None
+    if "response" in value or "result" in value:
+        return "result"
+    return "request" if isinstance(value.get("body", value.get("params")), dict) else None

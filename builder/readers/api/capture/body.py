@@ -1,0 +1,149 @@
+"""Bodies of HTTP exchanges as recorders write them: JSON, text, base64, gzip, event streams.
+
+Recorders agree on nothing: a body is the decoded JSON, its text, `{"string": …}` (VCR),
+`{"text": …, "encoding": "base64"}` (HAR), `{"base64_string": …}` (VCR for Ruby) or a list of
+pieces (http-captures.md). A streamed answer is server-sent events, one JSON value a line, or
+binary frames (Bedrock).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from dataclasses import dataclass
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.api.bedrock import event_stream
+
+MAX_UNPACKED = 64 << 20
+"""Bytes that one compressed body may unpack to."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+_LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also cut at U+2028 inside JSON strings
+_FIELD = re.compile(r"(?:\A|[\r\n])(?:data|event|id|retry)?:")
+_TEXT_KEYS = ("string", "text", "base64_string")
+_BESIDE_TEXT = frozenset({"encoding", "mimeType", "size", "compression", "params", "comment"})
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body, decoded as far as its bytes tell.
+
+    value   the JSON value, None if the body is no JSON (or is the text `null`)
+    events  of a stream: its JSON values in order; None if it is no stream
+    text    what was neither (an error page, a binary stream in hex), else ""
+    """
+
+    value: Json = None
+    events: tuple[Json, ...] | None = None
+    text: str = ""
+
+
+def read_body(body: Json) -> Body:
+    """The body under the form that a recorder gave it. Raises JsonFault: it cannot be unpacked."""
+    if isinstance(body, list) and body and all(isinstance(piece, str) for piece in body):
+        body = "\n".join(piece for piece in body if isinstance(piece, str))
+    if isinstance(body, dict) and len(body) == 1 and isinstance(body.get("string"), dict):
+        body = body["string"]  # VCR, around the bytes of a tag !!binary
+    if isinstance(body, dict) and (wrapped := _wrapped(body)) is not None:
+        if isinstance(wrapped, bytes):
+            if (frames := event_stream.events(wrapped)) is not None:
+                return Body(events=frames)
+            wrapped = _decoded(wrapped)
+        body = wrapped
+    if not isinstance(body, str):
+        return Body(value=body)
+    try:
+        return Body(value=loads(body))
+    except JsonFault as fault:
+        if fault.code in ("number", "too_deep"):
+            raise
+    if (frames := event_stream.events_in_text(body)) is not None:
+        return Body(events=frames)
+    if is_stream(body):
+        return Body(events=events(body))
+    return Body(text=body)
+
+
+def _wrapped(body: dict[str, Json]) -> str | bytes | None:
+    """The text or bytes of a body that is an object around them; None if it is the body itself."""
+    key = next((key for key in _TEXT_KEYS if isinstance(body.get(key), str)), None)
+    if key is None or not set(body) - {key} <= _BESIDE_TEXT:
+        return None
+    text = body[key]
+    assert isinstance(text, str)
+    if key != "base64_string" and body.get("encoding") != "base64":
+        return text
+    try:
+        data = base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        raise JsonFault("bad_body", "invalid base64") from None
+    return _unpacked(data)
+
+
+def _unpacked(data: bytes) -> bytes:
+    if data.startswith(GZIP_MAGIC):
+        unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            data = unpack.decompress(data, MAX_UNPACKED)
+        except zlib.error as error:
+            raise JsonFault("bad_body", f"gzip: {error}") from None
+        if not unpack.eof and not unpack.unconsumed_tail:
+            raise JsonFault("bad_body", "gzip: the stream ends before its end marker")
+        if unpack.unconsumed_tail:
+            raise JsonFault("too_large", f"unpacks to more than {MAX_UNPACKED} bytes")
+    return data
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonFault("bad_utf8", f"invalid UTF-8 at byte {error.start}") from None
+
+
+def is_stream(text: str) -> bool:
+    """Whether the text is server-sent events, or JSON values a line."""
+    head = text[:4096].lstrip()
+    if _FIELD.match(head):
+        return True
+    first = _LINE_END.split(head, maxsplit=1)[0]
+    return first.startswith("{") and first.rstrip().endswith("}") and first != head.rstrip()
+
+
+def events(text: str) -> tuple[Json, ...]:
+    """The JSON values of a stream, in order: of its `data:` fields, or of its lines.
+
+    What is no JSON ([DONE], comments, a last line that broke off) is left out: whether the answer
+    is whole is seen from the events. A recorder may have lost the blank lines between events.
+    Source: the server-sent events section of the HTML standard.
+    """
+    found: list[Json] = []
+    data: list[str] = []
+    fields = _FIELD.match(text.lstrip()) is not None
+    for line in (*_LINE_END.split(text), ""):
+        name, colon, value = line.partition(":")
+        if not fields:
+            found += _values([line])
+        elif name == "data" and colon:
+            data.append(value.removeprefix(" "))
+        elif not line and data:
+            found += _values(data)
+            data = []
+    return tuple(found)
+
+
+def _values(lines: list[str]) -> list[Json]:
+    """The one value that the lines are together, or those that they are one by one."""
+    try:
+        return [loads("\n".join(lines))]
+    except JsonFault:
+        pass
+    found: list[Json] = []
+    for line in lines if len(lines) > 1 else ():
+        found += _values([line])
+    return found

@@ -1,0 +1,204 @@
+"""Reading captures: every exchange goes to the API that its bodies are of.
+
+One reader claims a file (`first_dialect`); exchanges of other APIs in it are read all the same, as
+conversations of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+from builder.conversation import Event, Ignored, Json, Used
+from builder.problem import Problem
+from builder.readers.api.anthropic import rows as anthropic_rows
+from builder.readers.api.anthropic.bodies import MESSAGES
+from builder.readers.api.bedrock.bodies import CONVERSE
+from builder.readers.api.capture import batch
+from builder.readers.api.capture.api import Api, History
+from builder.readers.api.capture.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from builder.readers.api.capture.envelope import (
+    PEEK_EXCHANGES,
+    Exchange,
+    open_exchange,
+    peeked,
+    records,
+)
+from builder.readers.api.capture.histories import Log
+from builder.readers.api.capture.rows import read_list, row_conversation
+from builder.readers.api.gemini.bodies import GENERATE
+from builder.readers.api.openai_chat import rows as chat_rows
+from builder.readers.api.openai_chat.bodies import CHAT
+from builder.readers.api.openai_responses import rows as responses_rows
+from builder.readers.api.openai_responses.bodies import RESPONSES
+from builder.readers.toolkit.narrow import as_dict
+from builder.sources.once import once
+from builder.sources.source import Record, Source
+
+APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CONVERSE, GENERATE)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Conversations in an API's form without a request: a row each, or a list of messages.
+
+    `what` are its messages, in words; `listed` is what a list of them says.
+    """
+
+    name: str
+    what: str
+    is_row: Callable[[Json], bool]
+    read_row: Callable[[str, dict[str, Json]], Iterator[Event]]
+    is_list: Callable[[Sequence[Json]], bool]
+    listed: Callable[[list[Json]], History]
+
+
+_ROWS = (
+    _Rows(
+        OPENAI_CHAT, "chat messages",
+        chat_rows.is_row, chat_rows.read_row, chat_rows.is_list, chat_rows.listed,
+    ),
+    _Rows(
+        ANTHROPIC, "messages of blocks",
+        anthropic_rows.is_row, anthropic_rows.read_row,
+        anthropic_rows.is_list, anthropic_rows.listed,
+    ),
+    _Rows(
+        OPENAI_RESPONSES, "items",
+        responses_rows.is_row, responses_rows.read_row,
+        responses_rows.is_list, responses_rows.listed,
+    ),
+)  # fmt: skip
+
+
+def _row(value: Json) -> _Rows | None:
+    """Whose row a record is; it may be the bare list of its messages."""
+    if isinstance(value, list):
+        return _list(value)
+    return next((rows for rows in _ROWS if rows.is_row(value)), None)
+
+
+def _read_row(rows: _Rows, item: Record) -> Iterator[Event]:
+    if isinstance(item.value, list):
+        yield row_conversation(item.where, item.where, rows.listed(item.value), complete=False)
+    else:
+        yield from rows.read_row(item.where, as_dict(item.value))
+
+
+def _list(values: Sequence[Json]) -> _Rows | None:
+    """Whose messages the values are, if they are one conversation's."""
+    return next((rows for rows in _ROWS if rows.is_list(values)), None)
+
+
+class Logs:
+    """The exchanges of one source, a `Log` for each API. `own` is that of what says no API."""
+
+    def __init__(self, own: str, apis: Mapping[str, Api] = APIS) -> None:
+        self.own = own
+        self._apis = apis
+        self._logs: dict[str, Log] = {}
+        self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
+
+    def take(self, exchange: Exchange) -> Iterator[Event]:
+        """One more exchange: the events that it settles."""
+        if exchange.key is None:
+            yield from self._take(exchange)
+            return
+        other = self._halves.pop(exchange.key, None)
+        whole = _joined(other, exchange) if other is not None else None
+        if whole is not None:
+            yield Used()
+            yield from self._take(whole)
+            return
+        if other is not None:
+            yield from self._take(other)
+        self._halves[exchange.key] = exchange
+
+    def _take(self, exchange: Exchange) -> Iterator[Event]:
+        name = exchange.api or exchange.body_dialect
+        exchange = replace(exchange, log=None, api=name)  # whoever wrote it down
+        name = name if name is not None and name in self._apis else self.own
+        if name not in self._logs:
+            self._logs[name] = Log(self._apis[name])
+        yield from self._logs[name].take(exchange)
+
+    def rest(self) -> Iterator[Event]:
+        """The events of what is still open at the end of the source."""
+        for exchange in self._halves.values():
+            yield from self._take(exchange)
+        self._halves.clear()
+        for log in self._logs.values():
+            yield from log.rest()
+
+
+def _joined(one: Exchange, other: Exchange) -> Exchange | None:
+    """The two lines of a Batch file as one exchange, or None if they are not its two halves."""
+    sent, got = (one, other) if one.request is not None else (other, one)
+    if sent.request is None or got.request is not None:
+        return None
+    return replace(got, where=sent.where, url=sent.url, request=sent.request)
+
+
+@once
+def first_api(source: Source) -> tuple[str | None, str]:
+    """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
+    if (whole := _list(source.peek.records)) is not None:
+        return whole.name, f"a list of {whole.what}"
+    parts = [islice(peeked(part), PEEK_EXCHANGES) for part in batch.members(source) or [source]]
+    for value in chain.from_iterable(parts):
+        opened = open_exchange(Record("", value))
+        logged = isinstance(opened, Exchange) and opened.log is not None
+        if not logged and (rows := _row(value)) is not None:
+            return rows.name, f"rows with {rows.what}"
+        if not isinstance(value, dict):
+            continue
+        name = opened.dialect if isinstance(opened, Exchange) else None
+        if name in (OPENAI_CHAT, ANTHROPIC) and "messages" in value and not _is_body(value):
+            continue  # another format's list of that name
+        if name is not None and isinstance(opened, Exchange):
+            return name, _reason(opened)
+    return None, ""
+
+
+def _is_body(value: dict[str, Json]) -> bool:
+    return chat_rows.is_chat(value) or anthropic_rows.is_body(value)
+
+
+def _reason(exchange: Exchange) -> str:
+    if exchange.request is not None:
+        return f"requests to {exchange.dialect}"
+    return f"{'events' if exchange.events else 'responses'} of {exchange.dialect}"
+
+
+def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
+    """The records of a file, or of a Batch job's files: its results first, which weigh less."""
+    if not source.members:
+        yield from records(source)
+    for member in reversed(batch.members(source)):
+        for item in records(member):
+            if isinstance(item, Ignored):
+                yield item
+            else:
+                yield replace(item, where=f"{member.name} {item.where}")
+
+
+def read_captures(source: Source, own: str) -> Iterator[Event]:
+    """The conversations of a source of exchanges, and what became of its other records."""
+    if (whole := _list(source.peek.records)) is not None:
+        yield from read_list(source, whole.listed)
+        return
+    logs = Logs(own)
+    for item in _records(source):
+        if isinstance(item, Problem | Ignored):
+            yield item
+            continue
+        if (rows := _row(item.value)) is not None:
+            yield from _read_row(rows, item)
+            continue
+        opened = open_exchange(item)
+        if isinstance(opened, Exchange):
+            yield from logs.take(opened)
+        else:
+            yield opened
+    yield from logs.rest()

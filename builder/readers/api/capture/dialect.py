@@ -1,0 +1,231 @@
+"""Which API a request or response body belongs to, judged by what is in it.
+
+The names are those of the readers: openai-chat, openai-responses, anthropic-messages, gemini-api,
+bedrock-converse. The signs come from the references of the same names. A path is stronger than a
+body: token counts and batches take the bodies of the calls that they are about.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from builder.conversation import Json
+from builder.readers.toolkit.comparison import looks_unique
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+OPENAI_CHAT = "openai-chat"
+OPENAI_RESPONSES = "openai-responses"
+ANTHROPIC = "anthropic-messages"
+GEMINI = "gemini-api"
+BEDROCK = "bedrock-converse"
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+FOREIGN = frozenset(
+    {
+        "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
+        "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
+        "resolved",
+    }
+)  # fmt: skip
+"""Keys beside `messages` that belong to other formats' rows."""
+
+_PATHS = (
+    (re.compile(r"/chat/completions$"), OPENAI_CHAT),
+    (re.compile(r"/responses$"), OPENAI_RESPONSES),
+    (re.compile(r"(?:/v\d+|/anthropic)/messages$"), ANTHROPIC),
+    (re.compile(r"/publishers/anthropic/models/[^/]+:(?:streamR|r)awPredict$"), ANTHROPIC),
+    (re.compile(r":(?:streamG|g)enerateContent$|/interactions$"), GEMINI),
+    (re.compile(r"/model/.+/converse(?:-stream)?$"), BEDROCK),
+)
+_OTHER_PATH = re.compile(
+    r"/(?:embeddings|moderations|files|uploads|images|audio|batches|assistants|threads|videos"
+    r"|vector_stores|fine_tuning|completions|rerank|tokenize|count_tokens|responses/(?!resp_[^/]+$).+"
+    r"|chat/completions/.+|(?:v\d+|openai)/models(?:/[^:]*)?)(?:/|$)|:(?!invoke)[A-Za-z]+$"
+)
+_NAME = re.compile(r"[\w.:-]{0,24}")
+_BEDROCK_KEYS = frozenset(
+    {"inferenceConfig", "toolConfig", "modelId", "additionalModelRequestFields"}
+)
+BEDROCK_EVENTS = frozenset(
+    {
+        "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop",
+        "messageStop", "metadata",
+    }
+)  # fmt: skip
+_ANTHROPIC_BLOCKS = frozenset(
+    {
+        "tool_use", "tool_result", "redacted_thinking", "server_tool_use", "document",
+        "image", "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload",
+    }
+)  # fmt: skip
+_ANTHROPIC_EVENTS = frozenset(
+    {
+        "message_start", "content_block_start", "content_block_delta", "content_block_stop",
+        "message_delta", "message_stop",
+    }
+)  # fmt: skip
+_INTERACTION_KEYS = frozenset(
+    {"system_instruction", "previous_interaction_id", "generation_config", "agent_config"}
+)
+_STEPS = frozenset({"user_input", "model_output", "thought", "function_result"})
+_INTERACTION_EVENT = re.compile(r"interaction\.\w+|(?:step|content)\.(?:start|delta|stop)")
+_RESPONSES_KEYS = frozenset(
+    {
+        "instructions", "previous_response_id", "conversation", "store", "reasoning", "include",
+        "max_output_tokens", "truncation", "text", "tools", "tool_choice", "background", "stream",
+    }
+)  # fmt: skip
+
+
+def dialect(body: Json, url: str) -> str | None:
+    """The API of a request's or response's body that was sent to `url` (or to "": not recorded).
+
+    None: a path that is known for something else (embeddings, token counts), or nothing is known.
+    """
+    if path := path_of(url) if url else "":
+        for pattern, name in _PATHS:
+            if pattern.search(path):
+                return name
+        if _OTHER_PATH.search(path):
+            return None
+    if not isinstance(body, dict):
+        return None
+    return response_dialect(body) or request_dialect(body)
+
+
+def path_of(url: str) -> str:
+    """The path of a URL, without a slash at its end; "" if there is none."""
+    try:
+        return urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
+
+
+def shown_path(url: str) -> str:
+    """The path for counting by it: segments that are ids become `*`; 60 characters at most."""
+    segments = path_of(url).split("/")
+    plain = ["*" if looks_unique(part) or not _NAME.fullmatch(part) else part for part in segments]
+    return "/".join(plain)[-60:] or "/"
+
+
+def request_dialect(body: dict[str, Json]) -> str | None:
+    """The API of a request's body, or None."""
+    messages = body.get("messages")
+    if messages is None:
+        contents = body.get("contents")
+        if isinstance(contents, str) or any("parts" in as_dict(item) for item in as_list(contents)):
+            return GEMINI
+        if "input" in body and _is_interaction(body):
+            return GEMINI
+        if isinstance(body.get("model"), str) and _is_responses_input(body):
+            return OPENAI_RESPONSES
+        return None
+    blocks: list[dict[str, Json]] = []
+    for message in as_list(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return None
+        if isinstance(content := message.get("content"), list):
+            blocks += map(as_dict, content)
+    if not as_list(messages):
+        return None
+    if not _BEDROCK_KEYS.isdisjoint(body) or (blocks and all("type" not in b for b in blocks)):
+        return BEDROCK
+    return ANTHROPIC if _is_anthropic(body, blocks) else OPENAI_CHAT
+
+
+def _is_interaction(body: dict[str, Json]) -> bool:
+    """Whether a request with `input` is one of Gemini's Interactions API."""
+    if not any(isinstance(body.get(key), str) for key in ("model", "agent")):
+        return False
+    if "output" in body or "outputs" in body:  # a trace's record
+        return False
+    types = {as_str(as_dict(item).get("type")) for item in as_list(body["input"])}
+    return not _INTERACTION_KEYS.isdisjoint(body) or not _STEPS.isdisjoint(types)
+
+
+def is_interaction(body: dict[str, Json]) -> bool:
+    """Whether a response's body is an interaction, or an event of a streamed one."""
+    return is_interaction_event(body) or body.get("object") == "interaction"
+
+
+def is_interaction_event(body: dict[str, Json]) -> bool:
+    """Whether a body is an event of a streamed interaction."""
+    kind = body.get("event_type")
+    return isinstance(kind, str) and _INTERACTION_EVENT.fullmatch(kind) is not None
+
+
+def _is_responses_input(body: dict[str, Json]) -> bool:
+    given = body.get("input")
+    items = [as_dict(item) for item in as_list(given)]
+    if any("role" in item or "type" in item for item in items):
+        return True
+    return isinstance(given, str | list) and not _RESPONSES_KEYS.isdisjoint(body)
+
+
+def _is_anthropic(body: dict[str, Json], blocks: list[dict[str, Json]]) -> bool:
+    if "system" in body or "anthropic_version" in body or "stop_sequences" in body:
+        return True
+    if any(as_str(block.get("type")) in _ANTHROPIC_BLOCKS for block in blocks):
+        return True
+    if any(isinstance(block.get("thinking"), str) for block in blocks):
+        return True
+    if any("input_schema" in as_dict(tool) for tool in as_list(body.get("tools"))):
+        return True
+    # What is left are plain texts: the name of the model and a limit that only one API demands.
+    return as_str(body.get("model")).startswith("claude-") and "max_tokens" in body
+
+
+def response_dialect(body: dict[str, Json]) -> str | None:
+    """The API of a response's body, or of one event of a streamed response, or None."""
+    kind = as_str(body.get("type"))
+    shape = as_str(body.get("object"))
+    choices = body.get("choices")
+    if isinstance(choices, list):
+        known = any(isinstance(as_dict(c).get(k), dict) for c in choices for k in _CHOICE_KEYS)
+        return OPENAI_CHAT if known or shape.startswith("chat.completion") else None
+    if isinstance(body.get("candidates"), list) or is_interaction(body):
+        return GEMINI
+    if shape == "response" and "output" in body:
+        return OPENAI_RESPONSES
+    if kind.startswith("response.") and not _RESPONSES_EVENT.isdisjoint(body):
+        return OPENAI_RESPONSES
+    if kind == "message" and isinstance(body.get("content"), list) and "stop_reason" in body:
+        return ANTHROPIC
+    if kind in _ANTHROPIC_EVENTS and {"message", "index", "delta", "type"} >= set(body) - _EXTRA:
+        return ANTHROPIC
+    if isinstance(as_dict(body.get("output")).get("message"), dict) and "stopReason" in body:
+        return BEDROCK
+    if _is_bedrock_event(body):
+        return BEDROCK
+    if body.keys() <= _ERROR and as_dict(body.get("error")).keys() >= _ERROR_FIELDS:
+        return OPENAI_CHAT
+    return None
+
+
+_RESPONSES_EVENT = frozenset({"response", "sequence_number", "output_index", "item_id"})
+_CHOICE_KEYS = ("message", "delta")
+_ERROR = frozenset({"error", "user_id"})
+_ERROR_FIELDS = frozenset({"message", "type", "code", "param"})
+_EXTRA = frozenset({"content_block", "usage", "context_management"})
+
+
+def is_event(body: dict[str, Json]) -> bool:
+    """Whether a body is one event of a stream, not a whole response."""
+    choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
+    if any("message" in choice for choice in choices):
+        return False
+    if as_str(body.get("object")).endswith(".chunk") or any("delta" in c for c in choices):
+        return True
+    kind = as_str(body.get("type"))
+    if kind in _ANTHROPIC_EVENTS or kind.startswith("response."):
+        return True
+    return _is_bedrock_event(body) or is_interaction_event(body)
+
+
+def _is_bedrock_event(body: dict[str, Json]) -> bool:
+    """Whether the one key is that of an event; `metadata` is a common word, so its usage counts."""
+    if len(body) != 1 or BEDROCK_EVENTS.isdisjoint(body):
+        return False
+    return "metadata" not in body or "usage" in as_dict(body["metadata"])

@@ -1,0 +1,395 @@
+"""The envelopes around API bodies: every recorder's form of an HTTP exchange, opened.
+
+Pair lines under all their key names, bare bodies, VCR cassettes, HAR, Batch files and nock
+recordings (http-captures.md) become `Exchange`s. Headers are not read: they hold keys and cookies.
+`Exchange.dialect` is the one judgement of all readers of captures, so that no two of them claim
+the same file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from builder.conversation import Ignored, Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers.api.capture.body import Body, events, is_stream, read_body
+from builder.readers.api.capture.cassette import LIST_KEYS, interactions, looks_like_cassette
+from builder.readers.api.capture.dialect import (
+    ANTHROPIC,
+    FOREIGN,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    dialect,
+    is_event,
+    request_dialect,
+    response_dialect,
+)
+from builder.readers.api.capture.gateway_logs import gateway_record, watched
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.sources.sniff import PEEK_BYTES
+from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
+
+REQUEST_KEYS = (
+    "request", "req", "request_body", "requestBody", "full_request", "modelInput",
+    "responses_create_params", "input",
+)  # fmt: skip
+RESPONSE_KEYS = (
+    "response", "res", "response_body", "responseBody", "full_response", "modelOutput", "output",
+)  # fmt: skip
+STREAM_KEYS = ("response_stream", "response_chunks", "chunks", "stream")
+BODY_KEYS = (
+    "parsed_body", "body", "body_raw", "postData", "content", "json", "inputBodyJson",
+    "outputBodyJson",
+)  # fmt: skip
+URL_KEYS = ("url", "uri", "path", "endpoint")
+STATUS_KEYS = ("status", "status_code", "statusCode", "code")
+_ENVELOPES = frozenset(
+    {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
+)  # fmt: skip
+"""Keys of which every envelope has one."""
+
+_TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
+"""The time before each record in what CloudWatch exports to S3."""
+_OF_TRACES = frozenset({"traceId", "trace_id", "observations"})
+"""Keys beside `input` and `output` of a platform's step, which may hold whole bodies as well."""
+
+PEEK_EXCHANGES = 50
+"""How many exchanges recognition looks at for the first whose API is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One HTTP exchange, or the part of one that was recorded.
+
+    where     of its record
+    url       as recorded, maybe the path alone, or ""
+    status    of the response as recorded, or None
+    request   the request's body, or None if none was recorded
+    response  the response's body if it is one JSON object, else None
+    events    of a streamed answer: its JSON values in order; None if it was not streamed
+    text      of a response that is neither (an error page, a binary stream in hex), or why it
+              cannot be unpacked
+    key       joins the input and output lines of a Batch file (`custom_id`, `key`)
+    log       the reader whose records these are, where a gateway's own log is the envelope
+    api       the API of the bodies, where the record itself names it or it was judged before
+    """
+
+    where: str
+    url: str = ""
+    status: int | None = None
+    request: dict[str, Json] | None = None
+    response: dict[str, Json] | None = None
+    events: tuple[Json, ...] | None = None
+    text: str = ""
+    key: str | None = None
+    log: str | None = None
+    api: str | None = None
+
+    @property
+    def dialect(self) -> str | None:
+        """The API (or the gateway's log) that the exchange is of, or None."""
+        return self.log or self.api or self.body_dialect
+
+    @property
+    def body_dialect(self) -> str | None:
+        """The API that the exchange is of by its path and its bodies, or None."""
+        bodies = (self.request, self.response, *(self.events or ())[:3], None)
+        return next((name for body in bodies if (name := dialect(body, self.url))), None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the answer is an error, by its status or by a body that says so."""
+        if self.status is not None and self.status >= 400:
+            return True
+        return any(as_dict(body).get("error") for body in (self.response, *(self.events or ())))
+
+
+def peeked(source: Source) -> Iterator[Json]:
+    """The first of the values that `records` will give, as far as the source's peek goes."""
+    head = source.head
+    if looks_like_cassette(head):
+        for item in interactions(source.first(PEEK_BYTES), source.max_record_bytes):
+            if not isinstance(item, Problem):
+                yield item
+    elif _TIMED.match(head):
+        for line in source.first(PEEK_BYTES).splitlines():
+            with suppress(JsonFault):  # other lines of the log, the last one cut
+                yield loads(_TIMED.sub(b"", line, count=1))
+    elif source.peek.records:
+        inside = _inside(source.peek.records[0]) if source.peek.kind == "json" else None
+        yield from source.peek.records if inside is None else inside
+    elif is_stream(text := head.decode("utf-8", "replace")):
+        yield from events(text)
+
+
+def records(source: Source) -> Iterator[Record | Problem | Ignored]:
+    """The source's records, counted: one for each exchange, whatever kind of file it is.
+
+    In a file that is the text of a stream each line is one; those without data are ignored.
+    """
+    kind = source.peek.kind
+    if looks_like_cassette(source.head):  # whatever its block texts look like: they may hold JSON
+        yield from _cassette(source)
+    elif _TIMED.match(source.head):
+        yield from _timed_lines(source)
+    elif kind == "text" and is_stream(source.head.decode("utf-8", "replace")):
+        yield from _stream_lines(source)
+    elif kind == "json" and (inside := _inside(source.document())) is not None:
+        yield from source.counted(inside)
+    else:
+        yield from source.records()
+
+
+def _inside(document: Json | Problem) -> list[Json] | None:
+    """The exchanges of a document that is a cassette in JSON, a HAR file or CloudWatch events."""
+    if not isinstance(document, dict):
+        return None
+    lists = (
+        as_dict(document.get("log")).get("entries"),
+        *map(document.get, LIST_KEYS),
+        watched(document),
+    )
+    return next((found for found in lists if isinstance(found, list)), None)
+
+
+def _cassette(source: Source) -> Iterator[Record | Problem]:
+    count = 0
+    try:
+        with source.open() as stream:
+            for item in interactions(stream, source.max_record_bytes):
+                source.count_records()
+                yield item if isinstance(item, Problem) else Record(f"interaction {count}", item)
+                count += 1
+    except STREAM_ERRORS as error:
+        source.count_records()
+        yield stream_problem(error, f"after interaction {count}")
+
+
+def _timed_lines(source: Source) -> Iterator[Record | Problem]:
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, line, ended = item
+        where = f"line {number}"
+        try:
+            yield Record(where, loads(_TIMED.sub(b"", line, count=1)))
+        except JsonFault as fault:
+            yield fault.at(where) if ended else replace(fault.at(where), code="truncated")
+
+
+def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, line, _ = item
+        found = events(line.decode("utf-8", "replace"))
+        yield Record(f"line {number}", found[0]) if found else Ignored("stream_field")
+
+
+def open_exchange(record: Record) -> Exchange | Problem | Ignored:
+    """The exchange that a record is; Ignored if it is none, a Problem if it cannot be read.
+
+    A record that is one event of a stream is an exchange with that event alone.
+    """
+    value = record.value
+    if not isinstance(value, dict):
+        return Problem("not_object", record.where, f"a record that is a {type(value).__name__}")
+    try:
+        opened = (
+            _logged(record.where, value)
+            or _bare(record.where, value)
+            or _opened(record.where, value)
+        )
+    except JsonFault as fault:
+        return fault.at(record.where)
+    if opened is None and value == {"type": "ping"}:  # keeps a stream of Anthropic's open
+        return Ignored("stream_field")
+    return opened or Ignored(unknown(value.get("type", "record")))
+
+
+def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
+    """The exchange of a gateway's own log record. Raises JsonFault: an unreadable body."""
+    found = gateway_record(value)
+    if found is None:
+        return None
+    sent = read_body(found.request).value
+    request = sent if isinstance(sent, dict) and sent else None
+    if request is not None and found.model is not None:
+        request = {**request, "model": found.model}
+    return Exchange(
+        where,
+        found.url,
+        found.status,
+        request,
+        *_answer(found.response),
+        log=found.log,
+        api=found.api,
+    )
+
+
+def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
+    """The exchange of a body without an envelope."""
+    if _holds_both(value):
+        return Exchange(where, request=value, response=value)
+    if response_dialect(value) is not None:
+        return Exchange(where, "", None, None, *_of_body(Body(value=value)))
+    name = request_dialect(value)
+    if name is None or "response" in value:  # with its answer beside it: another format's record
+        return None
+    if name in (OPENAI_CHAT, ANTHROPIC) and not isinstance(value.get("model"), str):
+        return None
+    return Exchange(where, request=value)
+
+
+def _holds_both(value: dict[str, Json]) -> bool:
+    """Whether a body is a request to Responses and its response: `input` and `output` in one.
+
+    Servers list so what they keep, and programs log so what they sent and got.
+    """
+    output = value.get("output")
+    if not isinstance(value.get("input"), str | list) or not isinstance(output, list):
+        return False
+    if response_dialect(value) == OPENAI_RESPONSES:
+        return True
+    if "type" in value or not FOREIGN.isdisjoint(value) or not output:
+        return False
+    typed = all(isinstance(as_dict(item).get("type"), str) for item in output)
+    return typed and request_dialect(value) == OPENAI_RESPONSES
+
+
+def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
+    """The exchange in an envelope, or None if it is none. Raises JsonFault: an unreadable body."""
+    if _ENVELOPES.isdisjoint(value):
+        return None
+    value = _batch_line(value)
+    request = _first(value, REQUEST_KEYS)
+    response = _first(value, RESPONSE_KEYS)
+    stream = _first(value, STREAM_KEYS)
+    url = as_str(_first(value, URL_KEYS))
+    flat = read_body(value["body"]) if request is None and "body" in value else Body()
+    if isinstance(flat.value, dict):  # Batch input, nock, `body` and `response` side by side
+        if response is None and response_dialect(flat.value) is not None:
+            response = flat.value
+        else:
+            request = flat.value
+    elif flat.events is not None:
+        stream = value["body"]
+    beside = request_dialect(value) is not None and request in (None, value.get("input"))
+    if beside and response_dialect(as_dict(response)) is not None:
+        request = value  # the answer stands beside the request's own keys
+    if not any((request, response, stream, url, value.get("custom_id"))):
+        return None
+    is_input = "input" in value and request is value["input"]
+    if is_input and (not _OF_TRACES.isdisjoint(value) or not _is_pair(request, response)):
+        return None
+    sent, got = _http(request), _http(response)
+    status = got.status if got.status is not None else _status(_first(value, STATUS_KEYS))
+    body = read_body(sent.body).value
+    if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
+        answer = _of_body(Body(events=tuple(map(_event, stream))))
+    else:
+        answer = _answer(got.body if isinstance(stream, bool) else stream or got.body)
+    return Exchange(
+        where,
+        sent.url or url,
+        status,
+        body if isinstance(body, dict) else None,
+        *answer,
+        key=_batch_key(value),
+    )
+
+
+def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
+    """A line of Anthropic's Batch files under the names that OpenAI's have; others as they are."""
+    result = as_dict(value.get("result"))
+    if "custom_id" not in value or not (result or isinstance(value.get("params"), dict)):
+        return value
+    answer = result.get("message") or result.get("error")
+    return {"custom_id": value["custom_id"], "request": value.get("params"), "response": answer}
+
+
+def _event(item: Json) -> Json:
+    """The event in an item of a list, which may be the field of a stream: {event, data}."""
+    data = as_dict(item).get("data")
+    if isinstance(data, dict):
+        return data
+    found = events(f"data: {data}\n\n") if isinstance(data, str) else ()
+    return found[0] if found else item
+
+
+def _batch_key(value: dict[str, Json]) -> str | None:
+    """What joins the lines of a Batch file: OpenAI's `custom_id`; Gemini's `key`, beside a half."""
+    if "custom_id" in value:
+        return name_or_none(value["custom_id"])
+    halves = value.keys() & {"request", "response", "error"}
+    return name_or_none(value.get("key")) if len(halves) == 1 else None
+
+
+def _is_pair(request: Json, response: Json) -> bool:
+    """Whether `input` and `output` hold API bodies: traces use these names for other values."""
+    if not isinstance(request, dict) or request_dialect(request) is None:
+        return "inputBodyJson" in as_dict(request)
+    return response is None or response_dialect(as_dict(_http(response).body)) is not None
+
+
+def _first(value: dict[str, Json], keys: tuple[str, ...]) -> Json:
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
+
+
+_Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
+"""What comes of a response's body: `Exchange.response`, `.events` or `.text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Http:
+    """One side of an exchange: the body, with what an HTTP message around it says."""
+
+    body: Json
+    url: str = ""
+    status: int | None = None
+
+
+def _http(value: Json) -> _Http:
+    if not isinstance(value, dict) or dialect(value, "") is not None:
+        return _Http(value)
+    url = as_str(_first(value, URL_KEYS))
+    key = next((key for key in BODY_KEYS if value.get(key) is not None), None)
+    if key is None and not url and "headers" not in value:
+        return _Http(value)
+    return _Http(value[key] if key else None, url, _status(_first(value, STATUS_KEYS)))
+
+
+def _status(value: Json) -> int | None:
+    """200, "200 OK" or {"code": 200}."""
+    if isinstance(value, dict):
+        value = value.get("code")
+    if isinstance(value, str) and (digits := re.match(r"\d{3}\b", value, re.ASCII)):
+        return int(digits[0])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _answer(logged: Json) -> _Answer:
+    """The body of a response as a recorder wrote it, or why it cannot be unpacked."""
+    try:
+        return _of_body(read_body(logged))
+    except JsonFault as fault:  # the history of the request is none the worse for it
+        return None, None, fault.detail
+
+
+def _of_body(body: Body) -> _Answer:
+    value = body.value
+    if isinstance(value, dict) and not is_event(value):
+        return value, None, ""
+    if isinstance(value, dict | list):
+        return None, tuple(value) if isinstance(value, list) else (value,), ""
+    return None, body.events, body.text

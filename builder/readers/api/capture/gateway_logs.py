@@ -1,0 +1,121 @@
+"""Logs that gateways write of the requests that pass them: Bedrock's invocation log, LiteLLM.
+
+A record holds the bodies of one exchange beside what the gateway knows of it. What it names as the
+API, or the path that it stands for, is taken from it; its keys, costs and identities are not.
+References: bedrock-converse.md "Model-invocation logs", litellm.md (`litellm_records`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.api.capture.dialect import BEDROCK
+from builder.readers.api.litellm import records as litellm_records
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_OPERATIONS = {
+    "Converse": "converse",
+    "ConverseStream": "converse-stream",
+    "InvokeModel": "invoke",
+    "InvokeModelWithResponseStream": "invoke-with-response-stream",
+}
+_WATCHED = ("message", "@message")
+"""Where CloudWatch keeps a record as text: in an event, in a row of a query's results."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRecord:
+    """One record: the log it is of (a reader's name) and the exchange's parts, see `Exchange`.
+
+    `model` is that of the request, for a body that does not name it.
+    """
+
+    log: str
+    request: Json
+    response: Json
+    url: str = ""
+    status: int | None = None
+    api: str | None = None
+    model: str | None = None
+
+
+def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
+    """What a gateway logged, or None if the value is no such record."""
+    value = _unwrapped(value)
+    return _invocation(value) or _litellm(value)
+
+
+def watched(document: dict[str, Json]) -> list[Json] | None:
+    """The records in a document of CloudWatch, or None.
+
+    It is what get-log-events prints, what a subscription delivers, or the rows of a query; also
+    a page of rows that LiteLLM's proxy gives out.
+    """
+    rows: list[Json] = [
+        {as_str(as_dict(cell).get("field")): as_dict(cell).get("value") for cell in as_list(row)}
+        for row in as_list(document.get("results"))
+    ]
+    for found in (document.get("events"), document.get("logEvents"), rows, document.get("data")):
+        some = [as_dict(item) for item in as_list(found)[:5]]
+        if any(_text_of(item) or litellm_records.fields(item) for item in some):
+            return as_list(found)
+    return None
+
+
+def _text_of(value: dict[str, Json]) -> str:
+    """The record in text that stands in an event of CloudWatch or Datadog, or ""."""
+    for key in _WATCHED:
+        text = as_str(value.get(key)).strip()
+        if text.startswith("{") and ("ModelInvocationLog" in text or '"call_type"' in text):
+            return text
+    return ""
+
+
+def _unwrapped(value: dict[str, Json]) -> dict[str, Json]:
+    for key in _WATCHED:  # a query's results as a file: the record is an object
+        inner = value.get(key)
+        if isinstance(inner, dict) and ("schemaType" in inner or "call_type" in inner):
+            return inner
+    if text := _text_of(value):
+        try:
+            return as_dict(loads(text))
+        except JsonFault:
+            return value
+    return value
+
+
+def _invocation(value: dict[str, Json]) -> GatewayRecord | None:
+    sent, got = as_dict(value.get("input")), as_dict(value.get("output"))
+    if value.get("schemaType") != "ModelInvocationLog" and "inputBodyJson" not in sent:
+        return None
+    operation = as_str(value.get("operation"))
+    model = as_str(value.get("modelId"))
+    return GatewayRecord(
+        log=BEDROCK,
+        request=sent.get("inputBodyJson"),
+        response=got.get("outputBodyJson"),
+        url=f"/model/{model or '-'}/{_OPERATIONS.get(operation, operation)}",
+        status=400 if value.get("errorCode") else None,
+        model=name_or_none(model),
+    )
+
+
+def _litellm(value: dict[str, Json]) -> GatewayRecord | None:
+    found = litellm_records.fields(value)
+    if found is None:
+        return None
+    kind = as_str(found.get("call_type"))
+    # Of embeddings, images and the like: a path that says what they are, and no bodies.
+    known = litellm_records.is_chat(kind)
+    request = litellm_records.request(found) if known else None
+    return GatewayRecord(
+        log=litellm_records.LITELLM,
+        request=request,
+        response=litellm_records.response(found) if known else None,
+        url="" if known else f"/{kind}",
+        status=500 if found.get("status") == "failure" else None,
+        api=litellm_records.api(found, request or {}),
+        model=name_or_none(found.get("model")),
+    )

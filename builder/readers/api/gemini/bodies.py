@@ -1,0 +1,183 @@
+"""Gemini bodies as values: messages of a request, answers of a response (gemini-api.md).
+
+Both the wire's camelCase and the snake_case of the Python SDK, whose dumps have `config` for all
+that is neither `model` nor `contents`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from builder.conversation import Json, Message, Part, Reasoning, Text, ToolResult
+from builder.problem import Problem
+from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.dialect import GEMINI, is_interaction, path_of
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.gemini import interactions
+from builder.readers.api.gemini.contents import content_messages, part_list
+from builder.readers.api.gemini.links import complete
+from builder.readers.api.gemini.stream import whole_response
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys
+
+_FAULTS = {
+    "STOP": None,
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "MALFORMED_FUNCTION_CALL": "bad_call",
+    "UNEXPECTED_TOOL_CALL": "bad_call",
+    "TOO_MANY_TOOL_CALLS": "bad_call",
+    "MISSING_THOUGHT_SIGNATURE": "bad_call",
+    "MALFORMED_RESPONSE": "bad_call",
+}
+"""finishReason to why the answer is no target. Any other (MAX_TOKENS, none) is `truncated`."""
+_NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
+"""The reasons of the enumeration that older SDKs write by number."""
+_MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
+
+
+def history(body: dict[str, Json]) -> History:
+    """What a request says."""
+    if "contents" not in body and "input" in body:
+        said = interactions.history(body)
+        return replace(said, messages=tuple(map(_joined, said.messages)))
+    unknown: list[str] = []
+    keys = CallKeys("")
+    messages: list[Message] = []
+    system = _field(body, "systemInstruction", "system_instruction")
+    if system is not None:
+        found, names = content_messages(_content(system), keys)
+        unknown += names
+        # The role that it may name is without meaning (gemini-api.md "Request").
+        messages += [replace(message, role="system") for message in found]
+    for item in contents(body):
+        found, names = content_messages(item, keys)
+        unknown += names
+        messages += [_joined(message) for message in found]
+    problems = unknown_parts(unknown, "request")
+    if _field(body, "cachedContent", "cached_content"):
+        detail = "part of what the model saw lies in the service's cache"
+        problems = (*problems, Problem("cached_content", "request", detail, records=0))
+    return History(tuple(messages), _tools(body), _model(body), problems)
+
+
+def contents(body: dict[str, Json]) -> list[Json]:
+    """The contents of a request: a list, one alone, or only the text (or parts) of one."""
+    value = body.get("contents")
+    if isinstance(value, list) and any("parts" in as_dict(item) for item in value):
+        return [_content(item) for item in value]
+    return [_content(value)] if value else []
+
+
+def _content(value: Json) -> Json:
+    """A content under its full form: SDKs take a text, a part or a list of either for one."""
+    if isinstance(value, dict) and "parts" in value:
+        return {**value, "parts": part_list(value["parts"])}
+    return {"parts": part_list(value)}
+
+
+def _field(body: dict[str, Json], *names: str) -> Json:
+    """The first of the fields that is set, in the body or its `config`."""
+    places = (body, as_dict(body.get("config")))
+    found = (place[name] for place in places for name in names if place.get(name) is not None)
+    return next(found, None)
+
+
+def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
+    tools = _field(body, "tools")
+    if isinstance(tools, dict):  # one group instead of the list of them
+        return (tools,)
+    return tuple(tools) if isinstance(tools, list) else None
+
+
+def _model(body: dict[str, Json]) -> str | None:
+    model = name_or_none(body.get("model"))
+    return model.rpartition("/")[2] if model else None
+
+
+def _joined(message: Message) -> Message:
+    """The model's message with its neighbouring texts, and thoughts, as one: pieces of a stream."""
+    if message.role != "assistant" or len(message.parts) < 2:
+        return message
+    parts: list[Part] = []
+    for kind, run in groupby(message.parts, key=_kind):
+        if kind in ("text", "harness", "thought"):
+            text = "".join(part.text for part in run if isinstance(part, Text | Reasoning))
+            whole = Text(text, harness=kind == "harness")
+            parts.append(Reasoning(text) if kind == "thought" else whole)
+        else:
+            parts += run
+    return replace(message, parts=tuple(parts))
+
+
+def _kind(part: Part) -> str:
+    if isinstance(part, Text):
+        return "harness" if part.harness else "text"
+    return "thought" if isinstance(part, Reasoning) else "other"
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The candidates of a response, that of index 0 first; () if it is an error or was blocked."""
+    if exchange.status is not None and exchange.status >= 400:
+        return ()
+    first = as_dict((exchange.events or (exchange.response,))[0])
+    if is_interaction(first):
+        found = interactions.answers(exchange)
+        return [replace(answer, message=_joined(answer.message)) for answer in found]
+    chunks = exchange.events if exchange.events is not None else (exchange.response or {},)
+    body = whole_response(chunks)
+    named = _MODEL.search(path_of(exchange.url))
+    model = name_or_none(body.get("modelVersion")) or (named[1] if named else None)
+    return [_answer(as_dict(candidate), model) for candidate in as_list(body.get("candidates"))]
+
+
+def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
+    found, unknown = content_messages(
+        {"role": "model", "parts": candidate.get("parts")}, CallKeys("")
+    )
+    parts = [part for message in found for part in message.parts]
+    odd = any(isinstance(part, ToolResult) for part in parts)
+    kept = tuple(part for part in parts if not isinstance(part, ToolResult))
+    return ApiAnswer(
+        _joined(Message("assistant", kept)),
+        fault=_FAULTS.get(_reason(candidate), "truncated"),
+        model=model,
+        problems=unknown_parts([*unknown, *(["functionResponse"] if odd else [])], "response"),
+    )
+
+
+def _reason(candidate: dict[str, Json]) -> str:
+    value = candidate.get("finishReason")
+    return _NUMBERS.get(value, "") if isinstance(value, int) else as_str(value).rpartition(".")[2]
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Whether a chunk belongs to the response of the one before it: the ids say so.
+
+    Where there are none (older servers), the response goes on until it has its finishReason.
+    """
+    if is_interaction(as_dict(before)) or is_interaction(as_dict(after)):
+        return interactions.continues(before, after)
+    one, other = (
+        as_dict(body).get("responseId") or as_dict(body).get("response_id")
+        for body in (before, after)
+    )
+    if one or other:
+        return one == other
+    candidates = [as_dict(item) for item in as_list(as_dict(before).get("candidates"))]
+    return not any(c.get("finishReason") or c.get("finish_reason") for c in candidates)
+
+
+GENERATE = Api(GEMINI, history, answers, continues, complete)

@@ -1,0 +1,178 @@
+"""Gemini's `Content` (role, parts): in requests and responses, and as Gemini CLI, Qwen Code log it.
+
+Keys are in camelCase on the wire and in snake_case in what the Python SDK dumps.
+Source: gemini-api.md (Part), gemini-cli.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import CallKeys
+
+_NOTHING = frozenset(
+    {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
+)
+"""Fields beside a part's own one; a part of these alone says nothing."""
+_SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+"""Parts of tools that the service itself runs inside the model's turn: nothing to be learnt."""
+_WIRE_KEYS = {
+    "function_call": "functionCall",
+    "function_response": "functionResponse",
+    "inline_data": "inlineData",
+    "file_data": "fileData",
+    "executable_code": "executableCode",
+    "code_execution_result": "codeExecutionResult",
+    "tool_call": "toolCall",
+    "tool_response": "toolResponse",
+    "thought_signature": "thoughtSignature",
+    "video_metadata": "videoMetadata",
+    "part_metadata": "partMetadata",
+    "media_resolution": "mediaResolution",
+}
+
+
+def part_list(content: Json) -> list[Json]:
+    """The parts of a PartListUnion: a string, one part, or a list of either."""
+    items = content if isinstance(content, list) else [content]
+    return [{"text": item} if isinstance(item, str) else item for item in items]
+
+
+def wire_part(part: Json) -> dict[str, Json]:
+    """A part under the keys of the wire; the SDK dumps every field, those not set as null."""
+    return {_WIRE_KEYS.get(k, k): item for k, item in as_dict(part).items() if item is not None}
+
+
+def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]]:
+    """What the parts say, and the names of the fields of those that are unknown.
+
+    Media that stand beside tool results in one content belong to the result before them.
+    """
+    found: list[Part] = []
+    unknown: list[str] = []
+    for item in parts:
+        part = _part(wire_part(item), keys)
+        last = found[-1] if found else None
+        if isinstance(part, str):
+            unknown.append(part)
+        elif isinstance(part, Media) and isinstance(last, ToolResult):
+            found[-1] = replace(last, content=(*last.content, part))
+        elif part is not None:
+            found.append(part)
+    return found, unknown
+
+
+def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
+    """The part; the name of an unknown one; None for one that says nothing."""
+    if "functionCall" in part:
+        call = as_dict(part["functionCall"])
+        call_id = name_or_none(call.get("id"))
+        return ToolCall(as_str(call.get("name")), call.get("args"), call_id, keys.of(call_id))
+    if "functionResponse" in part:
+        return _result(as_dict(part["functionResponse"]))
+    if "inlineData" in part or "fileData" in part:
+        return _media(as_dict(part.get("inlineData") or part.get("fileData")))
+    text = part.get("text")
+    if isinstance(text, str):
+        if not text:
+            return None
+        return Reasoning(text) if part.get("thought") is True else Text(text)
+    if any(name in part for name in _SERVER):
+        return Unparsed(dumps({k: part[k] for k in part if k not in _NOTHING}), "server_tool")
+    names = [name for name in part if name not in _NOTHING]
+    if names or not part:
+        return names[0] if names else "nothing"
+    return None
+
+
+def _media(blob: dict[str, Json]) -> Media:
+    mime = as_str(blob.get("mimeType") or blob.get("mime_type"))
+    family = mime.partition("/")[0]
+    return Media(family if family in ("image", "audio", "video") else "file", mime)
+
+
+def _result(response: dict[str, Json]) -> ToolResult:
+    content = response_content(response.get("response"))
+    media: list[Text | Data | Media] = []
+    for item in as_list(response.get("parts")):
+        blob = wire_part(item)
+        if "inlineData" in blob or "fileData" in blob:
+            media.append(_media(as_dict(blob.get("inlineData") or blob.get("fileData"))))
+        else:
+            media.append(Data(item))
+    return ToolResult(
+        (*content, *media),
+        call_id=name_or_none(response.get("id")),
+        name=name_or_none(response.get("name")),
+        is_error=as_dict(response.get("response")).get("error") is not None,
+    )
+
+
+def response_content(response: Json) -> tuple[Text | Data | Media, ...]:
+    """What a `response` object says: a single `output`, `error` or `result` is unwrapped."""
+    if response is None:
+        return ()
+    if isinstance(response, dict) and len(response) == 1:
+        for name in ("output", "error", "result"):
+            if name in response:
+                value = response[name]
+                return (Text(value) if isinstance(value, str) else Data(value),)
+    return (Text(response) if isinstance(response, str) else Data(response),)
+
+
+_ACKNOWLEDGED = frozenset(
+    {"Got it. Thanks for the context!", "Got it. Thanks for the additional context!"}
+)
+_SET_UP = re.compile(
+    r"(?:\s*<(session_context|hook_context|system-reminder)>(?:(?!</\1>).)*</\1>)+\s*\Z"
+    r"|\s*This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat",
+    re.DOTALL,
+)
+
+
+def mark_harness(parts: list[Part], role: str) -> list[Part]:
+    """The parts with the program's own words marked: context blocks, put-on acknowledgements.
+
+    The program opens a history with a block of context, and answers it (and the summary of a
+    compressed history) itself in the model's name.
+    """
+    return [
+        replace(part, harness=True)
+        if isinstance(part, Text)
+        and (_SET_UP.match(part.text) if role == "user" else part.text in _ACKNOWLEDGED)
+        else part
+        for part in parts
+    ]
+
+
+def content_messages(content: Json, keys: CallKeys) -> tuple[list[Message], list[str]]:
+    """The messages of one `Content`, and the names of its unknown parts.
+
+    Tool results stand in contents of role user (older: function; some SDKs: tool); they come
+    first. A content without a role is the user's.
+    """
+    item = as_dict(content)
+    parts, unknown = read_parts(as_list(item.get("parts")), keys)
+    role = "user" if item.get("role") is None else as_str(item["role"])
+    role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
+    messages = [Message("tool", results)] if results else []
+    if rest:
+        messages.append(Message(role, tuple(rest)))
+    return messages, unknown

@@ -1,0 +1,253 @@
+"""Gemini's Interactions API: typed steps instead of contents (gemini-api.md "Interactions API").
+
+Read from google-genai 3.4.0 (the types of `interactions`); the first generation had `outputs`
+instead of steps, and events named `content.…`. The server keeps the history: a request names the
+interaction that it goes on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers.api.capture.api import ApiAnswer, History
+from builder.readers.api.capture.dialect import is_interaction_event
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+_ENDED = frozenset({"completed", "requires_action"})
+"""Statuses of an answer that is whole; in the second it calls tools."""
+
+
+def history(body: dict[str, Json]) -> History:
+    """What a request says."""
+    unknown: list[str] = []
+    messages: list[Message] = []
+    if system := as_str(body.get("system_instruction")):
+        messages.append(Message("system", (Text(system),)))
+    given = body.get("input")
+    messages += _messages(given if isinstance(given, list) else [given], unknown)
+    problems = unknown_parts(unknown, "request")
+    if body.get("previous_interaction_id") or body.get("cached_content"):
+        detail = "what was said before lies with the service"
+        problems = (*problems, Problem("missing_history", "request", detail, records=0))
+    tools = body.get("tools")
+    return History(
+        tuple(messages),
+        tuple(tools) if isinstance(tools, list) else None,
+        name_or_none(body.get("model")),
+        problems,
+    )
+
+
+def _messages(items: Iterable[Json], unknown: list[str]) -> Iterator[Message]:
+    """The messages of steps, of turns with a role, or of bare contents: those are the user's.
+
+    Steps of the model that follow one another are one message.
+    """
+    role, parts = "", list[Part]()
+    for item in items:
+        for said_by, part in _said(item, unknown):
+            if parts and said_by != role:
+                yield Message(role, tuple(parts))
+                parts = []
+            role = said_by
+            parts.append(part)
+    if parts:
+        yield Message(role, tuple(parts))
+
+
+def _typed(item: Json) -> dict[str, Json]:
+    """An item in its full form: a text may stand for itself."""
+    return {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
+
+
+def _said(item: Json, unknown: list[str]) -> Iterator[tuple[str, Part]]:
+    """What an item of the input says, each with the role of who says it."""
+    step = _typed(item)
+    kind = as_str(step.get("type"))
+    if "role" in step and not kind:
+        role = {"model": "assistant"}.get(as_str(step["role"]), as_str(step["role"])[:40])
+        inner = step.get("content")
+        for piece in inner if isinstance(inner, list) else [inner]:
+            for said_by, part in _said(piece, unknown):
+                yield said_by if said_by == "tool" else role, part
+    elif kind == "user_input":
+        yield from (("user", part) for part in _contents(step.get("content"), unknown))
+    elif kind == "function_result":
+        yield "tool", _result(step, unknown)
+    elif kind == "text" or kind in _MEDIA:
+        yield from (("user", part) for part in _contents([step], unknown))
+    else:
+        yield from (("assistant", part) for part in _model_parts(step, unknown))
+
+
+def _model_parts(step: dict[str, Json], unknown: list[str]) -> Iterator[Part]:
+    """What a step of the model's says, or one of the service in its turn."""
+    kind = as_str(step.get("type"))
+    if kind == "model_output":
+        yield from _contents(step.get("content"), unknown)
+    elif kind == "thought":
+        pieces = [as_str(as_dict(item).get("text")) for item in as_list(step.get("summary"))]
+        if text := "".join(pieces):
+            yield Reasoning(text)
+    elif kind == "function_call":
+        call_id = name_or_none(step.get("id"))
+        yield ToolCall(as_str(step.get("name")), step.get("arguments"), call_id)
+    elif kind.endswith(("_call", "_result")) and kind != "function_result":
+        yield Unparsed(dumps(step), "server_tool")
+    else:
+        unknown.append(kind or "nothing")
+
+
+def _contents(value: Json, unknown: list[str]) -> Iterator[Text | Media]:
+    for item in value if isinstance(value, list) else [value]:
+        content = _typed(item)
+        kind = as_str(content.get("type"))
+        if kind in _MEDIA:
+            yield Media(_MEDIA[kind], as_str(content.get("mime_type")))
+        elif kind == "text":
+            if text := as_str(content.get("text")):
+                yield Text(text)
+        elif item is not None:
+            unknown.append(kind or "nothing")
+
+
+def _result(step: dict[str, Json], unknown: list[str]) -> ToolResult:
+    value = step.get("result")
+    said: tuple[Text | Data | Media, ...]
+    if isinstance(value, list) and all(as_dict(item).get("type") for item in value):
+        said = tuple(_contents(value, unknown))
+    else:
+        said = () if value is None else (Text(value) if isinstance(value, str) else Data(value),)
+    return ToolResult(
+        said,
+        call_id=name_or_none(step.get("call_id")),
+        name=name_or_none(step.get("name")),
+        is_error=step.get("is_error") is True,
+    )
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The answer of an interaction; () if it has no steps."""
+    if exchange.status is not None and exchange.status >= 400:
+        return ()
+    body = exchange.response or {}
+    if exchange.events is not None:
+        body = whole_interaction(exchange.events)
+    unknown: list[str] = []
+    steps = steps_of(body)
+    if not steps:
+        return ()
+    parts = [part for step in steps for part in _model_parts(step, unknown)]
+    failed = any(step.get("error") for step in steps)
+    return [
+        ApiAnswer(
+            Message("assistant", tuple(parts)),
+            fault=None if as_str(body.get("status")) in _ENDED and not failed else "truncated",
+            model=name_or_none(body.get("model")),
+            problems=unknown_parts(unknown, "response"),
+        )
+    ]
+
+
+def steps_of(body: dict[str, Json]) -> list[dict[str, Json]]:
+    """The steps of the model's in an interaction; the input, where it is repeated, is none."""
+    found = (*as_list(body.get("steps")), *as_list(body.get("outputs")))
+    steps = (_step(as_dict(item)) for item in found)
+    return [step for step in steps if step.get("type") != "user_input"]
+
+
+def _step(output: dict[str, Json]) -> dict[str, Json]:
+    """An output of the first generation as a step: texts and media stood by themselves."""
+    kind = as_str(output.get("type"))
+    spoken = kind == "text" or kind in _MEDIA
+    return {"type": "model_output", "content": [output]} if spoken else output
+
+
+def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
+    """The interaction that the events are pieces of; its status is None if they break off."""
+    found: dict[int, _Open] = {}
+    whole: dict[str, Json] = {}
+    broken = False
+    for item in events:
+        event = as_dict(item)
+        kind = as_str(event.get("event_type"))
+        if kind == "error" or event.get("error"):
+            broken = True
+        elif kind.startswith("interaction."):
+            whole |= as_dict(event.get("interaction"))
+        index = event.get("index")
+        place = index if isinstance(index, int) else 0
+        if kind.endswith(".start") and not kind.startswith("interaction."):
+            found[place] = _Open(_step(as_dict(event.get("step") or event.get("content"))))
+        elif kind.endswith(".delta"):
+            found.setdefault(place, _Open({})).add(as_dict(event.get("delta")))
+    if not as_list(whole.get("steps")) and not as_list(whole.get("outputs")):
+        whole["steps"] = [found[place].whole() for place in sorted(found)]
+    return {**whole, "status": None if broken else whole.get("status")}
+
+
+class _Open:
+    """A step whose pieces arrive. The lists that it made itself grow without being copied."""
+
+    def __init__(self, start: dict[str, Json]) -> None:
+        self.step = dict(start)
+        self.lists: dict[str, list[Json]] = {}
+        self.arguments: list[Json] = []
+
+    def add(self, delta: dict[str, Json]) -> None:
+        """Add a piece; the first may say what kind of step it is."""
+        kind = as_str(delta.get("type"))
+        if kind == "text" or kind in _MEDIA:
+            self.step.setdefault("type", "model_output")
+            self._append("content", delta)
+        elif kind == "thought_summary":
+            self.step.setdefault("type", "thought")
+            self._append("summary", delta.get("content"))
+        elif kind == "arguments_delta":
+            before = self.step.get("arguments")  # {} from the start of the step
+            if before is not self.arguments:
+                self.arguments = [before] if isinstance(before, str) else []
+                self.step["arguments"] = self.arguments
+            self.arguments.append(as_str(delta.get("arguments")))
+        elif kind not in ("thought_signature", "text_annotation_delta"):
+            self.step.update(delta)
+
+    def _append(self, name: str, item: Json) -> None:
+        if name not in self.lists or self.step.get(name) is not self.lists[name]:
+            self.lists[name] = [*as_list(self.step.get(name))]
+            self.step[name] = self.lists[name]
+        self.lists[name].append(item)
+
+    def whole(self) -> dict[str, Json]:
+        """The step as far as it came."""
+        if self.step.get("arguments") is not self.arguments:
+            return self.step
+        return {**self.step, "arguments": "".join(map(as_str, self.arguments))}
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Whether an event belongs to the stream of the one before it."""
+    one, other = as_dict(before), as_dict(after)
+    if not (is_interaction_event(one) and is_interaction_event(other)):
+        return False
+    return other.get("event_type") not in ("interaction.created", "interaction.start")

@@ -1,0 +1,116 @@
+"""Histories that a Gemini request lacks: kept by the service, or made by the SDK inside a call.
+
+An interaction names the one that it goes on with (gemini-api.md "Interactions API"). The Python SDK
+may run functions itself until the model has answered; the one response that it then gives holds
+what was said on the way (google-genai 3.4.0, `automatic_function_calling_history`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from builder.conversation import Json
+from builder.readers.api.capture.dialect import is_interaction
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.gemini import interactions
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+MAX_KEPT = 10_000
+"""Interactions that later ones may go on with. Beyond, the one untouched for longest is left."""
+
+_RUN_BY_SDK = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
+
+
+def complete() -> Callable[[Exchange], Exchange]:
+    """What completes the requests of one log, in the order of the log."""
+    links = _Links()
+
+    def completed(exchange: Exchange) -> Exchange:
+        first = as_dict((exchange.events or (exchange.response,))[0])
+        if is_interaction(first) or "input" in (exchange.request or {}):
+            return links.complete(exchange)
+        return _with_own_calls(exchange)
+
+    return completed
+
+
+def _with_own_calls(exchange: Exchange) -> Exchange:
+    """The exchange with the contents that the SDK had sent when it got the last answer."""
+    chunks = exchange.events if exchange.events is not None else (exchange.response,)
+    bodies = [as_dict(chunk) for chunk in chunks]
+    held = (as_list(body.get(name)) for body in reversed(bodies) for name in _RUN_BY_SDK)
+    contents = next((found for found in held if found), None)
+    if contents is None:
+        return exchange
+    request = {**(exchange.request or {}), "contents": contents}
+    if exchange.events is None:
+        return replace(exchange, request=request)
+    # A stream of several answers: those before the last are among the contents.
+    last = _response_id(bodies[-1])
+    events = tuple(body for body in bodies if _response_id(body) == last)
+    return replace(exchange, request=request, events=events)
+
+
+def _response_id(body: dict[str, Json]) -> Json:
+    return body.get("responseId") or body.get("response_id")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An interaction: what was said in it, and the one before. `whole`: all before it is known."""
+
+    before: _Step | None
+    said: tuple[Json, ...]
+    whole: bool
+
+    def all(self) -> list[Json]:
+        """What was said up to its end."""
+        said: list[tuple[Json, ...]] = []
+        step: _Step | None = self
+        while step is not None:
+            said.append(step.said)
+            step = step.before
+        return [item for items in reversed(said) for item in items]
+
+
+class _Links:
+    """Interactions by their ids. System text and tools are each request's own."""
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[str, _Step] = OrderedDict()
+        self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # for their answers
+
+    def complete(self, exchange: Exchange) -> Exchange:
+        """The exchange with the history that its request names, as far as the log holds it.
+
+        An interaction that was asked for again under its id gets the request that began it.
+        """
+        body = exchange.response or {}
+        if exchange.events is not None:
+            body = interactions.whole_interaction(exchange.events)
+        own_id = as_str(body.get("id"))
+        sent = exchange.request if exchange.request is not None else self._waiting.get(own_id)
+        if sent is None:
+            return exchange
+        given = sent.get("input")
+        said = tuple(given) if isinstance(given, list) else (given,)
+        previous = name_or_none(sent.get("previous_interaction_id"))
+        before = self._steps.get(previous) if previous else None
+        whole = previous is None or (before is not None and before.whole)
+        request: dict[str, Json] = {
+            **sent,
+            "input": [*(before.all() if before is not None else ()), *said],
+        }
+        if whole:
+            request.pop("previous_interaction_id", None)
+        steps = interactions.steps_of(body)
+        if own_id and steps:
+            self._steps[own_id] = _Step(before, (*said, *steps), whole=whole)
+        elif own_id:
+            self._waiting[own_id] = sent
+        for kept in (self._steps, self._waiting):
+            while len(kept) > MAX_KEPT:
+                kept.popitem(last=False)
+        return replace(exchange, request=request)

@@ -1,0 +1,39 @@
+"""Gemini's generateContent, streamGenerateContent and interactions: captured bodies.
+
+Reference: gemini-api.md, http-captures.md. The envelopes are opened by `_envelope`, exchanges of
+one conversation are found by `_histories`, bodies are read by `_gemini_bodies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event
+from builder.readers import Reader
+from builder.readers.api.capture.captures import first_api, read_captures
+from builder.readers.api.capture.dialect import GEMINI
+from builder.sources.source import Source
+
+NAME = GEMINI
+
+
+def recognise(source: Source) -> str | None:
+    """The first exchange whose API is known is of Gemini."""
+    return "bodies of generateContent or interactions" if first_api(source)[0] == NAME else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The source's conversations, and what became of its other records."""
+    return read_captures(source, NAME)
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Gemini API and Vertex AI: captures of generateContent and interactions, streams, Batch "
+        "files, dumps of the Python SDK; known by contents with parts, candidates, or typed "
+        "steps"
+    ),
+    recognise=recognise,
+    read=read,
+)

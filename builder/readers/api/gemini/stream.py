@@ -1,0 +1,173 @@
+"""Chunks of a streamGenerateContent answer put together (gemini-api.md "Streaming").
+
+A whole response is a stream of one chunk. Parts come one after another, calls whole or, newer, as
+`partialArgs` that name a place in the arguments and what is added there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from builder.conversation import Json
+from builder.readers.api.gemini.contents import wire_part
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_VALUES = (
+    ("numberValue", "number_value"),
+    ("boolValue", "bool_value"),
+    ("nullValue", "null_value"),
+)
+
+
+def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
+    """`candidates` with `parts` and `finishReason`, ordered by index, and `modelVersion`.
+
+    With an error in the stream no candidate has a finishReason; one with a call that did not come
+    to its end, or whose pieces do not fit together, has none either.
+    """
+    found: dict[int, _Candidate] = {}
+    model = ""
+    broken = False
+    for item in chunks:
+        chunk = as_dict(item)
+        broken = broken or bool(chunk.get("error"))
+        model = model or as_str(chunk.get("modelVersion") or chunk.get("model_version"))
+        for entry in as_list(chunk.get("candidates")):
+            candidate = as_dict(entry)
+            index = candidate.get("index")
+            found.setdefault(index if isinstance(index, int) else 0, _Candidate()).add(candidate)
+    candidates: list[Json] = [
+        {
+            "parts": found[index].parts(),  # before what follows: it ends the last call
+            "finishReason": None if broken or found[index].broken else found[index].finish,
+        }
+        for index in sorted(found)
+    ]
+    return {"candidates": candidates, "modelVersion": model}
+
+
+class _Candidate:
+    """A candidate whose pieces arrive."""
+
+    def __init__(self) -> None:
+        self.finish: Json = None
+        self.whole: list[Json] = []
+        self.call: _Call | None = None  # the one that goes on
+        self.broken = False  # a call that is not whole
+
+    def add(self, candidate: dict[str, Json]) -> None:
+        for item in as_list(as_dict(candidate.get("content")).get("parts")):
+            part = wire_part(item)
+            if "functionCall" in part:
+                self._call(as_dict(part["functionCall"]))
+            else:
+                self.whole.append(part)
+        self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
+
+    def _call(self, piece: dict[str, Json]) -> None:
+        """A piece of a call: one with a name begins it, one that does not go on ends it."""
+        if self.call is None or piece.get("name"):
+            self._end()
+            self.call = _Call()
+        self.call.add(piece)
+        if not (piece.get("willContinue") or piece.get("will_continue")):
+            self._close(self.call)
+
+    def _close(self, call: _Call) -> None:
+        self.broken = self.broken or call.broken
+        self.whole.append(call.part())
+        self.call = None
+
+    def _end(self) -> None:
+        """Close the call that should have gone on."""
+        if self.call is not None:
+            self.broken = True
+            self._close(self.call)
+
+    def parts(self) -> list[Json]:
+        self._end()
+        return self.whole
+
+
+class _Call:
+    """A call whose arguments arrive."""
+
+    def __init__(self) -> None:
+        self.call: dict[str, Json] = {}
+        self.arguments: Json = None
+        self.broken = False  # a place that cannot be filled
+        self.open: str | None = None  # the place whose text goes on
+
+    def add(self, piece: dict[str, Json]) -> None:
+        for key in ("id", "name"):
+            if piece.get(key):
+                self.call[key] = piece[key]
+        if piece.get("args") or self.arguments is None:  # {} ends what came in pieces
+            self.arguments = piece.get("args")
+        for item in as_list(piece.get("partialArgs") or piece.get("partial_args")):
+            self._argument(as_dict(item))
+
+    def _argument(self, item: dict[str, Json]) -> None:
+        place = as_str(item.get("jsonPath") or item.get("json_path"))
+        steps = _steps(place)
+        value: Json = item.get("stringValue", item.get("string_value"))
+        if not isinstance(value, str):
+            value = next((item[k] for pair in _VALUES for k in pair if k in item), None)
+            value = None if value == "NULL_VALUE" else value
+        if steps is None:
+            self.broken = True
+            return
+        before = _at(self.arguments, steps) if self.open == place else None
+        if isinstance(before, str) and isinstance(value, str):
+            value = before + value
+        self.arguments = self._put(self.arguments, steps, value)
+        goes_on = item.get("willContinue") or item.get("will_continue")
+        self.open = place if goes_on else None
+
+    def _put(self, into: Json, steps: list[str | int], value: Json) -> Json:
+        """A copy of `into` with the value at the place; lists grow by one at most."""
+        if not steps:
+            return value
+        step, rest = steps[0], steps[1:]
+        if isinstance(step, str) and isinstance(into, dict | None):
+            held = dict(as_dict(into))
+            held[step] = self._put(held.get(step), rest, value)
+            return held
+        if isinstance(step, int) and isinstance(into, list | None) and step <= len(as_list(into)):
+            items = list(as_list(into))
+            before = items[step] if step < len(items) else None
+            items[step : step + 1] = [self._put(before, rest, value)]
+            return items
+        self.broken = True
+        return into
+
+    def part(self) -> Json:
+        if self.arguments is not None:
+            self.call["args"] = self.arguments
+        return {"functionCall": self.call}
+
+
+def _steps(place: str) -> list[str | int] | None:
+    """The steps of a path such as `$.items[0].name`; None if it is none that is known."""
+    steps: list[str | int] = []
+    at = 1
+    while at < len(place) and len(steps) <= 100:
+        step = _STEP.match(place, at)
+        if step is None:
+            return None
+        number = step[2]
+        steps.append(int(number) if number else step[1] or step[3] or step[4] or "")
+        at = step.end()
+    return steps if place.startswith("$") and steps and at >= len(place) else None
+
+
+def _at(value: Json, steps: list[str | int]) -> Json:
+    for step in steps:
+        if isinstance(step, str):
+            value = as_dict(value).get(step)
+        else:
+            items = as_list(value)
+            value = items[step] if step < len(items) else None
+    return value

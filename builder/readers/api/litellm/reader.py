@@ -1,0 +1,95 @@
+"""LiteLLM: payloads of its logging callbacks, and rows of the proxy's SpendLogs.
+
+Reference: litellm.md. The records are opened by `_litellm_records`; their bodies are of OpenAI
+chat, or of the API whose call passed through. Texts that LiteLLM redacted or cut are never learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from builder.conversation import Conversation, Event, Ignored, Json
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.captures import APIS, Logs, first_api
+from builder.readers.api.capture.dialect import OPENAI_CHAT
+from builder.readers.api.capture.envelope import Exchange, open_exchange, records
+from builder.readers.api.litellm.records import LITELLM, is_cut, is_redacted, seen
+from builder.readers.toolkit.comparison import calls, with_keys
+from builder.sources.source import Source
+
+NAME = LITELLM
+
+_CUT = Problem("truncated", "", "LiteLLM has cut a text that was long for its database", records=0)
+
+
+def recognise(source: Source) -> str | None:
+    """The first exchange whose API is known is a LiteLLM record."""
+    return "records with LiteLLM's call_type" if first_api(source)[0] == NAME else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The source's conversations, and what became of its other records."""
+    apis = {
+        name: replace(api, history=partial(_history, api), answers=_answers)
+        for name, api in APIS.items()
+    }
+    logs = Logs(OPENAI_CHAT, apis)
+    for item in records(source):
+        opened = item if isinstance(item, Problem | Ignored) else open_exchange(item)
+        if not isinstance(opened, Exchange):
+            yield opened
+        elif is_redacted([*seen(opened.request or {}), *_said(opened)]):
+            yield _redacted(opened)
+        else:
+            yield from logs.take(opened)
+    yield from logs.rest()
+
+
+def _history(api: Api, body: dict[str, Json]) -> History:
+    said = api.history(body)
+    return replace(said, problems=(*said.problems, _CUT)) if is_cut(seen(body)) else said
+
+
+def _answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The answers by the form of the response: most APIs are answered in OpenAI's form."""
+    found = replace(exchange, request=None, log=None, api=None, url="").dialect
+    name = found if found in APIS else exchange.api
+    answers = APIS[name].answers(exchange) if name in APIS else ()
+    if not is_cut(_said(exchange)):
+        return answers
+    return [replace(answer, problems=(*answer.problems, _CUT)) for answer in answers]
+
+
+def _said(exchange: Exchange) -> tuple[Json, ...]:
+    return (exchange.response, *(exchange.events or ()))
+
+
+def _redacted(exchange: Exchange) -> Event:
+    """A record whose texts were replaced; its calls, if any, were made."""
+    problem = Problem("redacted", exchange.where, "LiteLLM logged no contents")
+    made = next((answer for answer in _answers(exchange) if calls(answer.message)), None)
+    if made is None:
+        return problem
+    return Conversation(
+        id=exchange.where,
+        record=exchange.where,
+        messages=with_keys([made.message]),
+        model=made.model,
+        records=1,
+        problems=(replace(problem, records=0),),
+    )
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "LiteLLM: StandardLoggingPayload records of its callbacks (S3, GCS, Datadog, JSONL) and "
+        "rows of LiteLLM_SpendLogs; known by call_type"
+    ),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,179 @@
+"""LiteLLM's records: payloads of its logging callbacks, rows of the proxy's SpendLogs (litellm.md).
+
+Read from litellm 1.109.1: `litellm_core_utils/litellm_logging.py` (the payload),
+`proxy/schema.prisma` and `proxy/spend_tracking/spend_tracking_utils.py` (rows, what is cut out of
+them), `litellm_core_utils/redact_messages.py`, `proxy/pass_through_endpoints/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.api.capture.dialect import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    request_dialect,
+)
+from builder.readers.toolkit.narrow import as_dict, as_str
+
+LITELLM = "litellm"
+
+_CALL_TYPES = {
+    "completion": OPENAI_CHAT,
+    "acompletion": OPENAI_CHAT,
+    "anthropic_messages": ANTHROPIC,
+    "aanthropic_messages": ANTHROPIC,
+    "responses": OPENAI_RESPONSES,
+    "aresponses": OPENAI_RESPONSES,
+    "generate_content": GEMINI,
+    "agenerate_content": GEMINI,
+    "generate_content_stream": GEMINI,
+    "agenerate_content_stream": GEMINI,
+}
+_PASSED = frozenset({"pass_through_endpoint", "allm_passthrough_route", "llm_passthrough_route"})
+"""Call types whose bodies are those of the provider, whichever it is."""
+_SIGNS = frozenset(
+    {
+        "litellm_call_id", "custom_llm_provider", "model_group", "hidden_params",
+        "litellm_params", "request_tags", "spend", "response_cost", "standard_logging_object",
+    }
+)  # fmt: skip
+_MESSAGE_KEYS = {OPENAI_RESPONSES: "input", GEMINI: "contents"}
+"""Under which key of a request `messages` stands; else under that name."""
+_PARAMETERS = ("tools", "functions", "instructions", "systemInstruction", "config")
+"""Settings that say what the model saw."""
+_SEEN = frozenset(
+    {*_PARAMETERS, "messages", "input", "contents", "system", "system_instruction", "toolConfig"}
+)
+"""Keys of a request whose texts the model saw. Elsewhere keys are blanked out, rightly."""
+_STREAMED = ("complete_streaming_response", "async_complete_streaming_response")
+"""Where the arguments of a callback hold the whole answer of a stream."""
+
+
+def fields(value: dict[str, Json]) -> dict[str, Json] | None:
+    """The fields of a payload, of the arguments of a callback around one, or of a row; or None."""
+    if isinstance(value.get("kwargs"), dict):
+        value = {**as_dict(value["kwargs"]), "response": value.get("response_obj")}
+    inner = value.get("standard_logging_object")
+    found = inner if isinstance(inner, dict) and inner else value
+    if not isinstance(found.get("call_type"), str) or _SIGNS.isdisjoint(found):
+        return None
+    return found
+
+
+def is_chat(kind: str) -> bool:
+    """Whether calls of this type are requests to a model with messages."""
+    return kind in _CALL_TYPES or kind in _PASSED
+
+
+def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
+    """The API of a record's request; None where only its body tells it.
+
+    A row of a chat completion holds the body as the client sent it, maybe in Anthropic's form.
+    The model's name is left out of the judgement, it is that of any provider.
+    """
+    named = _CALL_TYPES.get(as_str(found.get("call_type")))
+    if named == OPENAI_CHAT and not _decoded(found.get("messages")):
+        body = {key: value for key, value in request.items() if key != "model"}
+        return ANTHROPIC if request_dialect(body) == ANTHROPIC else named
+    return named
+
+
+def request(found: dict[str, Json]) -> dict[str, Json]:
+    """The request: what the proxy was sent, with the messages and settings of the record itself.
+
+    Rows keep `{}` for messages that they hold only in the proxy's request. {}: nothing is held.
+    """
+    kind = as_str(found.get("call_type"))
+    sent = as_dict(_decoded(found.get("proxy_server_request")))
+    sent = sent or as_dict(_decoded(as_dict(_decoded(found.get("metadata"))).get(_OLDER)))
+    body = dict(as_dict(_decoded(sent.get("body"))) or sent)
+    messages = _decoded(found.get("messages"))
+    if kind in _PASSED and (passed := _passed_body(messages)):
+        return passed
+    key = _MESSAGE_KEYS.get(_CALL_TYPES.get(kind, ""), "messages")
+    if isinstance(messages, dict):
+        body |= messages
+    elif messages and isinstance(messages, list):
+        body[key] = messages
+        if as_dict(messages[0]).get("role") == "system":  # put there from `system`
+            body.pop("system", None)
+    elif messages and isinstance(messages, str) and key != "messages":
+        body[key] = messages
+    for settings in ("optional_params", "model_parameters"):
+        given = as_dict(_decoded(found.get(settings)))
+        for name in _PARAMETERS:  # in the form of the provider that was chosen
+            if body.get(name) is None and given.get(name) is not None:
+                body[name] = given[name]
+    return body if key in body or "messages" in body else {}
+
+
+_OLDER = "proxy_server_request"
+"""Where older rows keep the request's body: as text, in their metadata."""
+
+
+def _passed_body(messages: Json) -> dict[str, Json]:
+    """The body that was passed through: logged as the text of one message of the user."""
+    only = as_dict(messages[0]) if isinstance(messages, list) and len(messages) == 1 else {}
+    return as_dict(_decoded(only.get("content")))
+
+
+def response(found: dict[str, Json]) -> Json:
+    """The answer: OpenAI's form for most APIs, else the provider's own, maybe as text."""
+    value = _decoded(found.get("response"))
+    if isinstance(value, dict) and set(value) == {"response"}:  # passed through
+        value = _decoded(value["response"])
+    for name in _STREAMED:
+        value = value or found.get(name)
+    return value or None
+
+
+def _decoded(value: Json) -> Json:
+    """The value of JSON text, as the columns of an export hold it; any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return loads(value)
+        except JsonFault:
+            return value
+    return value
+
+
+# -- what LiteLLM took out -----------------------------------------------------------------------
+
+_REDACTED = frozenset({"redacted-by-litellm", "REDACTED_BY_LITELM"})
+_CUT = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
+"""The end of a text that older versions cut, after its first 1,000 characters."""
+
+
+def seen(request: dict[str, Json]) -> list[Json]:
+    """The values of a request whose texts the model saw."""
+    return [value for key, value in request.items() if key in _SEEN]
+
+
+def is_redacted(values: Iterable[Json]) -> bool:
+    """Whether a text was replaced as a whole: the logging of contents is off."""
+    return any(text in _REDACTED for text in _texts(values))
+
+
+def is_cut(values: Iterable[Json]) -> bool:
+    """Whether a part was taken out of a text that was long for a database."""
+    return any(
+        "(litellm_truncated " in text or _CUT.search(text, 1000, 1100) for text in _texts(values)
+    )
+
+
+def _texts(values: Iterable[Json]) -> Iterator[str]:
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            yield value

@@ -1,0 +1,251 @@
+"""OpenAI chat bodies as values: messages of a request, answers of a response (openai-chat.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from builder.conversation import Data, Json, Media, Message, Part, Reasoning, Text, ToolResult
+from builder.jsonio import JsonFault, loads
+from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.dialect import OPENAI_CHAT
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.openai_chat.chunks import whole_response
+from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.comparison import words
+from builder.readers.toolkit.messages import (
+    assistant_parts,
+    content,
+    reasoning,
+    tool_result,
+    unknown_parts,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_FAULTS = {
+    "length": "truncated",
+    "max_tokens": "truncated",
+    "error": "truncated",
+    "content_filter": "content_filter",
+}
+"""finish_reason of answers that are no target. Servers have many names for a good end, also "";
+without one the answer has no end."""
+
+
+def history(body: dict[str, Json]) -> History:
+    """What a request, or a row with `messages`, says."""
+    items = [as_dict(item) for item in as_list(body.get("messages"))]
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    flat = is_flat(items)
+    messages = [
+        message for item in items for message in read_message(item, unknown, changes, flat=flat)
+    ]
+    problems = unknown_parts(unknown, "request")
+    tools = _tools(body)
+    if tools is None:
+        try:
+            messages, tools = _tools_in_text(messages, changes)
+        except JsonFault as fault:
+            problems = (*problems, replace(fault.at("request"), records=0))
+    return History(tuple(messages), tools, name_or_none(body.get("model")), problems, changes)
+
+
+def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The definitions of a request: `tools` (perhaps as JSON text) and the older `functions`."""
+    found: list[Json] = []
+    named = False
+    for key in ("tools", "functions"):
+        value = body.get(key)
+        if isinstance(value, str):
+            try:
+                value = loads(value)
+            except JsonFault:
+                continue
+        named = named or isinstance(value, list)
+        found += as_list(value)
+    return tuple(found) if named else None
+
+
+def _tools_in_text(
+    messages: list[Message], changes: Counter[str]
+) -> tuple[list[Message], tuple[Json, ...] | None]:
+    """Definitions that a client wrote into the system text, with the call format of the tags.
+
+    Raises JsonFault: they cannot be read.
+    """
+    first = messages[0] if messages else Message("user", ())
+    text = words(first)
+    if first.role != "system" or "<tools>" not in text or "<tool_call>" not in text:
+        return messages, None
+    own, tools = text_tags.take_tools(text, changes)
+    system = [replace(first, parts=(Text(own),))] if own else []
+    return [*system, *messages[1:]], tools
+
+
+def is_flat(items: Iterable[dict[str, Json]]) -> bool:
+    """Whether calls and results stand in the text, as in this project's own rows."""
+    items = list(items)
+    if any(item.get("tool_calls") or item.get("role") in ("tool", "function") for item in items):
+        return False
+    marks = {"assistant": "<tool_call>", "user": "<tool_response>"}
+    return any(
+        marks.get(as_str(item.get("role")), "\0") in as_str(item.get("content")) for item in items
+    )
+
+
+def read_message(
+    item: dict[str, Json], unknown: list[str], changes: Counter[str], *, flat: bool
+) -> Iterator[Message]:
+    """A logged message. Types of content parts that are not known go to `unknown`."""
+    role = as_str(item.get("role"))
+    trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
+    text = as_str(item.get("content"))
+    if role == "assistant":
+        parts = _assistant(item, unknown, changes, flat=flat)
+        yield Message(role, tuple(parts), trained=trained)
+    elif role in ("tool", "function"):
+        yield Message("tool", (_result(item, unknown),))
+    elif role == "user" and flat and (results := text_tags.responses(text)) is not None:
+        yield Message("tool", tuple(ToolResult((Text(result),)) for result in results))
+    else:
+        yield Message(role[:40], content(_plain_parts(item.get("content")), unknown))
+
+
+def _assistant(
+    item: dict[str, Json], unknown: list[str], changes: Counter[str], *, flat: bool
+) -> Iterator[Part]:
+    calls = _calls(item)
+    odd = None if isinstance(item.get("tool_calls"), list) else item.get("tool_calls")
+    named: dict[str, Json] = {
+        **item,
+        "content": _plain_parts(item.get("content")),
+        "tool_calls": calls or odd,
+    }
+    legacy = item.get("function_call")
+    if legacy is not None and any(as_dict(call).get("function") == legacy for call in calls):
+        del named["function_call"]  # servers that send both forms of one call
+    if not reasoning(named) and (thought := _detailed(item)):
+        named["reasoning"] = thought
+    said = assistant_parts(named, unknown)
+    has_thought = any(isinstance(part, Reasoning) for part in said)
+    for part in said:
+        if isinstance(part, Text) and flat:
+            yield from text_tags.assistant_parts(part.text, changes)
+        elif isinstance(part, Text):
+            yield from _leading_thought(part, changes, keep=not has_thought)
+        else:
+            yield part
+    if as_str(as_dict(item.get("audio")).get("id")):
+        yield Media("audio")
+
+
+def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterator[Part]:
+    """Words that begin with a thought in tags, as servers without a parser and clients write it.
+
+    `keep=False`: the message holds the thought apart as well.
+    """
+    head, end, rest = part.text.partition("</think>")
+    before, start, thought = head.partition("<think>")
+    if not (start and end) or before.strip():
+        yield part
+        return
+    changes["think_tags"] += 1
+    if keep and thought.strip():
+        yield Reasoning(thought.strip("\n"))
+    if rest.strip():
+        yield Text(rest.lstrip("\n"))
+
+
+def _plain_parts(value: Json) -> Json:
+    """Content whose refusals are text parts: they are the model's own words."""
+    if not isinstance(value, list):
+        return value
+    parts: list[Json] = []
+    for part in value:
+        refusal = as_dict(part).get("refusal")
+        is_refusal = as_dict(part).get("type") == "refusal" and isinstance(refusal, str)
+        parts.append({"type": "text", "text": refusal} if is_refusal else part)
+    return parts
+
+
+def _calls(item: dict[str, Json]) -> list[Json]:
+    """The calls in their full form; rows write them flat, servers send both kinds with one empty.
+
+    Snowflake fills the unused kind, and the unused `function_call`, with empty strings.
+    """
+    found: list[Json] = []
+    for entry in as_list(item.get("tool_calls")):
+        call = dict(as_dict(entry))
+        if not call:
+            found.append(entry)
+            continue
+        if name_or_none(as_dict(call.get("function")).get("name")):
+            call.pop("custom", None)
+        elif name_or_none(call.get("name")) and "custom" not in call:
+            call["function"] = {"name": call["name"], "arguments": call.get("arguments")}
+        found.append(call)
+    return found
+
+
+def _detailed(item: dict[str, Json]) -> str:
+    """The clear text in `reasoning_details` (OpenRouter); summaries and encrypted data are none."""
+    details = [as_dict(detail) for detail in as_list(item.get("reasoning_details"))]
+    texts = (as_str(d.get("text")) for d in details if d.get("type") == "reasoning.text")
+    return "".join(texts)
+
+
+def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
+    value = item.get("content")
+    result = tool_result({**item, "content": None}, unknown)
+    untyped = any(isinstance(part, dict) and "type" not in part for part in as_list(value))
+    found = (Data(value),) if untyped else content(value, unknown)
+    return replace(result, content=found)
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The choices of a response, that of index 0 first; () if it is an error or there is none."""
+    if exchange.status is not None and exchange.status >= 400:
+        return ()
+    body = exchange.response or {}
+    if exchange.events is not None:
+        body = whole_response(exchange.events)
+    choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
+    choices.sort(key=lambda choice: at if isinstance(at := choice.get("index"), int) else 0)
+    sent = [as_dict(item) for item in as_list((exchange.request or {}).get("messages"))]
+    return [
+        _answer(choice, sent, name_or_none(body.get("model")))
+        for choice in choices
+        if isinstance(choice.get("message"), dict)
+    ]
+
+
+def _answer(choice: dict[str, Json], sent: list[dict[str, Json]], model: str | None) -> ApiAnswer:
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    item = {**as_dict(choice.get("message")), "role": "assistant"}
+    (message,) = read_message(item, unknown, changes, flat=is_flat([*sent, item]))
+    finish, failed = choice.get("finish_reason"), bool(choice.get("error"))
+    return ApiAnswer(
+        message,
+        fault="truncated" if failed or finish is None else _FAULTS.get(as_str(finish)),
+        model=model,
+        prefill=bool(sent) and sent[-1].get("prefix") is True,
+        problems=unknown_parts(unknown, "response"),
+        changes=changes,
+    )
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Whether a chunk belongs to the response of the one before it: the ids say so."""
+    one, other = as_dict(before), as_dict(after)
+    if not all("chunk" in as_str(chunk.get("object")) for chunk in (one, other)):
+        return False
+    return one.get("id") == other.get("id")
+
+
+CHAT = Api(OPENAI_CHAT, history, answers, continues)

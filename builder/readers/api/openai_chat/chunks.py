@@ -1,0 +1,149 @@
+"""Chunks of a streamed chat completion put together (openai-chat.md "Stream assembly")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+
+
+def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
+    """The response that the chunks are pieces of: `choices` with whole messages, and `model`.
+
+    A choice that never got a finish_reason has "length": its end is missing. So have all choices
+    of a stream in which an error stands.
+    """
+    choices: dict[int, _Choice] = {}
+    model = ""
+    broken = False
+    for item in chunks:
+        chunk = as_dict(item)
+        broken = broken or bool(chunk.get("error"))
+        model = model or as_str(chunk.get("model"))
+        for entry in as_list(chunk.get("choices")):
+            piece = as_dict(entry)
+            index = piece.get("index")
+            at = index if isinstance(index, int) else 0
+            choices.setdefault(at, _Choice()).add(piece)
+    return {
+        "model": model,
+        "choices": [
+            {
+                "index": at,
+                "message": choices[at].message(),
+                "finish_reason": "length" if broken else choices[at].finish or "length",
+            }
+            for at in sorted(choices)
+        ],
+    }
+
+
+class _Call:
+    """A call whose pieces arrive."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind  # function or custom
+        self.id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+        self.value: Json = None  # arguments that came as a value instead of text
+
+    @property
+    def text(self) -> str:
+        """The arguments as far as they came."""
+        return "".join(self.pieces)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its arguments are one JSON value already."""
+        try:
+            loads(self.text)
+        except JsonFault:
+            return False
+        return True
+
+    def add(self, call_id: str, body: dict[str, Json]) -> None:
+        self.id = self.id or call_id
+        self.name = self.name or as_str(body.get("name"))
+        piece = body.get("input" if self.kind == "custom" else "arguments")
+        if isinstance(piece, str):
+            self.pieces.append(piece)
+        elif piece is not None:
+            self.value = piece
+
+    def logged(self) -> Json:
+        text = self.text
+        arguments = self.value if self.value is not None and not text else text
+        field = "input" if self.kind == "custom" else "arguments"
+        body: dict[str, Json] = {"name": self.name, field: arguments}
+        return {"id": self.id, "type": self.kind, self.kind: body}
+
+
+class _Choice:
+    """One choice whose pieces arrive."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[str, list[str]] = {name: [] for name in _TEXTS}
+        self.details: list[Json] = []
+        self.calls: list[_Call] = []
+        self.at: dict[int, _Call] = {}  # the call that an index means now
+        self.legacy = _Call("function")
+        self.finish = ""
+
+    def add(self, piece: dict[str, Json]) -> None:
+        delta = as_dict(piece.get("delta")) or as_dict(piece.get("message"))
+        for name in _TEXTS:
+            if text := as_str(delta.get(name)):
+                self.pieces[name].append(text)
+        for item in as_list(delta.get("content")):
+            self._part(as_dict(item))
+        self.details += as_list(delta.get("reasoning_details"))
+        for item in as_list(delta.get("tool_calls")):
+            self._call(as_dict(item))
+        self.legacy.add("", as_dict(delta.get("function_call")))
+        self.finish = as_str(piece.get("finish_reason")) or self.finish
+
+    def _part(self, part: dict[str, Json]) -> None:
+        """A content part (Mistral): the pieces of a thought and of the text are each one text."""
+        self.pieces["content"].append(as_str(part.get("text")))
+        thinking = part.get("thinking")
+        thought = self.pieces["reasoning_content"]
+        thought.append(as_str(thinking))
+        thought += [as_str(as_dict(item).get("text")) for item in as_list(thinking)]
+
+    def _call(self, piece: dict[str, Json]) -> None:
+        """A piece of a call. Servers leave out the index, repeat one for all, or send id "" later.
+
+        A new id is a new call; without ids a name after whole arguments is one.
+        """
+        kind = "custom" if as_str(as_dict(piece.get("custom")).get("name")) else "function"
+        call_id, body = as_str(piece.get("id")), as_dict(piece.get(kind))
+        index = piece.get("index")
+        at = index if isinstance(index, int) else -1
+        call = self.at.get(at)
+        if call is None or self._begins(call, call_id, body):
+            call = _Call(kind)
+            self.calls.append(call)
+            self.at[at] = call
+        call.add(call_id, as_dict(piece.get(call.kind)))
+
+    @staticmethod
+    def _begins(call: _Call, call_id: str, body: dict[str, Json]) -> bool:
+        if call_id and call.id:
+            return call_id != call.id
+        return bool(as_str(body.get("name"))) and call.is_whole
+
+    def message(self) -> dict[str, Json]:
+        texts = {name: "".join(pieces) for name, pieces in self.pieces.items()}
+        said: dict[str, Json] = {name: text for name, text in texts.items() if text}
+        if self.details:
+            said["reasoning_details"] = self.details
+        if self.calls:
+            said["tool_calls"] = [call.logged() for call in self.calls]
+        if self.legacy.name:
+            said["function_call"] = {"name": self.legacy.name, "arguments": self.legacy.text}
+        return {"role": "assistant", **said}

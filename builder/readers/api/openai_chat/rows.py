@@ -1,0 +1,113 @@
+"""Rows of fine-tuning files: messages with tools, and preference pairs (openai-finetune.md).
+
+The rows that this project writes are of this form, with calls and results in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json
+from builder.problem import Problem
+from builder.readers.api.anthropic import rows as anthropic_rows
+from builder.readers.api.capture.api import History
+from builder.readers.api.capture.dialect import FOREIGN, ROLES
+from builder.readers.api.capture.rows import row_conversation
+from builder.readers.api.openai_chat.bodies import history
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_COLUMNS = frozenset(
+    {
+        "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
+        "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
+        "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
+        "chat_template_kwargs", "usage", "plugins", "models", "transforms",
+    }
+)  # fmt: skip
+"""Keys of a row or request whose values are lists or objects."""
+
+_KEYS = frozenset(
+    {
+        "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal",
+        "audio", "annotations", "reasoning_content", "reasoning", "reasoning_details",
+        "thinking_blocks", "weight", "id", "timestamp",
+    }
+)  # fmt: skip
+"""Keys of a message, and what programs add that keep a list of them."""
+
+
+def is_chat(value: dict[str, Json]) -> bool:
+    """Whether an object's `messages` are those of chat, not another format's list of that name."""
+    messages = as_list(value.get("messages"))
+    if not messages or not FOREIGN.isdisjoint(value):
+        return False
+    if any(isinstance(item, list | dict) and key not in _COLUMNS for key, item in value.items()):
+        return False
+    return all(_is_chat_message(as_dict(item)) for item in messages)
+
+
+def _is_chat_message(message: dict[str, Json]) -> bool:
+    body = message.get("content")
+    if as_str(message.get("role")) not in ROLES or not isinstance(body, str | list | None):
+        return False
+    if isinstance(body, list):
+        parts = [as_dict(part) for part in body]
+        if any("value" in part for part in parts):
+            return False  # LLaMA-Factory's typed parts
+        if message["role"] != "tool" and parts and not any("type" in part for part in parts):
+            return False  # Bedrock's blocks
+    # SWE-agent and OpenHands write calls of their own into the text.
+    return not (message["role"] == "assistant" and "<function=" in as_str(body))
+
+
+def is_list(values: Sequence[Json]) -> bool:
+    """Whether values are all messages, a call or a result among them."""
+    messages = [as_dict(value) for value in values]
+    if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
+        return False
+    return any("tool_calls" in message or message["role"] == "tool" for message in messages)
+
+
+def listed(messages: list[Json]) -> History:
+    """What a list of messages says."""
+    return history({"messages": messages})
+
+
+def is_row(value: Json) -> bool:
+    """Whether a record is a row: it names no model to ask, or ends with what was answered."""
+    if not isinstance(value, dict):
+        return False
+    if "preferred_output" in value:
+        return is_chat(as_dict(value.get("input")))
+    if not is_chat(value) or anthropic_rows.is_body(value):
+        return False
+    last = as_dict(as_list(value.get("messages"))[-1])
+    return "model" not in value or (last.get("role") == "assistant" and not last.get("prefix"))
+
+
+def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
+    """The row's conversation: with the preferred output, where there are two.
+
+    The other output is a conversation of its own that is not trained on (`not_chosen`).
+    """
+    if "preferred_output" not in row:
+        yield _conversation(where, where, row, ())
+        return
+    body = as_dict(row.get("input"))
+    yield _conversation(where, where, body, as_list(row.get("preferred_output")))
+    other = as_list(row.get("non_preferred_output"))
+    found = _conversation(f"{where} not preferred", where, body, other) if other else None
+    if isinstance(found, Conversation):
+        problem = Problem("not_chosen", where, "the output that was not preferred", records=0)
+        yield replace(found, records=0, problems=(problem,))
+
+
+def _conversation(
+    name: str, where: str, body: dict[str, Json], output: list[Json] | tuple[()]
+) -> Conversation | Problem:
+    messages = [*as_list(body.get("messages")), *output]
+    system = as_str(body.get("system"))
+    if system and as_dict(messages[0]).get("role") not in ("system", "developer"):
+        messages = [{"role": "system", "content": system}, *messages]
+    return row_conversation(name, where, history({**body, "messages": messages}))

@@ -1,0 +1,264 @@
+"""Bodies of OpenAI's Responses API as values (openai-responses.md).
+
+The server may keep the history: `Links` writes it into the requests that name it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from builder.conversation import Json
+from builder.problem import Problem
+from builder.readers.agents.codex.items import definitions
+from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.dialect import OPENAI_RESPONSES, path_of
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.openai_responses.items import ItemReading, item_type
+from builder.readers.api.openai_responses.stream import whole_response
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+MAX_KEPT = 32 << 20
+"""Characters of JSON that are kept for requests that may name them."""
+
+Value = TypeVar("Value")
+
+_UNANSWERED = frozenset({"queued", "in_progress", "searching"})
+"""States of a response that is not there yet: it is asked for again under its id."""
+
+_KEPT = ("previous_response_id", "conversation", "prompt")
+"""Fields of a request that name what the server keeps: a history, a stored prompt."""
+
+
+def history(body: dict[str, Json]) -> History:
+    """What a request says. What it leaves to the server is the problem `missing_history`."""
+    instructions = body.get("instructions")
+    system = as_list(instructions)
+    if isinstance(instructions, str) and instructions:
+        system = [{"role": "system", "content": instructions}]
+    reading = ItemReading().read([*system, *items(body.get("input"))])
+    problems = unknown_parts(reading.unknown, "request")
+    kept = [name for name in _KEPT if body.get(name)]
+    if kept or reading.missing:
+        detail = f"{', '.join(kept) or 'item_reference'} names what is not in the log"
+        problems = (Problem("missing_history", "request", detail, records=0), *problems)
+    return History(
+        tuple(reading.messages),
+        _tools(body, reading.tools),
+        name_or_none(body.get("model")),
+        problems,
+        reading.changes,
+    )
+
+
+def items(value: Json) -> list[Json]:
+    """The items of an `input`; a text is the user's."""
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}] if value else []
+    return as_list(value)
+
+
+def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
+    """The definitions of a request, and those that came to the model later."""
+    if not isinstance(body.get("tools"), list) and not later:
+        return None
+    found = list(definitions(body.get("tools")))
+    names = [as_dict(tool).get("name") for tool in found]
+    return (*found, *(tool for tool in later if as_dict(tool).get("name") not in names))
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """The answer, or () if the response is an error or has not come yet."""
+    if exchange.status is not None and exchange.status >= 400:
+        return ()
+    body = response_of(exchange)
+    output = as_list(body.get("output"))
+    status = as_str(body.get("status"))
+    if status in _UNANSWERED or not output:
+        return ()
+    reading = ItemReading()
+    message = reading.read_answer(output)
+    fault = None
+    if status in ("incomplete", "failed", "cancelled") or body.get("error"):
+        reason = as_dict(body.get("incomplete_details")).get("reason")
+        fault = "content_filter" if reason == "content_filter" else "truncated"
+    elif any(as_dict(item).get("status") == "incomplete" for item in output):
+        fault = "truncated"
+    return (
+        ApiAnswer(
+            message,
+            fault=fault,
+            model=name_or_none(body.get("model")),
+            problems=unknown_parts(reading.unknown, "response"),
+            changes=reading.changes,
+        ),
+    )
+
+
+def response_of(exchange: Exchange) -> dict[str, Json]:
+    """The whole response of an exchange, or {}."""
+    if exchange.events is not None:
+        return whole_response(exchange.events)
+    return exchange.response or {}
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Whether an event belongs to the response of the one before it: each begins one, once."""
+    one, other = as_str(as_dict(before).get("type")), as_str(as_dict(after).get("type"))
+    if not (one.startswith("response.") and other.startswith("response.")):
+        return False
+    return other != "response.created"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one exchange added to a history that the server keeps.
+
+    `whole`: the log holds the history from its beginning.
+    """
+
+    before: _Step | None
+    items: tuple[Json, ...]
+    whole: bool
+
+    def all(self) -> list[Json]:
+        """The history up to here."""
+        steps = []
+        step: _Step | None = self
+        while step is not None:
+            steps.append(step.items)
+            step = step.before
+        return [item for items in reversed(steps) for item in items]
+
+
+class _Kept(Generic[Value]):
+    """Values by their names, as many as weigh no more than MAX_KEPT together, and the last."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
+        self._weight = 0
+
+    def get(self, name: str) -> Value | None:
+        found = self._values.get(name)
+        return found[0] if found is not None else None
+
+    def put(self, name: str, value: Value, weight: int) -> None:
+        self._weight += weight - self._values.pop(name, (value, 0))[1]
+        self._values[name] = (value, weight)
+        while self._weight > MAX_KEPT and len(self._values) > 1:
+            self._weight -= self._values.popitem(last=False)[1][1]
+
+
+def _weight(value: Json) -> int:
+    """About how many characters a value has as JSON."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict | list):
+        inside = value.values() if isinstance(value, dict) else value
+        return 16 + sum(map(_weight, inside))
+    return 8
+
+
+class Links:
+    """Histories that the server keeps: by the id of a response, by that of a conversation.
+
+    `instructions` are not carried over: a request's own are the system text of all of it. Where a
+    conversation began is known only if the log holds the call that made it.
+    """
+
+    def __init__(self) -> None:
+        self._steps: _Kept[_Step] = _Kept()
+        self._items: _Kept[Json] = _Kept()  # by their own ids
+        self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
+
+    def complete(self, exchange: Exchange) -> Exchange:
+        """The exchange with the history that its request names, as far as the log holds it.
+
+        A response that was asked for again under its id gets the request that began it.
+        """
+        response = response_of(exchange)
+        if exchange.dialect != OPENAI_RESPONSES:
+            self._begin(exchange, response)
+            return exchange
+        response_id = name_or_none(response.get("id")) or ""
+        sent = exchange.request if exchange.request is not None else self._waiting.get(response_id)
+        if sent is None:
+            return exchange
+        own = [self._referred(item) for item in items(sent.get("input"))]
+        previous = name_or_none(sent.get("previous_response_id"))
+        conversation = _conversation_id(sent.get("conversation"))
+        named = previous or conversation
+        before = self._steps.get(named) if named is not None else None
+        whole = named is None or (before is not None and before.whole)
+        request: dict[str, Json] = {
+            **sent,
+            "input": [*(before.all() if before is not None else ()), *own],
+        }
+        for name in ("previous_response_id", "conversation") if whole else ():
+            request.pop(name, None)
+        if sent.get("prompt") and response.get("instructions"):
+            # The stored prompt, filled in, and the tools that are stored with it.
+            del request["prompt"]
+            request["instructions"] = response["instructions"]
+            request.setdefault("tools", response.get("tools"))
+        output = as_list(response.get("output"))
+        found = replace(exchange, request=request)
+        if turns := _server_turns(output):
+            request["input"] = [*as_list(request["input"]), *output[:turns]]
+            rest: dict[str, Json] = {**response, "output": output[turns:]}
+            found = replace(found, response=rest, events=None)
+        answered = answers(found)
+        if answered:
+            added = [*own, *output]
+            self._remember(added)
+            step, weight = _Step(before, tuple(added), whole=whole), _weight(added)
+            for name in filter(None, (response_id, conversation)):
+                self._steps.put(name, step, weight)
+        if response_id and not any(answer.usable for answer in answered):
+            self._waiting.put(response_id, sent, _weight(sent))
+        return found
+
+    def _begin(self, exchange: Exchange, response: dict[str, Json]) -> None:
+        """A conversation that is made, perhaps with its first items."""
+        made = name_or_none(response.get("id"))
+        if made is not None and path_of(exchange.url).endswith("/conversations"):
+            given = as_list((exchange.request or {}).get("items"))
+            self._steps.put(made, _Step(None, tuple(given), whole=True), _weight(given))
+
+    def _referred(self, value: Json) -> Json:
+        item = as_dict(value)
+        if item_type(item) != "item_reference":
+            return value
+        return self._items.get(as_str(item.get("id"))) or value
+
+    def _remember(self, said: list[Json]) -> None:
+        for value in said:
+            if (name := name_or_none(as_dict(value).get("id"))) is not None:
+                self._items.put(name, value, _weight(value))
+
+
+def _server_turns(output: list[Json]) -> int:
+    """How many items of a response are turns before its last: a server that runs functions itself.
+
+    Its response holds the calls, their outputs and what the model said to them, one after another.
+    """
+    called: set[str] = set()
+    turns = 0
+    for at, value in enumerate(output):
+        item = as_dict(value)
+        call_id = as_str(item.get("call_id"))
+        if item.get("type") == "function_call" and "caller" not in item:
+            called.add(call_id)
+        elif item.get("type") == "function_call_output" and call_id in called:
+            turns = at + 1
+    return turns
+
+
+def _conversation_id(value: Json) -> str | None:
+    return name_or_none(value) or name_or_none(as_dict(value).get("id"))
+
+
+RESPONSES = Api(OPENAI_RESPONSES, history, answers, continues, lambda: Links().complete)

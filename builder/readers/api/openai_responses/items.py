@@ -1,0 +1,213 @@
+"""Items of OpenAI's Responses API as messages (openai-responses.md "Items").
+
+The items of one answer (thoughts, words, calls) are one assistant message, ended by the next item
+of the user's or output of a tool. What the provider ran inside the answer is no call that a client
+answers, and what the model saw of it is not all logged: such a turn cannot be learnt
+(`server_tool`). Calls made by a program that the model wrote are not the model's own
+(`programmatic_call`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.readers.agents.codex import items as codex_items
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+Item = dict[str, Json]
+
+_CALLS = {
+    "local_shell_call": ("local_shell", "action"),
+    "shell_call": ("shell", "action"),
+    "apply_patch_call": ("apply_patch", "operation"),
+    "computer_call": ("computer", "action"),
+}
+"""Calls of built-in tools that the client runs: their name, and the field of their arguments."""
+
+_NAMED_CALLS = frozenset({"function_call", "custom_tool_call", "tool_search_call"})
+_OUTPUTS = frozenset(
+    {
+        "function_call_output", "custom_tool_call_output", "tool_search_output",
+        "local_shell_call_output", "shell_call_output", "apply_patch_call_output",
+        "computer_call_output",
+    }
+)  # fmt: skip
+_SERVER = frozenset(
+    {
+        "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
+        "mcp_call", "mcp_approval_request", "program", "program_output",
+    }
+)  # fmt: skip
+_COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
+_SILENT = frozenset({"mcp_list_tools", "mcp_approval_response", "compaction_trigger"})
+"""Items that say nothing: what a provider's server offers, the user's leave to run it."""
+
+ITEMS = (
+    frozenset(_CALLS)
+    | _NAMED_CALLS
+    | _OUTPUTS
+    | _SERVER
+    | _COMPACTIONS
+    | _SILENT
+    | {"message", "reasoning", "additional_tools", "item_reference"}
+)
+"""All types that are known."""
+
+
+def item_type(item: Item) -> str:
+    """The item's type; a message, and a reference to an item, may have none."""
+    if isinstance(item.get("type"), str):
+        return as_str(item.get("type"))
+    if "role" in item:
+        return "message"
+    return "item_reference" if set(item) - {"type"} == {"id"} else "nothing"
+
+
+class ItemReading:
+    """Items on their way to messages.
+
+    messages  so far
+    tools     definitions that came to the model in the course of the conversation
+    unknown   names of types that are not known
+    missing   references to items that are not in the log
+    changes   {code: count} of what was left out
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.tools: list[Json] = []
+        self.unknown: list[str] = []
+        self.missing: list[str] = []
+        self.changes: Counter[str] = Counter()
+        self._saying: list[Part] = []
+        self._not_ours: set[str] = set()  # ids of calls that no client answers to the model
+
+    def read(self, items: Iterable[Json]) -> ItemReading:
+        """Take the items of a request."""
+        for value in items:
+            self._take(as_dict(value), answer=False)
+        self._end()
+        return self
+
+    def read_answer(self, items: Iterable[Json]) -> Message:
+        """The one message that the items of a response are."""
+        for value in items:
+            self._take(as_dict(value), answer=True)
+        return Message("assistant", tuple(self._saying))
+
+    def _take(self, item: Item, *, answer: bool) -> None:
+        kind = item_type(item)
+        if kind == "message" and (answer or item.get("role") == "assistant"):
+            self._saying += self._content(item)
+        elif kind == "message":
+            self._end()
+            self.messages.append(Message(as_str(item.get("role"))[:40], tuple(self._content(item))))
+        elif kind == "reasoning":
+            self._saying += self._thoughts(item)
+        elif kind in _NAMED_CALLS or kind in _CALLS:
+            self._saying.append(self._call(kind, item))
+        elif kind in _OUTPUTS:
+            self._output(kind, item, answer=answer)
+        elif kind in _SERVER:
+            self._saying.append(_server(kind))
+        elif kind in _COMPACTIONS:
+            self._saying.append(Unparsed(kind, "encrypted_context"))
+        elif kind == "additional_tools":
+            self._offer(item)
+        elif kind == "item_reference":
+            self.missing.append(as_str(item.get("id")))
+        elif kind not in _SILENT:
+            self.unknown.append(kind)
+
+    def _content(self, item: Item) -> list[Part]:
+        parts, unknown = codex_items.content_parts(item.get("content"))
+        self.unknown += unknown
+        return parts
+
+    def _thoughts(self, item: Item) -> list[Part]:
+        """Thoughts in clear text. A summary was written by another model, so it is none."""
+        texts = [as_str(as_dict(part).get("text")) for part in as_list(item.get("content"))]
+        if not any(texts) and as_list(item.get("summary")):
+            self.changes["reasoning_summary_dropped"] += 1
+        return [Reasoning(text) for text in texts if text]
+
+    def _call(self, kind: str, item: Item) -> ToolCall | Unparsed:
+        call_id = _call_id(item)
+        caller = as_str(as_dict(item.get("caller")).get("type"))
+        container = as_str(as_dict(item.get("environment")).get("type")).startswith("container")
+        if caller not in ("", "direct") or container or item.get("execution") == "server":
+            self._not_ours.add(call_id or "")
+            return _server(kind) if container or not caller else _programmatic(item)
+        if kind in _CALLS:
+            name, field = _CALLS[kind]
+            arguments = item.get(field)
+            if kind == "computer_call" and "actions" in item:
+                arguments = {"actions": item["actions"]}
+            return ToolCall(name, arguments, call_id)
+        if kind != "tool_search_call" and name_or_none(item.get("name")) is None:
+            return Unparsed(dumps(item), "bad_call")
+        if item.get("namespace") == item.get("name"):  # a deferred tool outside of any namespace
+            item = {**item, "namespace": None}
+        return codex_items.call(item)
+
+    def _output(self, kind: str, item: Item, *, answer: bool) -> None:
+        call_id = _call_id(item)
+        server = answer or item.get("execution") == "server" or (call_id or "") in self._not_ours
+        if server:
+            self._saying.append(_server(kind))
+        else:
+            self._end()
+            result = _result(kind, item, call_id)
+            self.messages.append(Message("tool", (result,)))
+        if kind == "tool_search_output":
+            self._offer(item)
+
+    def _offer(self, item: Item) -> None:
+        for tool in codex_items.definitions(item.get("tools")):
+            if tool not in self.tools:
+                self.tools.append(tool)
+
+    def _end(self) -> None:
+        if self._saying:
+            self.messages.append(Message("assistant", tuple(self._saying)))
+            self._saying = []
+
+
+def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
+    if kind == "computer_call_output":
+        return ToolResult((Media("image"),), call_id)
+    result = codex_items.result({**item, "call_id": call_id})
+    if kind == "apply_patch_call_output" and not result.content:
+        result = replace(result, content=(Data({"status": item.get("status")}),))
+    return replace(result, is_error=item.get("status") == "failed")
+
+
+def _call_id(item: Item) -> str | None:
+    """What pairs a call with its output; local shell calls and outputs go by the item's id."""
+    found = name_or_none(item.get("call_id"))
+    if found is None and item_type(item).startswith("local_shell_call"):
+        return name_or_none(item.get("id"))
+    return found
+
+
+def _server(kind: str) -> Unparsed:
+    # Only the type: a client does not send all of such an item back.
+    return Unparsed(kind, "server_tool")
+
+
+def _programmatic(item: Item) -> Unparsed:
+    return Unparsed(as_str(item.get("name")), "programmatic_call")

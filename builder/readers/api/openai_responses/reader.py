@@ -1,0 +1,50 @@
+"""OpenAI's Responses API: captured requests and responses, streams, Batch files, lists of items.
+
+References: openai-responses.md, http-captures.md. The envelopes are opened by `_envelope`,
+exchanges of one conversation are found by `_histories`, bodies are read by `_responses_bodies`,
+rows and lists of items by `_responses_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.conversation import Event
+from builder.readers import Reader
+from builder.readers.api.capture.batch import is_store
+from builder.readers.api.capture.captures import first_api, read_captures
+from builder.readers.api.capture.dialect import OPENAI_RESPONSES
+from builder.readers.api.openai_responses.rows import is_row
+from builder.sources.source import Source
+
+NAME = OPENAI_RESPONSES
+
+
+def recognise(source: Source) -> str | None:
+    """Bodies of Responses in the first records, and no other API or row before them."""
+    name, reason = first_api(source)
+    return reason if name == NAME else None
+
+
+def splits(source: Source) -> bool:
+    """A line is a row; captured requests are joined to those before them."""
+    return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The source's conversations, and what became of its other records."""
+    return read_captures(source, NAME)
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "OpenAI Responses: request/response captures (pair lines, VCR, HAR, Batch, nock), "
+        "streams, histories kept by the server (previous_response_id, conversation), and lists "
+        "of items"
+    ),
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+    splits=splits,
+)

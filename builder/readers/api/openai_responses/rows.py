@@ -1,0 +1,53 @@
+"""Items without a request around them: a file that is one list of items, and rows with `input`.
+
+Source: openai-responses.md "Items". Agents keep their sessions as such lists: they hold what was
+said, not the instructions and tools of each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from builder.conversation import Event, Json
+from builder.readers.api.capture.api import History
+from builder.readers.api.capture.dialect import FOREIGN, ROLES
+from builder.readers.api.capture.rows import row_conversation
+from builder.readers.api.openai_responses.bodies import history
+from builder.readers.api.openai_responses.items import ITEMS, item_type
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_PAIRED = frozenset({"function_call", "function_call_output"})
+_ANSWERS = frozenset({"output", "response", "outputs"})
+
+
+def is_list(values: Sequence[Json]) -> bool:
+    """Whether values are all items, a function's call or output among them."""
+    if not all(_is_item(as_dict(value)) for value in values):
+        return False
+    return any(item_type(as_dict(value)) in _PAIRED for value in values)
+
+
+def _is_item(item: dict[str, Json]) -> bool:
+    kind = item_type(item)
+    if kind == "message":
+        return as_str(item.get("role")) in ROLES and isinstance(item.get("content"), str | list)
+    if kind in _PAIRED:
+        return isinstance(item.get("call_id"), str)
+    return kind in ITEMS and kind != "item_reference"
+
+
+def is_row(value: Json) -> bool:
+    """Whether a record is a row: items under `input`, no model to ask and no answer beside them."""
+    if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
+        return False
+    return FOREIGN.isdisjoint(value) and is_list(as_list(value.get("input")))
+
+
+def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
+    """The row's conversation."""
+    yield row_conversation(where, where, history(row))
+
+
+def listed(items: list[Json]) -> History:
+    """What a list of items says."""
+    return history({"input": items})

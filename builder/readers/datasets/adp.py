@@ -1,0 +1,277 @@
+"""ADP standard samples (Agent Data Protocol): trajectories of actions and observations.
+
+Source: neulab/agent-data-protocol schema/ (MIT), versions 1.0 to 1.3. Two generations: since 1.3
+an action and the observation that it led to share a `tool_call_id`; before, the observations behind
+an action are its results. The third form, ATIF, is read by `atif`.
+
+The standard is made by converters. Some wrote the strings of `kwargs` between quotes of their own,
+or every value as Python source; where all of a trajectory's are such, the values are taken out
+(`kwargs_unquoted`). The final message stands between <finish> tags (`finish_tags`). A code action
+is the call `code_action` of its language and content. What the environment shows unasked stands
+where the user's words do (`environment_as_user`). Definitions of tools are in no sample.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Event,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit import literals
+from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+_CALLS = frozenset({"api_action", "code_action"})
+_OBSERVATIONS = frozenset(
+    {"text_observation", "json_observation", "image_observation", "web_observation"}
+)
+_CLASSES = _CALLS | _OBSERVATIONS | {"message_action"}
+_ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant", "system": "system"}
+_FINISH, _FINISH_END = "<finish>", "</finish>"
+
+Shown = tuple[Text | Data | Media, ...]
+
+
+def recognise(source: Source) -> str | None:
+    """Objects whose content is a list of the standard's classes."""
+    for row in source.peek.objects:
+        classes = [as_dict(item).get("class_") for item in as_list(row.get("content"))]
+        if classes and any(isinstance(name, str) and name in _CLASSES for name in classes):
+            return "content of actions and observations with class_"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each trajectory."""
+    return read_rows(source, lambda where, row, names: [_trajectory(where, row, names)])
+
+
+def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    items = [as_dict(item) for item in as_list(row.get("content"))]
+    story = _Story(any(item.get("source") == "environment" for item in items))
+    for item in _with_plain_kwargs(items, story.changes):
+        story.add(item)
+    if not story.messages:
+        return Problem("no_messages", where, "the trajectory has no actions or observations")
+    return Conversation(
+        id=row_name(where, row.get("id"), names),
+        record=where,
+        messages=tuple(story.messages),
+        records=1,
+        problems=unknown_parts(story.unknown, where),
+        changes=story.changes,
+        complete=story.messages[-1].role == "assistant",
+    )
+
+
+@dataclass(slots=True)
+class _Story:
+    """The messages of a trajectory as its items are added.
+
+    environment  some observation is said to be the environment's, so a user's is the user's
+    run          calls without ids that observations still to come may answer
+    answered     how many of them were
+    said         the words of the actions of the run, which converters repeat at each of its calls
+    """
+
+    environment: bool
+    messages: list[Message] = field(default_factory=list)
+    changes: Counter[str] = field(default_factory=Counter)
+    unknown: list[str] = field(default_factory=list)
+    run: list[ToolCall] = field(default_factory=list)
+    answered: int = 0
+    said: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, item: dict[str, Json]) -> None:
+        """Add the next action or observation."""
+        kind = as_str(item.get("class_"))
+        if kind in _OBSERVATIONS:
+            self._observe(item)
+        elif kind == "message_action" and item.get("source") == "user":
+            self._say("user", _text(item.get("content")))
+        elif kind in _CALLS or kind == "message_action":
+            self._act(item)
+        else:
+            self.unknown.append(kind or "none")
+
+    def _act(self, item: dict[str, Json]) -> None:
+        if self.answered or not self.messages or self.messages[-1].role != "assistant":
+            self.run, self.answered, self.said = [], 0, set()
+        parts: list[Part] = []
+        for name in ("reasoning_content", "description"):
+            words = as_str(item.get(name))
+            if not words.strip():
+                continue
+            if (name, words) in self.said:
+                self.changes["repeated_description"] += 1
+            elif name == "description":
+                parts += text_tags.assistant_parts(words, self.changes)
+            else:
+                parts.append(Reasoning(words))
+            self.said.add((name, words))
+        call = _call(item)
+        if isinstance(call, ToolCall) and call.id is None:
+            self.run.append(call)
+        if call is not None:
+            parts.append(call)
+        elif isinstance(content := item.get("content"), str):
+            parts += text_tags.assistant_parts(_without_finish(content, self.changes), self.changes)
+        else:
+            parts += _text(content)
+        self.messages.append(Message("assistant", tuple(parts)))
+
+    def _observe(self, item: dict[str, Json]) -> None:
+        shown, source = _shown(item), as_str(item.get("source"))
+        call_id = name_or_none(item.get("tool_call_id"))
+        by_others = source in _ROLES and (source != "user" or self.environment)
+        if call_id is not None:
+            self.messages.append(Message("tool", (ToolResult(shown, call_id),)))
+            self.answered += 1
+        elif self.answered < len(self.run) and not by_others:
+            if source == "user":
+                self.changes["user_as_result"] += 1
+            self.messages.append(Message("tool", (ToolResult(shown),)))
+            self.answered += 1
+        elif self.run and source not in _ROLES:  # more of what the last call led to
+            last = self.messages.pop()
+            (result,) = last.parts
+            assert isinstance(result, ToolResult), "the run was answered"
+            more = replace(result, content=(*result.content, *shown))
+            self.messages.append(replace(last, parts=(more,)))
+        else:
+            if source not in _ROLES:
+                self.changes["environment_as_user"] += 1
+            self._say(_ROLES.get(source, "user"), shown)
+
+    def _say(self, role: str, parts: Shown) -> None:
+        self.run, self.answered, self.said = [], 0, set()
+        self.messages.append(Message(role, parts))
+
+
+def _text(value: Json) -> Shown:
+    if value is None:
+        return ()
+    return (Text(value),) if isinstance(value, str) else (Data(value),)
+
+
+def _shown(item: dict[str, Json]) -> Shown:
+    """What an observation shows: its content, or a page by its address, tree and source."""
+    kind = item.get("class_")
+    if kind == "image_observation":
+        return (Media("image"),)
+    if kind != "web_observation":
+        return _text(item.get("content"))
+    page: dict[str, Json] = {
+        name: item[name] for name in ("url", "axtree", "html") if item.get(name) is not None
+    }
+    image = (Media("image"),) if item.get("image_observation") else ()
+    return (*((Data(page),) if page else ()), *image)
+
+
+def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
+    """The call that an action is; None for a message."""
+    call_id = name_or_none(item.get("tool_call_id"))
+    if item.get("class_") == "code_action":
+        code: dict[str, Json] = {name: item.get(name) for name in ("language", "content")}
+        return ToolCall("code_action", code, call_id)
+    if item.get("class_") != "api_action":
+        return None
+    name = name_or_none(item.get("function"))
+    if name is None:
+        return Unparsed(dumps(item), "bad_call")
+    return ToolCall(name, item.get("kwargs"), call_id)
+
+
+def _without_finish(text: str, changes: Counter[str]) -> str:
+    """The words of a message without the tags that say that it is the last."""
+    before, tag, rest = text.partition(_FINISH)
+    if not tag or not rest.rstrip().endswith(_FINISH_END):
+        return text
+    changes["finish_tags"] += 1
+    inner = rest.rstrip().removesuffix(_FINISH_END).removeprefix(" ").removesuffix(" ")
+    return before + inner
+
+
+def _with_plain_kwargs(
+    items: list[dict[str, Json]], changes: Counter[str]
+) -> Iterator[dict[str, Json]]:
+    """The items with values in place of quoted strings and Python source, if all are such."""
+    calls = [as_dict(item.get("kwargs")) for item in items if item.get("class_") == "api_action"]
+    values = [value for kwargs in calls for value in kwargs.values()]
+    strings = list(_strings(values))
+    read = None
+    if any(text[:1] in ("'", '"') for text in strings) and all(map(_is_source, values)):
+        read = _from_source
+    elif strings and all(len(t) > 1 and t[0] == t[-1] == '"' for t in strings):
+        read = _unwrapped
+    for item in items:
+        kwargs = as_dict(item.get("kwargs"))
+        if read is None or not kwargs:
+            yield item
+            continue
+        changes["kwargs_unquoted"] += 1
+        yield {**item, "kwargs": {name: read(value) for name, value in kwargs.items()}}
+
+
+def _strings(values: Iterable[Json]) -> Iterator[str]:
+    """The strings among values and inside of them."""
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list | dict):
+            yield from _strings(value if isinstance(value, list) else value.values())
+
+
+def _is_source(value: Json) -> bool:
+    """Whether a value is the text of a literal."""
+    if not isinstance(value, str):
+        return False
+    try:
+        literals.value(value, Counter())
+    except JsonFault:
+        return False
+    return True
+
+
+def _from_source(value: Json) -> Json:
+    return literals.value(as_str(value), Counter())
+
+
+def _unwrapped(value: Json) -> Json:
+    """The value with one pair of quotes taken off each of its strings."""
+    if isinstance(value, str):
+        return value[1:-1]
+    if isinstance(value, list):
+        return [_unwrapped(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _unwrapped(item) for name, item in value.items()}
+    return value
+
+
+READER = Reader(
+    name="adp",
+    summary="ADP standard samples: id, and content of actions and observations by class_",
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

@@ -1,0 +1,254 @@
+"""BFCL (Berkeley Function-Calling Leaderboard) v1-v4: questions, definitions, possible answers.
+
+Reference: function-calling-datasets.md "BFCL v4". It is a benchmark: every conversation is marked
+as evaluation data. An entry's answer stands in another file and is found by its id; both are read
+where a folder holds both. A file of questions alone has no answers (`no_response`), one of answers
+alone no questions (`no_request`); each is still known for what it is.
+
+A ground truth lists the accepted values of each argument: the first one is taken, an optional
+argument (one that may be "") is left out; both are counted as `alternatives`. Several turns have
+one list of calls as Python text for each turn and no results: they are calls that nobody answered.
+Entries of v1 hold one question as text, those of its "executable" categories their own answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    ToolCall,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import content, unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.sources.source import Record, Source
+
+_MAX_CALL = 20_000
+"""Characters of a call as Python text that are parsed."""
+
+
+def is_store(folder: Path) -> bool:
+    """A folder of BFCL's files of questions with its folder of possible answers."""
+    names = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
+    return (folder / "possible_answer").is_dir() and any(any(folder.glob(name)) for name in names)
+
+
+def recognise(source: Source) -> str | None:
+    """Entries of turns of questions, or of an id and a ground truth."""
+    for member in source.members or (source,):
+        for row in member.peek.objects:
+            if _is_question(row):
+                return "entries of question turns with functions or classes"
+            if _is_answer(row):
+                return "ids with ground truths"
+    return None
+
+
+def _is_question(row: dict[str, Json]) -> bool:
+    listed = [as_dict(item) for item in _listed(row.get("function"))]
+    described = all("name" in item and "parameters" in item for item in listed)
+    context = ("function" in row and described) or "involved_classes" in row
+    return "id" in row and context and bool(_asked(row.get("question")))
+
+
+def _asked(question: Json) -> list[Json]:
+    """The turns of a question: lists of messages; v1 has the text of one; [] if it is neither."""
+    if isinstance(question, str):
+        return [[{"role": "user", "content": question}]]
+    turns = as_list(question)
+    return turns if all(isinstance(turn, list) for turn in turns) else []
+
+
+def _is_answer(row: dict[str, Json]) -> bool:
+    named = isinstance(row.get("id"), str) and row.keys() <= {"id", "ground_truth", "source"}
+    return named and isinstance(row.get("ground_truth"), list)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each entry, the answers joined by id."""
+    answers: dict[str, tuple[str, Json]] = {}
+    questions: list[tuple[str, dict[str, Json]]] = []
+    for where, item in _records(source):
+        if isinstance(item, Problem):
+            yield replace(item, where=where)
+            continue
+        row = as_dict(item.value)
+        name = as_str(row.get("id"))
+        if _is_question(row):
+            questions.append((where, row))
+        elif _is_answer(row) and name not in answers:
+            answers[name] = (where, row["ground_truth"])
+        elif _is_answer(row):
+            yield Ignored("repeated_answer")
+        elif "name" in row and "parameters" in row:
+            yield Ignored("definition")  # the documentation of a class of functions
+        elif isinstance(item.value, dict):
+            yield Problem("unknown_shape", where, "neither an entry nor a ground truth")
+        else:
+            yield Problem("not_object", where, "the row is no JSON object")
+    names: Counter[str] = Counter()
+    for where, row in questions:
+        answer = answers.pop(as_str(row["id"]), None)
+        truth = answer[1] if answer else row.get("ground_truth")
+        yield _conversation(where, row, truth, names, 2 if answer else 1)
+    for name, (where, truth) in answers.items():
+        yield _conversation(where, {"id": name, "question": []}, truth, names, 1)
+
+
+def _records(source: Source) -> Iterator[tuple[str, Record | Problem]]:
+    if not source.members:
+        for item in source.records():
+            yield item.where, item
+        return
+    for member in source.members:
+        if member.peek.kind in ("json", "jsonl"):
+            for item in member.records():
+                yield f"{member.name} {item.where}", item
+
+
+def _conversation(
+    where: str, row: dict[str, Json], truth: Json, names: Counter[str], records: int
+) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    messages: list[Message] = []
+    turns = _asked(row.get("question"))
+    answers = _turns(truth)
+    for index in range(max(len(turns), len(answers))):
+        for item in as_list(turns[index]) if index < len(turns) else []:
+            said = as_dict(item)
+            parts = content(said.get("content"), unknown)
+            messages.append(Message(as_str(said.get("role"))[:40], parts))
+        if index < len(answers) and (calls := _calls(answers[index], changes)):
+            messages.append(Message("assistant", tuple(calls), turn=str(index)))
+    if not messages:
+        return Problem("no_messages", where, "neither questions nor answers", records=records)
+    problems = [*unknown_parts(unknown, where)]
+    if not turns:
+        problems.append(Problem("no_request", where, "an answer without its entry", records=0))
+    elif truth is None:
+        problems.append(Problem("no_response", where, "an entry without its answer", records=0))
+    functions = row.get("function")
+    name = row.get("id")
+    return Conversation(
+        id=unique(str(name) if isinstance(name, str | int) and name != "" else where, names),
+        record=where,
+        messages=tuple(messages),
+        tools=None if functions is None else tuple(_listed(functions)),
+        records=records,
+        problems=tuple(problems),
+        changes=changes,
+        complete=True,
+        evaluation=True,
+    )
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [value]
+
+
+def _turns(truth: Json) -> list[Json]:
+    """The ground truth by turns: a list of objects is that of one turn."""
+    items = as_list(truth)
+    return items if any(isinstance(item, list) for item in items) else [items] if items else []
+
+
+def _calls(items: Json, changes: Counter[str]) -> list[Part]:
+    calls: list[Part] = []
+    for item in as_list(items):
+        if isinstance(item, str):
+            calls.append(_python_call(item))
+        elif isinstance(item, dict) and len(item) == 1:
+            name, accepted = next(iter(item.items()))
+            found = name and isinstance(accepted, dict)
+            arguments = _first(as_dict(accepted), changes)
+            calls.append(ToolCall(name, arguments) if found else Unparsed(dumps(item), "bad_call"))
+        else:
+            calls.append(Unparsed(dumps(item), "bad_call"))
+    return calls
+
+
+def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
+    """One call of those that are accepted."""
+    chosen: dict[str, Json] = {}
+    for name, values in accepted.items():
+        if not isinstance(values, list):
+            chosen[name] = values
+            continue
+        if len(values) != 1:
+            changes["alternatives"] += 1
+        if values and "" not in values:
+            chosen[name] = _nested(values[0], changes)
+    return chosen
+
+
+def _nested(value: Json, changes: Counter[str]) -> Json:
+    """A value whose objects list accepted values of their own."""
+    if isinstance(value, dict) and value and all(isinstance(x, list) for x in value.values()):
+        return dict(_first(value, changes))
+    if isinstance(value, list):
+        return [_nested(item, changes) if isinstance(item, dict) else item for item in value]
+    return value
+
+
+def _python_call(text: str) -> Part:
+    """A call as Python text. Without names of its arguments they stay text, with parentheses."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+            node = ast.parse(text[:_MAX_CALL].strip(), mode="eval").body
+        if not isinstance(node, ast.Call):
+            return Unparsed(text, "bad_call")
+        name = ast.unparse(node.func)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return Unparsed(text, "bad_call")
+    try:
+        return ToolCall(name, _literals(node))
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        return ToolCall(name, text[text.index("(") :])
+
+
+def _literals(call: ast.Call) -> dict[str, Json]:
+    """The named arguments. Raises ValueError for one without a name or that is no JSON value."""
+    arguments: dict[str, Json] = {}
+    if call.args:
+        raise ValueError("an argument without a name")
+    for keyword in call.keywords:
+        value = ast.literal_eval(keyword.value)
+        if keyword.arg is None or not _is_json(value):
+            raise ValueError("no JSON value")
+        arguments[keyword.arg] = value
+    return arguments
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int | str)
+
+
+READER = Reader(
+    name="bfcl",
+    summary="BFCL entries and possible answers: evaluation data, refused without --allow-eval",
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+)

@@ -1,0 +1,104 @@
+"""An output folder of this program: samples as they were proven, with what meta/ says of them.
+
+Built again with the same options it gives the same lines. Source: contract.md "Output folder".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from builder.conversation import Conversation, Event, Json
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.api.openai_chat.rows import is_row, read_row
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.sources.source import Source
+
+_SUFFIXES = (".jsonl", ".jsonl.zst", ".parquet")
+_SOURCES = frozenset({"logged", "supplied", "inferred", "mixed"})
+
+
+def is_store(folder: Path) -> bool:
+    """Both folders and the manifest stand at the top."""
+    return (folder / "manifest.json").is_file() and all(
+        (folder / name).is_dir() for name in ("data", "meta")
+    )
+
+
+def holds(name: str) -> bool:
+    """Whether the file belongs to the samples: not the rejects, the report or the state."""
+    return name.startswith(("data/", "meta/")) and name.endswith(_SUFFIXES)
+
+
+def recognise(source: Source) -> str | None:
+    """A store whose first file in data/ holds samples."""
+    if source.peek.kind != "folder":
+        return None
+    data = _data(source)
+    if data and any(is_row(row) for member in data[:1] for row in member.peek.records):
+        return "data/ with samples, meta/ beside it"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each sample; where meta/ is missing or broken it says nothing of it."""
+    notes = {member.name.partition("/")[2]: member for member in source.members}
+    for member in _data(source):
+        name = f"{member.name.partition('/')[2].partition('.')[0]}.jsonl"
+        noted = _notes(notes.get(name) or notes.get(f"{name}.zst"))
+        for item in member.json_lines():
+            about = next(noted, {})
+            if isinstance(item, Problem):
+                yield replace(item, where=f"{member.name} {item.where}")
+                continue
+            where = f"{member.name} {item.where}"
+            if not isinstance(item.value, dict) or not is_row(item.value):
+                yield Problem("not_a_sample", where, "no row of messages and tools")
+                continue
+            for event in read_row(where, item.value):
+                yield _with(event, about) if isinstance(event, Conversation) else event
+
+
+def _data(source: Source) -> list[Source]:
+    """The members that hold samples, each sample once: a split may lie there in two forms."""
+    data = [member for member in source.members if member.name.startswith("data/")]
+    lines = [member for member in data if not member.name.endswith(".parquet")]
+    return lines or data
+
+
+def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
+    """What each line of meta/ says; they are no records of their own."""
+    if meta is None:
+        return
+    for item in meta.json_lines():
+        meta.count_records(-1)
+        yield {} if isinstance(item, Problem) else as_dict(item.value)
+
+
+def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
+    """The conversation with its own name and history as the sample's line of meta/ has them."""
+    changes = as_dict(about.get("changes"))
+    told = as_str(about.get("tools_source"))
+    return replace(
+        conversation,
+        id=as_str(about.get("conversation")) or conversation.id,
+        model=name_or_none(about.get("model")) or conversation.model,
+        license=name_or_none(about.get("license")),
+        tools_source=told if told in _SOURCES else None,
+        changes={
+            **{code: n for code, n in changes.items() if isinstance(n, int)},
+            **conversation.changes,
+        },
+    )
+
+
+READER = Reader(
+    name="builder-output",
+    summary="a folder made by `builder build`: data/, and meta/ beside it",
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+    holds=holds,
+)

@@ -1,0 +1,138 @@
+"""Glaive function-calling v2 rows: a system text and a chat in one text.
+
+Reference: function-calling-datasets.md "Glaive". Definitions are JSON objects one after the other
+in the system text; a call is `<functioncall> {"name": "f", "arguments": '{"k": "v"}'}`, whose
+arguments are JSON between quotes that escape nothing. One call a turn, and nothing has an id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.narrow import as_str
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+_ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
+_END = "<|endoftext|>"
+_CALL = "<functioncall>"
+_NAMES = "USER|ASSISTANT|FUNCTION RESPONSE"
+# Words that look like a segment's name also stand inside of segments, where a paragraph begins.
+_SEGMENTS = tuple(
+    re.compile(rf"(?:\A\s*|(?<={gap})|{re.escape(_END)}\s*)({_NAMES}): ?")
+    for gap in (r"\n\n\n", r"\n")
+)
+_TOOLS = re.compile(
+    r",? with access to the following functions\. Use them if required -\s*(?=[\[{])", re.IGNORECASE
+)
+_NO_TOOLS = re.compile(r"with no access to (?:external )?functions", re.IGNORECASE)
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of system and chat, the chat in segments."""
+    for row in source.peek.objects:
+        chat = as_str(row.get("chat"))
+        if isinstance(row.get("system"), str) and _SEGMENTS[1].match(chat):
+            return "rows of system and chat with USER: and ASSISTANT: segments"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    problems: tuple[Problem, ...] = ()
+    messages = list(_messages(as_str(row.get("chat")), changes))
+    if not messages:
+        return Problem("unknown_shape", where, "no chat of USER: and ASSISTANT: segments")
+    system = as_str(row.get("system")).strip().removeprefix("SYSTEM:").strip()
+    tools: tuple[Json, ...] | None = None
+    try:
+        system, tools = _definitions(system, changes)
+    except JsonFault as fault:
+        problems = (Problem("bad_tools", where, fault.detail, records=0),)
+    if system:
+        messages.insert(0, Message("system", (Text(system),)))
+    return Conversation(
+        id=row_name(where, row.get("id"), names),
+        record=where,
+        messages=tuple(messages),
+        tools=tools,
+        records=1,
+        problems=problems,
+        changes=changes,
+        complete=True,
+    )
+
+
+def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
+    """The words of a system text, and its definitions: () where it says that there are none.
+
+    Raises JsonFault if they cannot be read.
+    """
+    found = _TOOLS.search(system)
+    if found is None:
+        return system, () if _NO_TOOLS.search(system) else None
+    items = literals.values(system[found.end() :], changes)
+    changes["tools_preamble"] += 1
+    listed = [one for item in items for one in (item if isinstance(item, list) else [item])]
+    return system[: found.start()].strip(), tuple(listed)
+
+
+def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
+    """The segments in order; those of one role one after the other stay apart."""
+    strict, lenient = (list(pattern.finditer(chat)) for pattern in _SEGMENTS)
+    marks = strict if len(strict) > 1 else lenient
+    if not marks:
+        return
+    if before := chat[: marks[0].start()].strip():
+        yield Message("none", (Text(before),))  # nobody's words
+    ends = [*(mark.start() for mark in marks[1:]), len(chat)]
+    for mark, end in zip(marks, ends, strict=True):
+        role = _ROLES[mark[1]]
+        text = chat[mark.end() : end].strip()
+        if role == "tool":
+            yield Message("tool", (ToolResult((Text(text),)),))
+        elif role == "assistant":
+            text = text.removesuffix(_END).rstrip()
+            yield Message("assistant", tuple(_answer(text, changes)))
+        else:
+            yield Message("user", (Text(text),))
+
+
+def _answer(text: str, changes: Counter[str]) -> list[Part]:
+    """The words of an assistant's segment and the call at its end."""
+    words, tag, body = text.partition(_CALL)
+    parts: list[Part] = [Text(words.rstrip())] if words.strip() else []
+    if not tag:
+        return parts
+    calls = tags.read_calls(body.strip(), changes)
+    return [*parts, *calls] if calls is not None else [*parts, Unparsed(body.strip(), "bad_call")]
+
+
+READER = Reader(
+    name="glaive",
+    summary="Glaive v2 rows: system, and chat of USER:, ASSISTANT: and FUNCTION RESPONSE: segments",
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

@@ -1,0 +1,78 @@
+"""Nemotron's rows for tool calling: Post-Training-Dataset-v1 (tool_calling) and Agentic-v1.
+
+Reference: function-calling-datasets.md "Nemotron". The messages are OpenAI's. The definitions are
+a column of their own, or stand in the JSON text of the column `metadata`. Results have ids in the
+one and none in the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.datasets.chat_rows import is_nemotron, read_chat
+from builder.readers.toolkit import literals
+from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of uuid, license and messages, with what they were made for."""
+    found = any(map(is_nemotron, source.peek.objects))
+    return "rows of uuid, license and messages" if found else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    problems: tuple[Problem, ...] = ()
+    tools: Json = None
+    try:
+        tools = _tools(row, changes)
+    except JsonFault as fault:
+        problems = (Problem("bad_tools", where, fault.detail, records=0),)
+    name = row_name(where, row.get("uuid"), names)
+    made = read_chat(name, where, as_list(row.get("messages")), tools)
+    if isinstance(made, Problem):
+        return made
+    return replace(
+        made,
+        model=name_or_none(row.get("generator")) or name_or_none(row.get("model")),
+        problems=(*problems, *made.problems),
+        changes=changes + Counter(made.changes),
+    )
+
+
+def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
+    """The definitions of the row, those of its own column first. Raises JsonFault."""
+    own = _value(row.get("tools"), changes)
+    if own:
+        return own
+    about = as_dict(_value(row.get("metadata"), changes))
+    return _value(about.get("tools"), changes) if "tools" in about else own
+
+
+def _value(value: Json, changes: Counter[str]) -> Json:
+    """A value, or the one that a text holds. Raises JsonFault."""
+    if not isinstance(value, str):
+        return value
+    return literals.value(value, changes) if value.strip() else None
+
+
+READER = Reader(
+    name="nemotron",
+    summary="Nemotron rows: uuid, license, messages, and tools in a column or in the metadata",
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

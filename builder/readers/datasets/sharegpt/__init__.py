@@ -1,0 +1,1 @@
+"""ShareGPT rows."""

@@ -1,0 +1,200 @@
+"""ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, plain human/gpt.
+
+Reference: function-calling-datasets.md. A row is published to be learnt as it stands, so one that
+ends with a call is complete, unless it says that the run was not (`completed`, `partial`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json, Media, Message, Part, Text
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
+from builder.readers.datasets.toolace.text import lists_tools
+from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+_MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
+"""The columns of media, whose places in the text are `<image>`, `<video>`, `<audio>`."""
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of from and value, or of typed parts."""
+    if any(lists_tools(as_str(row.get("system"))) for row in source.peek.objects):
+        return None  # ToolACE: the same rows, with calls in a text of its own
+    for row in source.peek.objects:
+        if "timestamp" in row and isinstance(row.get("completed"), bool):
+            continue  # a trajectory of Hermes Agent
+        turns = [as_dict(item) for item in as_list(row.get("conversations"))]
+        if turns and all("value" in turn and as_str(turn.get("from")) in ROLES for turn in turns):
+            return "conversations of from and value"
+        contents = [as_dict(item).get("content") for item in as_list(row.get("messages"))]
+        lists = [content for content in contents if isinstance(content, list)]
+        if lists and all(is_typed(content) for content in lists):
+            return "messages of typed parts (type, value)"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row, and one for the answer that a row of preferences rejects."""
+    return read_rows(source, _row)
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+    turns = row.get("conversations") if "conversations" in row else row.get("messages")
+    if not isinstance(turns, list):
+        yield Problem("unknown_shape", where, "neither conversations nor messages")
+        return
+    chosen = _conversation(where, row, turns + _answer(row.get("chosen")), names)
+    if row.get("kto_tag") is False and isinstance(chosen, Conversation):
+        chosen = _dispreferred(chosen)
+    yield chosen
+    if rejected := _answer(row.get("rejected")):
+        other = _conversation(where, row, turns + rejected, names)
+        if isinstance(other, Conversation):
+            yield replace(_dispreferred(other), records=0)
+
+
+def _answer(value: Json) -> list[Json]:
+    """The turn of a preference column: a turn, or the bare text of one."""
+    if value is None:
+        return []
+    return [value if isinstance(value, dict) else {"from": "gpt", "value": value}]
+
+
+def _dispreferred(conversation: Conversation) -> Conversation:
+    detail = "the answer that its author does not prefer"
+    problem = Problem("dispreferred", conversation.record, detail, records=0)
+    return replace(conversation, problems=(*conversation.problems, problem))
+
+
+def _conversation(
+    where: str, row: dict[str, Json], turns: list[Json], names: Counter[str]
+) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    problems: list[Problem] = []
+    made = messages(turns, changes, unknown)
+    if system := as_str(row.get("system")):
+        made.insert(0, Message("system", (Text(system),)))
+    made, embedded = _without_tools(made, changes, problems, where)
+    made = _with_media(made, row, unknown)
+    listed = _tools(row.get("tools"), changes, problems, where)
+    if embedded is None:
+        embedded = _tools(_typed_tools(turns), changes, problems, where)
+    if not made:
+        detail = f"{len(turns)} turns, none of which can be read"
+        return Problem("unknown_part" if unknown else "no_messages", where, detail)
+    return Conversation(
+        id=row_name(where, row.get("id"), names),
+        record=where,
+        messages=tuple(made),
+        tools=listed or embedded if embedded is not None else listed,
+        model=name_or_none(row.get("model"))
+        or name_or_none(as_dict(row.get("metadata")).get("model")),
+        records=1,
+        problems=(*problems, *unknown_parts(unknown, where)),
+        changes=changes,
+        complete=row.get("completed") is not False and row.get("partial") is not True,
+    )
+
+
+def _tools(
+    value: Json, changes: Counter[str], problems: list[Problem], where: str
+) -> tuple[Json, ...] | None:
+    """The tools column: a list or one definition, or the text of it; "" says that there are none.
+
+    Text that cannot be read is the problem `bad_tools`: the model was told of tools, we are not.
+    """
+    if value is None or value == "":
+        return None if value is None else ()
+    if isinstance(value, str):
+        try:
+            found = literals.values(value, changes)
+        except JsonFault as fault:
+            problems.append(Problem("bad_tools", where, f"tools: {fault.detail}", records=0))
+            return None
+        value = found[0] if len(found) == 1 else found
+    return None if value is None else tuple(value) if isinstance(value, list) else (value,)
+
+
+def _typed_tools(turns: list[Json]) -> Json:
+    """The value of a typed part `tools` (the older form of LLaMA-Factory's messages), or None."""
+    for turn in turns:
+        for part in as_list(as_dict(turn).get("content")):
+            if as_dict(part).get("type") == "tools":
+                return as_dict(part).get("value")
+    return None
+
+
+def _without_tools(
+    made: list[Message], changes: Counter[str], problems: list[Problem], where: str
+) -> tuple[list[Message], tuple[Json, ...] | None]:
+    """The messages without the tool definitions of system texts, and these or None."""
+    kept: list[Message] = []
+    tools: tuple[Json, ...] | None = None
+    for message in made:
+        if message.role != "system":
+            kept.append(message)
+            continue
+        parts: list[Part] = []
+        for part in message.parts:
+            if not isinstance(part, Text):
+                parts.append(part)
+                continue
+            try:
+                words, found = tags.take_tools(part.text, changes)
+            except JsonFault as fault:
+                detail = f"<tools> of the system text: {fault.detail}"
+                problems.append(Problem("bad_tools", where, detail, records=0))
+                words, found = part.text, None
+            parts += [Text(words)] if words else []
+            tools = tools if found is None else (*(tools or ()), *found)
+        if parts:
+            kept.append(replace(message, parts=tuple(parts)))
+    return kept, tools
+
+
+def _with_media(made: list[Message], row: dict[str, Json], unknown: list[str]) -> list[Message]:
+    """The messages with the media of the row's columns in place of their marks.
+
+    A medium without a mark was seen by the model at a place that is not known: to `unknown`.
+    """
+    for kind, plural in _MEDIA:
+        media = row.get(plural) or row.get(kind)
+        left = len(media) if isinstance(media, list) else int(bool(media))
+        for index, message in enumerate(made if left else ()):
+            if message.role != "user":
+                continue
+            parts: list[Part] = []
+            for part in message.parts:
+                texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) else []
+                left -= max(0, len(texts) - 1)
+                if len(texts) < 2:
+                    parts.append(part)
+                    continue
+                for number, text in enumerate(texts):
+                    parts += [Media(kind)] if number else []
+                    parts += [Text(text)] if text.strip() else []
+            made[index] = replace(message, parts=tuple(parts))
+        unknown += [plural] if left else []
+    return made
+
+
+READER = Reader(
+    name="sharegpt",
+    summary=(
+        "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), or typed parts"
+    ),
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

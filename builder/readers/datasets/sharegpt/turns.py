@@ -1,0 +1,204 @@
+"""Turns of ShareGPT rows as messages: `from` and `value`, or LLaMA-Factory's typed parts.
+
+Reference: function-calling-datasets.md "Hermes", "ShareGPT variants"; the list of results in one
+text: LLaMA-Factory data/reason_tool_use_demo_50.jsonl @0798d9db (Apache-2.0). Nothing has ids that
+calls share, so results pair with calls by name and order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, dumps
+from builder.readers.toolkit import literals
+from builder.readers.toolkit import messages as chat_messages
+from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+ROLES = {
+    "human": "user", "user": "user",
+    "gpt": "assistant", "assistant": "assistant", "bard": "assistant", "chatgpt": "assistant",
+    "gpt-4": "assistant", "model": "assistant",
+    "system": "system",
+    "function_call": "call", "function-call": "call",
+    "observation": "result", "function-response": "result", "function_response": "result",
+    "tool": "result", "ipython": "result",
+}  # fmt: skip
+"""What a turn's `from` (or `role`) says; "call" is an assistant's turn that only calls."""
+
+_MEDIA = {
+    "image": "image", "image_url": "image", "video": "video", "video_url": "video",
+    "audio": "audio", "audio_url": "audio",
+}  # fmt: skip
+_WRAPPER = frozenset({"name", "content", "tool_call_id"})
+"""The keys of the object that Hermes and others put around what a tool said."""
+
+
+def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
+    """The messages of a row's turns; what cannot be read goes to `unknown` by its type.
+
+    Counts those of `text_tags.assistant_parts`, and `result_unwrapped` for each result taken out of
+    an object of name and content.
+    """
+    made: list[Message] = []
+    called: list[str] = []  # by the turn that the next results answer
+    for item in turns:
+        if not isinstance(item, dict):
+            unknown.append(type(item).__name__)
+            continue
+        source = as_str(item.get("from")) or as_str(item.get("role"))
+        role = ROLES.get(source, source[:40] or "none")
+        value = item["value"] if "value" in item else item.get("content")
+        blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
+        if role == "result" or (blocks and called):
+            results = _results(value, called, item, changes, unknown)
+            made += [Message("tool", (result,)) for result in results]
+            continue
+        parts = _parts(role, value, changes, unknown)
+        if role not in ("assistant", "call"):
+            made.append(Message(role, tuple(parts)))
+            called = []
+            continue
+        parts += chat_messages.tool_calls(item.get("tool_calls"))
+        if not made or made[-1].role != "assistant":
+            called = []
+        called += [part.name for part in parts if isinstance(part, ToolCall)]
+        made.append(Message("assistant", tuple(parts), trained=_trained(item)))
+    return made
+
+
+def is_typed(content: Json) -> bool:
+    """Whether a message's content is a list of parts {type, value}."""
+    parts = [as_dict(part) for part in as_list(content)]
+    return bool(parts) and all("type" in part and "value" in part for part in parts)
+
+
+def _trained(turn: dict[str, Json]) -> bool:
+    """False where the author set the turn's loss to nothing (`loss`, `loss_weight`, `weight`)."""
+    return turn.get("loss") is not False and not any(
+        key in turn and not isinstance(turn[key], bool) and turn[key] == 0
+        for key in ("loss_weight", "weight")
+    )
+
+
+def _parts(role: str, value: Json, changes: Counter[str], unknown: list[str]) -> list[Part]:
+    if is_typed(value):
+        return _typed(as_list(value), changes, unknown)
+    if role == "call":
+        return _calls(value, changes)
+    if role == "assistant" and isinstance(value, str):
+        return text_tags.assistant_parts(value, changes, thoughts=("think", "scratch_pad"))
+    return list(_content(value))
+
+
+def _content(value: Json) -> tuple[Text | Data, ...]:
+    if value is None:
+        return ()
+    return (Text(value),) if isinstance(value, str) else (Data(value),)
+
+
+def _typed(parts: list[Json], changes: Counter[str], unknown: list[str]) -> list[Part]:
+    """LLaMA-Factory's parts {type, value}; `tools` among them is read with the row's tools."""
+    made: list[Part] = []
+    for item in parts:
+        kind, value = as_str(as_dict(item).get("type")), as_dict(item).get("value")
+        if kind == "text":
+            made += _content(value)
+        elif kind == "reasoning" and isinstance(value, str):
+            made.append(Reasoning(value))
+        elif kind in ("tool_call", "tool_calls"):
+            made += _calls(value, changes)
+        elif kind in _MEDIA:
+            made.append(Media(_MEDIA[kind]))
+        elif kind != "tools":
+            unknown.append(kind or type(item).__name__)
+    return made
+
+
+def _calls(value: Json, changes: Counter[str]) -> list[Part]:
+    """The value of a turn that only calls: an object or a list of them, perhaps after a thought."""
+    if not isinstance(value, str):
+        found = text_tags.calls_of([value])
+        return [*found] if found is not None else [Unparsed(dumps(value), "bad_call")]
+    calls = text_tags.read_calls(value, changes)
+    if calls is not None:
+        return [*calls]
+    if "<tool_call>" in value:
+        return text_tags.assistant_parts(value, changes)
+    head, closing, rest = value.partition("</think>")
+    if closing and head.lstrip().startswith("<think>"):
+        thought = head.lstrip().removeprefix("<think>").strip("\n")
+        calls = text_tags.read_calls(rest, changes)
+        if calls is not None:
+            return [*([Reasoning(thought)] if thought.strip() else []), *calls]
+    return [Unparsed(value, "bad_call")]
+
+
+def _results(
+    value: Json,
+    called: list[str],
+    turn: dict[str, Json],
+    changes: Counter[str],
+    unknown: list[str],
+) -> list[ToolResult]:
+    """The results of one turn: `<tool_response>` blocks, texts joined by those tags, or one."""
+    call_id, name = name_or_none(turn.get("tool_call_id")), name_or_none(turn.get("name"))
+    if is_typed(value):
+        typed = _typed(as_list(value), changes, unknown)
+        parts = tuple(part for part in typed if isinstance(part, Text | Data | Media))
+        if not all(isinstance(part, Text) for part in parts):
+            return [ToolResult(parts, call_id, name)]
+        value = "".join(part.text for part in parts if isinstance(part, Text))
+    if not isinstance(value, str):
+        return [ToolResult(_content(value), call_id, name)]
+    blocks = text_tags.responses(value) or text_tags.split_responses(value)
+    results = [result for block in blocks for result in _unwrapped(block, called, changes)]
+    if len(results) == 1 and (call_id or name):
+        return [ToolResult(results[0].content, call_id, name or results[0].name)]
+    return results
+
+
+def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
+    """What a tool said, out of an object of name and content, or a list of such objects.
+
+    They are wrappers only if they name a tool of the turn that called, or a call's id, and are no
+    more than its calls: a tool may itself answer with such an object. Their ids name no call here.
+    """
+    trial: Counter[str] = Counter()
+    try:
+        found = literals.values(text, trial) if text.lstrip()[:1] in ("{", "[") else []
+    except JsonFault:
+        found = []
+    items = [item for one in found for item in (one if isinstance(one, list) else [one])]
+    wrappers = [as_dict(item) for item in items]
+    if not 0 < len(wrappers) <= len(called) or not all(_wraps(item, called) for item in wrappers):
+        return [ToolResult((Text(text),))]
+    changes.update(trial)
+    changes["result_unwrapped"] += len(wrappers)
+    return [ToolResult(_said(item["content"]), name=_name(item, called)) for item in wrappers]
+
+
+def _wraps(item: dict[str, Json], called: list[str]) -> bool:
+    known = "tool_call_id" in item or item.get("name") in called
+    return "content" in item and set(item) <= _WRAPPER and known
+
+
+def _said(content: Json) -> tuple[Text | Data]:
+    return (Text(content),) if isinstance(content, str) else (Data(content),)
+
+
+def _name(item: dict[str, Json], called: list[str]) -> str | None:
+    name = name_or_none(item.get("name"))
+    return name if name in called else None

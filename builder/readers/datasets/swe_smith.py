@@ -1,0 +1,103 @@
+"""SWE-smith and SWE-Gym training rows: chat messages whose calls and results are text.
+
+A record is a row. Source: swe-agent.md ".traj" (last pitfalls), "SWE-Gym / others"; SWE-smith's
+swesmith/train/traj_mgr/utils.py. Calls are `<function=…>` blocks, definitions are prose in the
+system text, the tool role is folded into user: what follows a turn that calls is its result. The
+`.traj` files that SWE-smith collects are SWE-agent's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import Conversation, Event, Json, Message, ToolCall, ToolResult
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
+from builder.readers.toolkit.messages import content, unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.sources.source import Record, Source
+
+_WRAPPED = frozenset({"old_str", "new_str", "file_text"})
+"""Parameters whose values SWE-smith writes on lines of their own."""
+_OPENHANDS_RESULT = "EXECUTION RESULT of ["
+_INVENTED = (
+    "Since we have successfully fixed the issue and verified it works, "
+    "let's submit the changes:\n\n<function=submit>\n</function>"
+)
+"""What SWE-smith's converter writes where a run was ended by its cost limit: no model said it."""
+
+
+def recognise(source: Source) -> str | None:
+    """Claim rows of messages in which an assistant calls by `<function=`, without a response."""
+    for row in source.peek.objects:
+        items = [as_dict(item) for item in as_list(row.get("messages"))]
+        if "response" in row or not ("instance_id" in row or "resolved" in row):
+            continue
+        for item in items[:20]:
+            if item.get("role") == "assistant" and "<function=" in as_str(item.get("content")):
+                return "rows of messages with <function=…> calls and instance_id or resolved"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each row."""
+    names: Counter[str] = Counter()
+    for record in source.records():
+        yield record if isinstance(record, Problem) else _row(record, names)
+
+
+def _row(record: Record, names: Counter[str]) -> Event:
+    row = record.value
+    if not isinstance(row, dict):
+        return Problem("not_object", record.where, f"a row is a {type(row).__name__}")
+    items = [as_dict(item) for item in as_list(row.get("messages"))]
+    if not items:
+        return Problem("no_messages", record.where, "no list of messages")
+    unknown: list[str] = []
+    changes: Counter[str] = Counter()
+    tools: tuple[Json, ...] | None = None
+    openhands = any(as_str(item.get("content")).startswith(_OPENHANDS_RESULT) for item in items)
+    wrapped = None if openhands else _WRAPPED
+    messages: list[Message] = []
+    for item in items:
+        role, text = as_str(item.get("role")), item.get("content")
+        if role == "system" and tools is None and isinstance(text, str):
+            text, tools = take_definitions(text, changes)
+        if role == "assistant" and text == _INVENTED:
+            changes["invented_submit"] += 1
+            break
+        if role == "assistant" and isinstance(text, str):
+            parts = assistant_parts(text, parameter_types(tools), wrapped, changes)
+            messages.append(Message(role, parts))
+        elif role == "user" and messages and _calls(messages[-1]):
+            messages.append(Message("tool", (ToolResult(content(text, unknown)),)))
+        else:
+            messages.append(Message(role, content(text, unknown)))
+    if not messages:
+        return Problem("no_messages", record.where, "nothing but an answer that no model gave")
+    name = as_str(row.get("traj_id")) or as_str(row.get("instance_id")) or "row"
+    return Conversation(
+        id=unique(name[:200], names),
+        record=record.where,
+        messages=tuple(messages),
+        tools=tools,
+        model=name_or_none(row.get("model")),
+        records=1,
+        problems=unknown_parts(unknown, record.where),
+        changes=changes,
+        complete=_calls(messages[-1]),
+    )
+
+
+def _calls(message: Message) -> bool:
+    return any(isinstance(part, ToolCall) for part in message.parts)
+
+
+READER = Reader(
+    name="swe-smith",
+    summary="SWE-smith and SWE-Gym rows: messages with <function=…> calls in their text",
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,119 @@
+"""ToolACE rows: system, and conversations of user, assistant and tool with calls as text.
+
+Reference: function-calling-datasets.md "ToolACE". One tool turn holds the results of all calls of
+the turn before, as a list of name and results.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import (
+    Conversation,
+    Data,
+    Event,
+    Json,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.datasets.toolace import text as toolace_text
+from builder.readers.toolkit import literals
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+
+def recognise(source: Source) -> str | None:
+    """Rows whose system text lists functions in ToolACE's words."""
+    for row in source.peek.objects:
+        if "conversations" in row and toolace_text.lists_tools(as_str(row.get("system"))):
+            return "a system text that lists functions in JSON format, with conversations"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    turns = row.get("conversations")
+    if not isinstance(turns, list):
+        return Problem("unknown_shape", where, "no conversations")
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    problems: tuple[Problem, ...] = ()
+    system = as_str(row.get("system"))
+    tools: tuple[Json, ...] | None = None
+    try:
+        system, tools = toolace_text.take_tools(system, changes)
+    except JsonFault as fault:
+        problems = (Problem("bad_tools", where, fault.detail, records=0),)
+    defined = [as_str(as_dict(tool).get("name")) for tool in tools or ()]
+    messages = [Message("system", (Text(system),))] if system else []
+    called: list[str] = []
+    for item in turns:
+        turn = as_dict(item)
+        source, text = as_str(turn.get("from")), turn.get("value")
+        if not isinstance(text, str):
+            unknown.append(f"value {type(text).__name__}")
+            continue
+        if source == "tool":
+            messages += [Message("tool", (one,)) for one in _results(text, called, changes)]
+        elif source == "assistant":
+            parts = toolace_text.assistant_parts(text, [name for name in defined if name])
+            called = [part.name for part in parts if isinstance(part, ToolCall)]
+            messages.append(Message("assistant", tuple(parts)))
+        else:
+            messages.append(Message(source[:40] or "none", (Text(text),)))
+    if not messages:
+        return Problem("no_messages", where, "the row has no messages")
+    return Conversation(
+        id=row_name(where, row.get("id"), names),
+        record=where,
+        messages=tuple(messages),
+        tools=tools,
+        records=1,
+        problems=(*problems, *unknown_parts(unknown, where)),
+        changes=changes,
+        complete=True,
+    )
+
+
+def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
+    """The results of a tool turn: a list of {name, results} for the calls, else its text."""
+    trial: Counter[str] = Counter()
+    try:
+        found = as_list(literals.value(text, trial))
+    except JsonFault:
+        found = []
+    items = [as_dict(item) for item in found]
+    if not 0 < len(items) <= len(called) or not all(set(i) == {"name", "results"} for i in items):
+        return [ToolResult((Text(text),))]
+    changes.update(trial)
+    changes["result_unwrapped"] += len(items)
+    return [
+        ToolResult(
+            (Text(said) if isinstance(said := item["results"], str) else Data(said),),
+            name=name if (name := as_str(item["name"])) in called else None,
+        )
+        for item in items
+    ]
+
+
+READER = Reader(
+    name="toolace",
+    summary=(
+        "ToolACE rows: conversations of from and value, tools in the system text, [f(a=1)] calls"
+    ),
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

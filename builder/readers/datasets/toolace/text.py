@@ -1,0 +1,145 @@
+"""Calls and tool definitions as ToolACE writes them into text.
+
+Reference: function-calling-datasets.md "ToolACE". A turn that calls is
+`[Market Trends API(type="INDEX", country="us"), other.f(a=1)]`: names hold spaces, dots, slashes
+and hyphens, so this is no Python; values are literals of Python or JSON, and words without quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from builder.conversation import Json, Part, Text, ToolCall, Unparsed
+from builder.jsonio import JsonFault
+from builder.readers.toolkit.literals import scan, value
+
+_LIST = re.compile(
+    r"(?:Here is|Below is) a list of functions in JSON format that you can (?:invoke|use)[:.]?\s*"
+    r"(?=\[)",
+    re.IGNORECASE,
+)
+_FORMAT = re.compile(
+    r"Should you decide to return the function call\(s\)\W*"
+    r"|Put it in the format of \[[^\]]*\]\W*"
+    r"|NO other text MUST be included\W*"
+)
+_EMPTY = re.compile(r"\(\s*\)")
+_SPACE = re.compile(r"\s*")
+_NAME = re.compile(r"[^()\[\]{}=\"',]+(?=\()")
+_KEY = re.compile(r"\s*(?P<key>[^\s()\[\]{}=\"',]+)\s*=\s*")
+_WORD = re.compile(r"[^\s()\[\]{}=\"',][^()\[\]{}=\"',]*")
+_NEXT = re.compile(r"\s*(?P<mark>[,)\]])\s*")
+
+
+def lists_tools(system: str) -> bool:
+    """Whether a system text introduces its tools in ToolACE's words."""
+    return _LIST.search(system) is not None
+
+
+def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
+    """The author's own words of a system text, and the definitions that stood in it or None.
+
+    With them goes what explains ToolACE's own format of calls; counted as `tools_preamble`.
+    Raises JsonFault if the list cannot be read.
+    """
+    found = _LIST.search(system)
+    if found is None:
+        return system, None
+    _, end = scan(system, found.end())
+    definitions = value(system[found.end() : end], changes)
+    changes["tools_preamble"] += 1
+    rest = _FORMAT.sub("", system[end:].removeprefix("."))
+    words = "\n".join(text.strip() for text in (system[: found.start()], rest) if text.strip())
+    return words, tuple(definitions) if isinstance(definitions, list) else (definitions,)
+
+
+def assistant_parts(text: str, names: Iterable[str]) -> list[Part]:
+    """The calls of a turn that calls, else its words.
+
+    A text in brackets that cannot be read as calls is a broken call if it begins with one of the
+    defined `names`, otherwise prose.
+    """
+    body = text.strip()
+    if not body.startswith("["):
+        return [Text(text)] if text else []
+    longest_first = sorted(names, key=len, reverse=True)
+    try:
+        return [*_calls(body, longest_first)]
+    except JsonFault:
+        begins = _SPACE.match(body, 1)
+        assert begins is not None
+        if any(body.startswith(f"{name}(", begins.end()) for name in longest_first):
+            return [Unparsed(text, "bad_call")]
+        return [Text(text)]
+
+
+def _calls(body: str, names: list[str]) -> list[ToolCall]:
+    """The calls between brackets. Raises JsonFault if the text is anything else."""
+    calls: list[ToolCall] = []
+    at = 1
+    mark = ","
+    while mark == ",":
+        name, at = _name(body, at, names)
+        arguments, at = _arguments(body, at)
+        calls.append(ToolCall(name, arguments))
+        mark, at = _mark(body, at)
+    if mark != "]" or at != len(body):
+        raise JsonFault("bad_json", f"text after the calls at character {at}")
+    return calls
+
+
+def _name(body: str, at: int, names: list[str]) -> tuple[str, int]:
+    space = _SPACE.match(body, at)
+    assert space is not None
+    at = space.end()
+    for name in names:
+        if name and body.startswith(f"{name}(", at):
+            return name, at + len(name)
+    match = _NAME.match(body, at)
+    if match is None:
+        raise JsonFault("bad_json", f"no name of a function at character {at}")
+    return match[0].strip(), match.end()
+
+
+def _arguments(body: str, at: int) -> tuple[dict[str, Json], int]:
+    """The arguments from the opening bracket at `at`, and where they end."""
+    arguments: dict[str, Json] = {}
+    if empty := _EMPTY.match(body, at):
+        return arguments, empty.end()
+    mark = ","
+    at += 1
+    while mark == ",":
+        key = _KEY.match(body, at)
+        if key is None:
+            raise JsonFault("bad_json", f"no name of an argument at character {at}")
+        arguments[key["key"]], at = _value(body, key.end())
+        mark, at = _mark(body, at, keep_space=True)
+    if mark != ")":
+        raise JsonFault("bad_json", f"arguments that do not end at character {at}")
+    return arguments, at
+
+
+def _value(body: str, at: int) -> tuple[Json, int]:
+    """A literal, or words without quotes (a date is no number) up to the next mark."""
+    fault = JsonFault("bad_json", f"no value at character {at}")
+    try:
+        found, end = scan(body, at)
+    except JsonFault as broken:
+        fault = broken
+    else:
+        if _NEXT.match(body, end):
+            return found, end
+    word = _WORD.match(body, at)
+    if word is None or fault.code != "bad_json":
+        raise fault
+    return word[0].strip(), word.end()
+
+
+def _mark(body: str, at: int, *, keep_space: bool = False) -> tuple[str, int]:
+    """The next comma or closing bracket, and where what follows it begins."""
+    match = _NEXT.match(body, at)
+    if match is None:
+        raise JsonFault("bad_json", f"neither a comma nor a bracket at character {at}")
+    return match["mark"], match.end("mark") if keep_space else match.end()

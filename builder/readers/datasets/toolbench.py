@@ -1,0 +1,250 @@
+"""ToolBench answers: the chain that is published for training, and the tree of all that was tried.
+
+Reference: function-calling-datasets.md "ToolBench"; OpenBMB/ToolBench toolbench/inference/
+Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` holds the context of
+each step; the last is the whole chain. The search asks for another try by a user message that
+later steps do not see (`valid: false`). Branches that failed live in the tree only: each is a
+conversation that was given up, and a call that branches share is one call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import assistant_parts, tool_result, unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.sources.source import Source
+
+_HALLUCINATED = "invalid_hallucination_function_name"
+"""What messages name a tool that does not exist; the tree keeps the name that was called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the search: its path from the root, its type, its text, what the tool said."""
+
+    path: str
+    kind: str
+    text: str
+    observation: Json
+
+
+def recognise(source: Source) -> str | None:
+    """Answers by their generation and search, queries by their number."""
+    for value in source.peek.objects:
+        generated = isinstance(value.get("answer_generation"), dict)
+        if generated and ("tree" in value or "trys" in value):
+            return "answers with answer_generation and the search that led to it"
+        if isinstance(value.get("query"), str) and "query_id" in value:
+            return "queries with query_id"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """For each answer the chain for training and a conversation for every other branch."""
+    names: Counter[str] = Counter()
+    for record in source.records():
+        if isinstance(record, Problem):
+            yield record
+        elif not isinstance(record.value, dict):
+            yield Problem("not_object", record.where, "the answer is no JSON object")
+        elif "answer_generation" not in record.value and "query" in record.value:
+            yield Ignored("query")
+        else:
+            yield from _answer(record.where, record.value, names)
+
+
+def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+    generated = as_dict(answer.get("answer_generation"))
+    unknown: list[str] = []
+    chain = _chain(generated, unknown)
+    branches = [steps for nodes in _branches(answer) if (steps := _steps(nodes))]
+    changes: Counter[str] = Counter()
+    listed = generated.get("function")
+    tools = tuple(listed) if isinstance(listed, list) else None
+    digest = hashlib.blake2b(dumps(answer).encode("utf-8", "surrogatepass"), digest_size=16)
+    records = 1
+    if chain:
+        same = next((steps for steps in branches if _calls_alike(chain, steps)), None)
+        if same is not None:
+            branches = [steps for steps in branches if steps is not same]
+            chain = _as_tried(chain, same, changes)
+        yield Conversation(
+            id=unique(where, names),
+            record=where,
+            messages=_keyed(chain, digest.hexdigest()),
+            tools=tools,
+            records=records,
+            problems=unknown_parts(unknown, where),
+            changes=changes,
+            complete=True,  # the chain ends with the call that finishes
+        )
+        records = 0
+    opening = _opening(chain, generated)
+    for number, steps in enumerate(branches):
+        record = f"{where}, branch {number}"
+        detail = "a branch of the search that is not the answer"
+        yield Conversation(
+            id=unique(record, names),
+            record=record,
+            messages=_keyed([*opening, *steps], digest.hexdigest()),
+            tools=tools,
+            records=records,
+            problems=(Problem("rewound", record, detail, records=0),),
+        )
+        records = 0
+    if records:
+        yield Problem("no_messages", where, "neither train_messages nor a search")
+
+
+def _chain(generated: dict[str, Json], unknown: list[str]) -> list[Message]:
+    """The messages of the last step's context and that step."""
+    contexts = as_list(generated.get("train_messages"))
+    messages: list[Message] = []
+    for item in as_list(contexts[-1]) if contexts else []:
+        message = as_dict(item)
+        role = as_str(message.get("role"))
+        if role == "assistant":
+            messages.append(Message("assistant", assistant_parts(message, unknown)))
+        elif role in ("function", "tool"):
+            result = tool_result(message, unknown)
+            named = None if result.name == _HALLUCINATED else result.name
+            messages.append(Message("tool", (replace(result, name=named),)))
+        else:
+            harness = message.get("valid") is False
+            content = message.get("content")
+            if not isinstance(content, str):
+                unknown.append(f"content {type(content).__name__}")
+            messages.append(Message(role, (Text(as_str(content), harness=harness),)))
+    return messages
+
+
+def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
+    """What every branch begins with: the chain's system and user texts, or the query."""
+    opening: list[Message] = []
+    for message in chain:
+        if message.role not in ("system", "user"):
+            break
+        opening.append(message)
+    query = as_str(generated.get("query"))
+    return opening or ([Message("user", (Text(query),))] if query else [])
+
+
+def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
+    """The nodes of each branch, from the root to a leaf, in the order of the search."""
+    for number, item in enumerate(as_list(answer.get("trys"))):
+        chain = as_list(as_dict(item).get("chain"))
+        nodes = [_node(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
+        if nodes:
+            yield nodes
+    stack = [(as_dict(as_dict(answer.get("tree")).get("tree")), "", list[Node]())]
+    while stack:
+        item, path, above = stack.pop()
+        # The root is no step: it stands for the task.
+        nodes = [*above, _node(path, item)] if path else []
+        children = as_list(item.get("children"))
+        if not children and nodes:
+            yield nodes
+        stack += [
+            (as_dict(children[at]), f"{path}.{at}", nodes) for at in reversed(range(len(children)))
+        ]
+
+
+def _node(path: str, item: dict[str, Json]) -> Node:
+    kind, text = as_str(item.get("node_type")), as_str(item.get("description"))
+    return Node(path, kind, text, item.get("observation"))
+
+
+def _steps(nodes: list[Node]) -> list[Message]:
+    """The turns of a branch. A call's key is its path until `_keyed` makes it the answer's own."""
+    messages: list[Message] = []
+    parts: list[Part] = []
+    name: str | None = None
+    for node in nodes:
+        if node.kind == "Action":
+            name = node.text
+        elif node.kind == "Action Input" and name is not None:
+            call = ToolCall(name, node.text, key=node.path)
+            messages.append(Message("assistant", (*parts, call)))
+            if isinstance(node.observation, str):
+                result = ToolResult((Text(node.observation),), name=name)
+                messages.append(Message("tool", (result,)))
+            parts, name = [], None
+        elif node.text:
+            parts.append(Text(node.text))
+    if name is not None:
+        parts.append(Unparsed(name, "bad_call"))
+    return [*messages, Message("assistant", tuple(parts))] if parts else messages
+
+
+def _calls(messages: list[Message]) -> list[ToolCall]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCall)]
+
+
+def _calls_alike(chain: list[Message], steps: list[Message]) -> bool:
+    """Whether a branch makes the calls of the chain, no more and no less."""
+    called, tried = _calls(chain), _calls(steps)
+    return len(called) == len(tried) and all(
+        one.arguments == other.arguments and one.name in (other.name, _HALLUCINATED)
+        for one, other in zip(called, tried, strict=True)
+    )
+
+
+def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str]) -> list[Message]:
+    """The chain with the keys of the branch that it is, and with the names that were called."""
+    tried = iter(_calls(steps))
+    made: list[Message] = []
+    for message in chain:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                call = next(tried)
+                if call.name != part.name:
+                    changes["call_renamed"] += 1
+                parts.append(replace(part, key=call.key, name=call.name))
+            else:
+                parts.append(part)
+        made.append(replace(message, parts=tuple(parts)))
+    return made
+
+
+def _keyed(messages: list[Message], digest: str) -> tuple[Message, ...]:
+    """The messages with keys that hold for this answer alone."""
+    return tuple(
+        replace(
+            message,
+            parts=tuple(
+                replace(part, key=f"{digest}:{part.key}")
+                if isinstance(part, ToolCall) and part.key is not None
+                else part
+                for part in message.parts
+            ),
+        )
+        for message in messages
+    )
+
+
+READER = Reader(
+    name="toolbench",
+    summary="ToolBench answers (answer_generation, and tree or trys) and its lists of queries",
+    recognise=recognise,
+    read=read,
+)

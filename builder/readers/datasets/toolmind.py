@@ -1,0 +1,80 @@
+"""ToolMind rows: conversations of role and content, with tools; each row is one turn to be learnt.
+
+Reference: function-calling-datasets.md "ToolMind"; neulab/agent-data-protocol datasets/toolmind
+@f137bb25. A row repeats the turns before the one that it teaches, without their thoughts; the turn
+is a row of its own elsewhere. Such turns are not trained on, and a call that rows with the same
+beginning repeat is one call. Nothing has ids, results pair by order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Conversation, Event, Json, Message, Reasoning
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.api.capture.dialect import ROLES
+from builder.readers.datasets.chat_rows import read_chat
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of conversations whose turns have a role and content, beside tools."""
+    found = any(map(_is_row, source.peek.objects))
+    return "conversations of role and content, with tools" if found else None
+
+
+def _is_row(row: dict[str, Json]) -> bool:
+    turns = [as_dict(item) for item in as_list(row.get("conversations"))]
+    if not turns or not isinstance(row.get("tools"), list | str) or "episode" in row:
+        return False
+    return all(
+        as_str(turn.get("role")) in ROLES
+        and ("content" in turn or "tool_calls" in turn)
+        and "value" not in turn
+        for turn in turns
+    )
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    name = row_name(where, row.get("id"), names)
+    made = read_chat(name, where, as_list(row.get("conversations")), row.get("tools"))
+    if isinstance(made, Problem):
+        return made
+    return replace(made, messages=_last_trained(made.messages))
+
+
+def _last_trained(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages, the turns before the last not to be trained on if only the last has a thought.
+
+    Rows of other origin in this shape have thoughts everywhere or nowhere; their turns lost none.
+    """
+    turns = [at for at, message in enumerate(messages) if message.role == "assistant"]
+    thought = [any(isinstance(p, Reasoning) for p in messages[at].parts) for at in turns]
+    if not thought or not thought[-1] or any(thought[:-1]):
+        return messages
+    earlier = frozenset(turns[:-1])
+    return tuple(
+        replace(message, trained=False) if at in earlier else message
+        for at, message in enumerate(messages)
+    )
+
+
+READER = Reader(
+    name="toolmind",
+    summary=(
+        "ToolMind rows: conversations of role and content, tools; the last turn is to be learnt"
+    ),
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

@@ -1,0 +1,188 @@
+"""Toucan-1.5M rows: messages as JSON text, tools declared in the system text or in a column.
+
+Reference: function-calling-datasets.md "Toucan-1.5M"; neulab/agent-data-protocol
+datasets/toucan_1_5m @3824726 (rows and the roles that occur). The words of a turn and each of its
+calls are messages of their own, one after the other, then the results in the same order; nothing
+has ids. The system text of Kimi-K2's rows is its declaration of tools, between special tokens.
+Rows for fine-tuning have the roles tool_call (the text of a Python dictionary) and tool_response.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.datasets.chat_rows import is_toucan
+from builder.readers.toolkit import literals
+from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+_DECLARED = re.compile(
+    r"<\|im_system\|>\s*tool_declare\s*<\|im_middle\|>(?P<tools>.*?)(?:<\|im_end\|>\s*|\Z)",
+    re.DOTALL,
+)
+_TAGS = ("</think>", "<tool_call>")
+_RESULTS = frozenset({"function", "tool", "tool_response"})
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of uuid and messages, with a subset or the tools that were meant."""
+    found = any(map(is_toucan, source.peek.objects))
+    return "rows of uuid and messages with subset_name or target_tools" if found else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    problems: list[Problem] = []
+    try:
+        items = _value(row.get("messages"), changes)
+    except JsonFault as fault:
+        return Problem("bad_json", where, f"messages: {fault.detail}")
+    if not isinstance(items, list) or not items:
+        return Problem("no_messages", where, "the row has no messages")
+    messages = _messages(items, changes, unknown)
+    tools: tuple[Json, ...] | None = None
+    try:
+        messages, declared = _without_tools(messages, changes)
+        tools = _definitions((declared, row.get("available_tools"), row.get("tools")), changes)
+    except JsonFault as fault:
+        problems.append(Problem("bad_tools", where, fault.detail, records=0))
+    if not messages:
+        return Problem("no_messages", where, "nothing but a declaration of tools")
+    return Conversation(
+        id=row_name(where, row.get("uuid"), names),
+        record=where,
+        messages=tuple(messages),
+        tools=tools,
+        records=1,
+        problems=(*problems, *unknown_parts(unknown, where)),
+        changes=changes,
+        complete=messages[-1].role == "assistant",
+    )
+
+
+def _value(value: Json, changes: Counter[str]) -> Json:
+    """A column: a value, or the text of one. Raises JsonFault."""
+    if not isinstance(value, str):
+        return value
+    return literals.value(value, changes) if value.strip() else None
+
+
+def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:
+    """The first list of definitions that can be read. Raises JsonFault if there is a broken one."""
+    broken: JsonFault | None = None
+    for candidate in found:
+        try:
+            value = _value(candidate, changes)
+        except JsonFault as fault:
+            broken = broken or fault
+            continue
+        if isinstance(value, list):
+            return tuple(value)
+    if broken is not None:
+        raise broken
+    return None
+
+
+def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list[Message], Json]:
+    """The messages without the definitions in the system text, and these (or their text) or None.
+
+    Raises JsonFault if definitions between Hermes' tags cannot be read.
+    """
+    first = messages[0] if messages else Message("user", ())
+    text = "".join(part.text for part in first.parts if isinstance(part, Text))
+    if first.role != "system":
+        return messages, None
+    tools: Json = None
+    if found := _DECLARED.search(text):
+        tools = found["tools"]
+        text = (text[: found.start()] + text[found.end() :]).strip()
+        changes["tools_preamble"] += 1
+    elif "<tools>" in text and "<tool_call>" in text:
+        text, listed = text_tags.take_tools(text, changes)
+        tools = None if listed is None else list(listed)
+    else:
+        return messages, None
+    return [*([replace(first, parts=(Text(text),))] if text else []), *messages[1:]], tools
+
+
+def _messages(items: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
+    """The messages; those of the model between two others are one turn."""
+    messages: list[Message] = []
+    turn = 0
+    for item in items:
+        said = as_dict(item)
+        role = as_str(said.get("role"))
+        if role in ("assistant", "tool_call"):
+            turn += not messages or messages[-1].role != "assistant"
+            if role == "tool_call":
+                parts = _call(said.get("content"), changes)
+            else:
+                parts = _assistant(said, changes, unknown)
+            messages.append(Message("assistant", parts, turn=str(turn)))
+        elif role in _RESULTS:
+            messages.append(Message("tool", (tool_result(said, unknown),)))
+        elif role == "user" and (blocks := text_tags.responses(as_str(said.get("content")))):
+            results = tuple(ToolResult((Text(block),)) for block in blocks)
+            messages.append(Message("tool", results))
+        else:
+            words = content(said.get("content"), unknown)
+            messages.append(Message(role[:40] or "none", words))
+    return messages
+
+
+def _assistant(
+    said: dict[str, Json], changes: Counter[str], unknown: list[str]
+) -> tuple[Part, ...]:
+    """Thoughts and words, and the call, an object or its text."""
+    call = said.get("function_call")
+    parts: list[Part] = []
+    for part in assistant_parts({**said, "function_call": None}, unknown):
+        if isinstance(part, Text) and any(tag in part.text for tag in _TAGS):
+            parts += text_tags.assistant_parts(part.text, changes)
+        else:
+            parts.append(part)
+    return (*parts, *_call(call, changes)) if call else tuple(parts)
+
+
+def _call(value: Json, changes: Counter[str]) -> tuple[Part, ...]:
+    """The calls that a value or a text describes: JSON, or a Python dictionary."""
+    if isinstance(value, str):
+        calls = text_tags.read_calls(value.strip(), changes)
+    else:
+        calls = text_tags.calls_of([value])
+    text = value if isinstance(value, str) else dumps(value)
+    return (Unparsed(text, "bad_call"),) if calls is None else tuple(calls)
+
+
+READER = Reader(
+    name="toucan",
+    summary="Toucan rows: uuid, subset or target tools, and messages (JSON text, function_call)",
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

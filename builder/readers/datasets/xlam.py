@@ -1,0 +1,188 @@
+"""xLAM rows (query, tools, answers) and the sets of Hammer in the same shape.
+
+Reference: function-calling-datasets.md "Salesforce xLAM-60k"; MadeAgents/Hammer data/ @ff415d99
+(Apache-2.0). A row is one turn to be learnt: the calls that answer a query, never their results.
+Hammer's API-Bank rows have a dialogue for a query, with earlier calls as text, and grow from one
+another: the same call after the same words is one call. Hammer's training rows hold the tools and
+the query in sections of one prompt, and the calls as text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.sources.source import Source
+
+_CUE = "Generate API Request:"
+"""What API-Bank's program puts at the end of the dialogue to ask for a call."""
+_FENCE = "```"
+_TOOLS, _QUERY, _TASK = "AVAILABLE TOOLS", "QUERY", "TASK INSTRUCTION"
+
+
+def recognise(source: Source) -> str | None:
+    """Rows of query, tools and answers, or Hammer's prompt of sections."""
+    for row in source.peek.objects:
+        if {"query", "tools", "answers"} <= set(row):
+            return "rows of query, tools and answers"
+        if "output" in row and f"[BEGIN OF {_TOOLS}]" in as_str(row.get("instruction")):
+            return "rows of instruction and output with a section of tools"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """A conversation for each row."""
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
+
+
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
+    changes: Counter[str] = Counter()
+    unknown: list[str] = []
+    if "query" in row:
+        messages = _dialogue(row["query"], row.get("answers"), changes, unknown)
+        tools: Json = row.get("tools")
+    else:
+        prompt = as_str(row.get("instruction"))
+        tools = _section(prompt, _TOOLS)
+        if tools is None or _section(prompt, _QUERY) is None:
+            return Problem("unknown_shape", where, "neither query nor a prompt of sections")
+        messages = _sections(prompt, as_str(row.get("input")), row.get("output"), changes)
+    problems = unknown_parts(unknown, where)
+    defined: tuple[Json, ...] | None = None
+    try:
+        defined = _definitions(tools, changes)
+    except JsonFault as fault:
+        problems = (*problems, Problem("bad_tools", where, fault.detail, records=0))
+    if not messages:
+        return Problem("no_messages", where, "neither query nor answers can be read")
+    return Conversation(
+        id=row_name(where, row.get("id"), names),
+        record=where,
+        messages=tuple(messages),
+        tools=defined,
+        records=1,
+        problems=problems,
+        changes=changes,
+        complete=True,
+    )
+
+
+def _definitions(value: Json, changes: Counter[str]) -> tuple[Json, ...] | None:
+    """The definitions of a list or of the text of one. Raises JsonFault."""
+    if isinstance(value, str):
+        value = literals.value(value, changes) if value.strip() else []
+    return None if value is None else tuple(value) if isinstance(value, list) else (value,)
+
+
+def _section(prompt: str, name: str) -> str | None:
+    """The text of a section of Hammer's prompt, or None."""
+    _, begin, rest = prompt.partition(f"[BEGIN OF {name}]")
+    body, end, _ = rest.partition(f"[END OF {name}]")
+    return body.strip() if begin and end else None
+
+
+def _sections(prompt: str, given: str, output: Json, changes: Counter[str]) -> list[Message]:
+    """Hammer's prompt: its task is the system text, its format of output the chat template's."""
+    changes["tools_preamble"] += 1
+    task = _section(prompt, _TASK)
+    query = "\n".join(text for text in (_section(prompt, _QUERY), given) if text)
+    messages = [Message("system", (Text(task),))] if task else []
+    answer = _fenced(output, changes) if isinstance(output, str) else _answers(output, changes)
+    return [*messages, Message("user", (Text(query),)), Message("assistant", tuple(answer))]
+
+
+def _fenced(text: str, changes: Counter[str]) -> list[Part]:
+    """The calls of a text that is a list of them (between fences or not); else its words."""
+    body = text.strip()
+    if body.startswith(_FENCE) and body.endswith(_FENCE):
+        body = body.strip("`").removeprefix("json").strip()
+    if not body.startswith("["):
+        return [Text(text)] if text else []
+    return _answers(body, changes)
+
+
+def _answers(value: Json, changes: Counter[str]) -> list[Part]:
+    """The calls of an answers column: a list, or the text of one; [] calls nothing."""
+    if isinstance(value, str):
+        try:
+            value = literals.value(value, changes)
+        except JsonFault:
+            return [Unparsed(as_str(value), "bad_call")]
+    if value is None:
+        return []
+    calls: list[Part] = []
+    for item in value if isinstance(value, list) else [value]:
+        call = as_dict(item)
+        if "tool" in call and "name" not in call:  # Seal-Tools
+            call = {"name": call["tool"], "arguments": call.get("parameters")}
+        calls.append(tags.call_of(call) or Unparsed(dumps(item), "bad_call"))
+    return calls
+
+
+def _dialogue(
+    query: Json, answers: Json, changes: Counter[str], unknown: list[str]
+) -> list[Message]:
+    """The query, a text or a dialogue, and the answers after it."""
+    calls = _answers(answers, changes)
+    if not isinstance(query, list):
+        asked: list[Part] = [Text(query)] if isinstance(query, str) else []
+        if not isinstance(query, str):
+            unknown.append(f"query {type(query).__name__}")
+        return [Message("user", tuple(asked)), Message("assistant", tuple(calls))]
+    messages: list[Message] = []
+    so_far = hashlib.blake2b(digest_size=16)
+    for item in query:
+        turn = as_dict(item)
+        role, text = as_str(turn.get("role")), as_str(turn.get("content"))
+        if not isinstance(turn.get("content"), str):
+            unknown.append(f"content {type(turn.get('content')).__name__}")
+        words: tuple[Text, ...] = (Text(text),)
+        if text.endswith(_CUE):
+            text = text.removesuffix(_CUE).removesuffix("\n")
+            words = (*((Text(text),) if text else ()), Text(_CUE, harness=True))
+        if role == "tool":
+            messages.append(Message("tool", (ToolResult(words),)))
+        elif role == "assistant":
+            parts = _known(_fenced(text, changes), so_far.hexdigest())
+            messages.append(Message("assistant", parts))
+        else:
+            messages.append(Message("assistant" if role == "agent" else role, words))
+        so_far.update(dumps([role, text]).encode("utf-8", "surrogatepass"))
+    return [*messages, Message("assistant", _known(calls, so_far.hexdigest()))]
+
+
+def _known(parts: list[Part], so_far: str) -> tuple[Part, ...]:
+    """The parts with calls known by what was said before them, which later rows repeat."""
+    return tuple(
+        replace(part, key=f"{so_far}:{number}") if isinstance(part, ToolCall) else part
+        for number, part in enumerate(parts)
+    )
+
+
+READER = Reader(
+    name="xlam",
+    summary="xLAM and Hammer rows: query, tools and answers; Hammer's instruction and output",
+    recognise=recognise,
+    read=read,
+    splits=splits,
+)

@@ -1,0 +1,96 @@
+"""Rows of Harbor's exporter for fine-tuning, made out of ATIF trajectories.
+
+Source: atif.md "Harbor's own SFT exporter". A row is a growing prefix of its trial (an episode),
+so only the longest counts. System texts became user turns, results plain user turns, calls text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from builder.conversation import Conversation, Json, Message, Part, ToolCall, ToolResult
+from builder.jsonio import JsonFault
+from builder.problem import Problem
+from builder.readers.toolkit import function_text, tags
+from builder.readers.toolkit.messages import content, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.sources.source import Record
+
+ENDING = frozenset({"finish", "mark_task_complete"})
+"""Tools by which Harbor's agents end their run: nothing is said after them."""
+
+
+def is_row(item: dict[str, Json]) -> bool:
+    """Whether an object is such a row."""
+    return isinstance(item.get("conversations"), list) and {"episode", "trial_name"} <= item.keys()
+
+
+def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
+    """Whether a row repeats another one's messages and goes on."""
+    told, before = as_list(later.get("conversations")), as_list(earlier.get("conversations"))
+    trials = [(row.get("run_id"), row.get("trial_name")) for row in (later, earlier)]
+    return trials[0] == trials[1] and len(told) > len(before) and told[: len(before)] == before
+
+
+def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | Problem:
+    """The conversation of a row."""
+    items = [as_dict(item) for item in as_list(row.get("conversations"))]
+    if not items:
+        return Problem("no_messages", record.where, "the row holds no messages")
+    unknown: list[str] = []
+    changes: Counter[str] = Counter()
+    tools: tuple[Json, ...] | None = None
+    texts = [as_str(item.get("content")) for item in items]
+    roles = [as_str(item.get("role")) for item in items]
+    tagged = any(
+        role == "assistant" and "<tool_call>" in text
+        for role, text in zip(roles, texts, strict=True)
+    )
+    if roles[:2] == ["user", "user"]:
+        roles[0] = "system"
+        changes["system_as_user"] += 1
+    messages: list[Message] = []
+    for item, role, text in zip(items, roles, texts, strict=True):
+        if role in ("system", "user") and not messages and text:
+            own, tools = _definitions(text, tagged, changes)
+            messages.append(Message(role, content(own, unknown)))
+        elif role == "assistant" and text:
+            messages.append(Message(role, _answer(text, tagged, tools, changes)))
+        elif role == "user" and messages and _calls(messages[-1]):
+            messages.append(Message("tool", (ToolResult(content(item.get("content"), unknown)),)))
+        else:
+            messages.append(Message(role, content(item.get("content"), unknown)))
+    return Conversation(
+        id=name,
+        record=record.where,
+        messages=tuple(messages),
+        tools=tools,
+        model=name_or_none(row.get("model")),
+        records=1,
+        problems=unknown_parts(unknown, record.where),
+        changes=changes,
+        complete=any(call.name in ENDING for call in _calls(messages[-1])),
+    )
+
+
+def _definitions(
+    text: str, tagged: bool, changes: Counter[str]
+) -> tuple[str, tuple[Json, ...] | None]:
+    if tagged:
+        try:
+            return tags.take_tools(text, changes)
+        except JsonFault:
+            return text, None
+    return function_text.take_definitions(text, changes)
+
+
+def _answer(
+    text: str, tagged: bool, tools: tuple[Json, ...] | None, changes: Counter[str]
+) -> tuple[Part, ...]:
+    if tagged:
+        return tuple(tags.assistant_parts(text, changes))
+    return function_text.assistant_parts(text, function_text.parameter_types(tools), None, changes)
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    return [part for part in message.parts if isinstance(part, ToolCall)]

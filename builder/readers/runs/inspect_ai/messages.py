@@ -1,0 +1,171 @@
+"""Messages of Inspect AI's logs: content, calls, results, and the texts they keep elsewhere.
+
+Source: inspect-ai.md "Message". Long texts stand in a sample's `attachments` and are named
+`attachment://<hash>` where they belong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import replace
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_ATTACHMENT = "attachment://"
+_MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+_SILENT = frozenset({"data"})
+"""Content that providers keep for themselves (ContentData)."""
+_CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
+
+
+class Texts:
+    """The attachments of a sample, and what could not be understood of its messages."""
+
+    def __init__(self, attachments: dict[str, Json]) -> None:
+        self._attachments = attachments
+        self.unknown: list[str] = []
+
+    def text(self, value: Json) -> str:
+        """The text, or the attachment that it names; "" for what is none."""
+        text = as_str(value)
+        if not text.startswith(_ATTACHMENT):
+            return text
+        found = self._attachments.get(text.removeprefix(_ATTACHMENT))
+        if isinstance(found, str):
+            return found
+        self.unknown.append("missing attachment")
+        return text
+
+    def value(self, value: Json) -> Json:
+        """A value with the attachments in it; a number that is no JSON is a fault."""
+        if isinstance(value, float) and not math.isfinite(value):
+            self.unknown.append("number")
+            return None
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {name: self.value(item) for name, item in value.items()}
+        return value
+
+
+def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Message]:
+    """The messages that one is; a tool that the provider ran splits the turn around its result."""
+    message = as_dict(item)
+    role = as_str(message.get("role"))
+    turn = name_or_none(message.get("id")) if role == "assistant" else None
+    parts = _content(message.get("content"), texts)
+    if role == "tool":
+        return [Message(role, (_result(message, parts, texts),))]
+    for call in as_list(message.get("tool_calls")):
+        parts += _call(as_dict(call), texts)
+    if stop_reason in _CUT_SHORT:
+        parts.append(Unparsed("", "truncated"))
+    split: list[Message] = []
+    pending: list[Part] = []
+    for number, part in enumerate(parts):
+        if isinstance(part, ToolCall) and turn:
+            pending.append(replace(part, key=f"{turn}/{number}"))
+        else:
+            pending.append(part)
+        if isinstance(part, ToolResult):
+            split.append(Message(role, tuple(pending[:-1]), turn=_numbered(turn, len(split))))
+            split.append(Message("tool", (part,)))
+            pending = []
+    if pending or not split:
+        split.append(Message(role, tuple(pending), turn=_numbered(turn, len(split))))
+    return split
+
+
+def _numbered(turn: str | None, position: int) -> str | None:
+    return f"{turn} +{position}" if turn and position else turn
+
+
+def _content(value: Json, texts: Texts) -> list[Part]:
+    if value is None or isinstance(value, str):
+        text = texts.text(value)
+        return [Text(text)] if text else []
+    parts: list[Part] = []
+    for item in as_list(value):
+        part = as_dict(item)
+        kind = as_str(part.get("type"))
+        if kind == "text" or isinstance(item, str):
+            text = texts.text(part.get("text") if part else item)
+            parts += [Text(text)] if text else []
+        elif kind == "reasoning":
+            # What is redacted is encrypted; its summary, if there is one, is not.
+            shown = part.get("summary") if part.get("redacted") is True else part.get("reasoning")
+            thought = texts.text(shown)
+            parts += [Reasoning(thought)] if thought else []
+        elif kind == "tool_use":
+            parts += _server_call(part, texts)
+        elif kind in _MEDIA:
+            parts.append(Media(_MEDIA[kind]))
+        elif kind not in _SILENT:
+            texts.unknown.append(kind or type(item).__name__)
+    return parts
+
+
+def _call(call: dict[str, Json], texts: Texts) -> list[Part]:
+    """A call. With a `parse_error` its arguments are not what the model wrote."""
+    name = name_or_none(call.get("function"))
+    if name is None:
+        return [Unparsed(dumps(call), "bad_call")]
+    call_id = name_or_none(call.get("id"))
+    made = ToolCall(name, texts.value(call.get("arguments")), id=call_id)
+    error = texts.text(call.get("parse_error"))
+    return [made, Unparsed(error, "parse_error")] if error else [made]
+
+
+def _server_call(part: dict[str, Json], texts: Texts) -> list[Part]:
+    """A call that the provider ran inside the turn, and its result."""
+    call_id = name_or_none(part.get("id"))
+    call = ToolCall(as_str(part.get("name")), texts.value(part.get("arguments")), id=call_id)
+    error = texts.text(part.get("error"))
+    result = error or texts.value(part.get("result"))
+    said = (Text(result) if isinstance(result, str) else Data(result),)
+    return [call, ToolResult(said, call_id=call_id, is_error=bool(error))]
+
+
+def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolResult:
+    """A tool's answer; of a failed one the model was shown the error's message."""
+    error = as_dict(message.get("error"))
+    shown = texts.text(error.get("message"))
+    said = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+    return ToolResult(
+        (Text(shown),) if shown else said,
+        call_id=name_or_none(message.get("tool_call_id")),
+        name=name_or_none(message.get("function")),
+        is_error=bool(error),
+    )
+
+
+def digests(messages: list[Message]) -> list[bytes]:
+    """For each number of messages, a digest of the first ones: equal digests, equal beginnings.
+
+    Thoughts and ids are left out, since a later request may not repeat them.
+    """
+    running = hashlib.blake2b(digest_size=16)
+    found = [running.digest()]
+    for message in messages:
+        said = [part for part in message.parts if not isinstance(part, Reasoning | Unparsed)]
+        said = [replace(part, key=None) if isinstance(part, ToolCall) else part for part in said]
+        plain = replace(message, parts=tuple(said), turn=None)
+        running.update(repr(plain).encode("utf-8", "surrogatepass"))
+        found.append(running.digest())
+    return found

@@ -1,0 +1,198 @@
+"""mini-swe-agent: `.traj.json` files of version 1 and 2, and bare lists of its messages.
+
+A record is a message. Source: swe-agent.md "mini-swe-agent"; mini-swe-agent's models/ for the
+Responses form and for retries. Models that write their command into the text (the only kind in
+version 1) come as text turns. The tool definition, `bash(command)`, is not logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import (
+    as_harness,
+    assistant_parts,
+    content,
+    reasoning,
+    tool_result,
+    unknown_parts,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import span
+from builder.sources.source import Record, Source
+
+_MARKS = (
+    "```mswea_bash_command",
+    "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+    "MINI_SWE_AGENT_FINAL_OUTPUT",
+)
+"""What its prompts say and no other agent's."""
+
+
+def recognise(source: Source) -> str | None:
+    """Claim `trajectory_format` mini-swe-agent-…, and lists of messages with its prompt."""
+    if source.peek.kind != "json":
+        return None
+    objects = source.peek.objects
+    if len(objects) == 1 and isinstance(objects[0].get("messages"), list):
+        run = objects[0]
+        if as_str(run.get("trajectory_format")).startswith("mini-swe-agent"):
+            return "trajectory_format names mini-swe-agent"
+        return "info.mini_version" if "mini_version" in as_dict(run.get("info")) else None
+    prompts = [as_str(item.get("content")) for item in objects[:2] if "role" in item]
+    if len(prompts) == 2 and any(mark in prompt for prompt in prompts for mark in _MARKS):
+        return "messages with mini-swe-agent's prompt"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation, and one for each malformed answer with calls that was asked for again."""
+    value = source.document()
+    if isinstance(value, Problem):
+        source.count_records()
+        yield value
+        return
+    info = as_dict(as_dict(value).get("info"))
+    items, where = as_list(value), "[{}]"
+    if isinstance(value, dict):
+        items, where = as_list(value.get("messages")), "messages[{}]"
+    if not items:
+        source.count_records()
+        yield Problem("no_messages", "file", "no list of messages")
+        return
+    run = _Run()
+    for record in source.counted(items, where):
+        yield from run.take(record)
+    if run.messages:
+        model = as_dict(as_dict(info.get("config")).get("model"))
+        yield Conversation(
+            id="main",
+            record=run.where,
+            messages=tuple(run.messages),
+            model=name_or_none(model.get("model_name")),
+            records=run.records,
+            problems=unknown_parts(run.unknown, run.where),
+            complete=info.get("exit_status") == "Submitted",
+        )
+    elif run.records:
+        yield Problem("no_messages", run.where, "no item is a known message", run.records)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The messages of a run as they are read."""
+
+    messages: list[Message] = field(default_factory=list)
+    records: int = 0
+    unknown: list[str] = field(default_factory=list)
+    first: str = ""
+    where: str = ""
+
+    def take(self, record: Record) -> Iterator[Event]:
+        """Add a message; yields what is no part of the conversation."""
+        item = record.value
+        if not isinstance(item, dict):
+            yield Problem("not_object", record.where, f"a message is a {type(item).__name__}")
+            return
+        if item.get("role") == "exit":
+            yield Ignored("exit")
+            return
+        extra = as_dict(item.get("extra"))
+        interrupted = "interrupt_type" in extra
+        if interrupted:
+            yield from _malformed(as_dict(extra.get("response")), record.where)
+        self.messages += _messages(item, extra, self.unknown, harness=interrupted)
+        self.records += 1
+        self.first = self.first or record.where
+        self.where = span(self.first, record.where)
+
+
+def _messages(
+    item: dict[str, Json], extra: dict[str, Json], unknown: list[str], *, harness: bool
+) -> list[Message]:
+    """The messages that one item is: none, or one."""
+    role, kind = as_str(item.get("role")), as_str(item.get("type"))
+    failed = bool(extra.get("exception_info"))
+    if item.get("object") == "response":
+        parts = _response_parts(item, unknown)
+        return [Message("assistant", tuple(parts), turn=name_or_none(item.get("id")))]
+    if kind == "function_call_output":
+        said = content(item.get("output"), unknown)
+        call_id = name_or_none(item.get("call_id"))
+        return [Message("tool", (ToolResult(said, call_id=call_id, is_error=failed),))]
+    if role == "tool":
+        return [Message(role, (replace(tool_result(item, unknown), is_error=failed),))]
+    if role == "assistant":
+        parts = list(assistant_parts(item, unknown))
+        if not reasoning(item):
+            parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
+        return [Message(role, tuple(parts))]
+    if role:
+        said = content(item.get("content"), unknown)
+        return [Message(role, as_harness(said) if harness else said)]
+    parts = _item_parts(item, unknown)
+    return [Message("assistant", tuple(parts))] if parts else []
+
+
+def _response_parts(response: dict[str, Json], unknown: list[str]) -> list[Part]:
+    """What an answer of the Responses API says, its items in order."""
+    items = [as_dict(item) for item in as_list(response.get("output"))]
+    return [part for item in items for part in _item_parts(item, unknown)]
+
+
+def _item_parts(item: dict[str, Json], unknown: list[str]) -> list[Part]:
+    """An item of the Responses API; of its reasoning, what is in clear text."""
+    kind = as_str(item.get("type"))
+    if kind == "function_call" and (name := name_or_none(item.get("name"))):
+        call_id = name_or_none(item.get("call_id")) or name_or_none(item.get("id"))
+        return [ToolCall(name, item.get("arguments"), id=call_id)]
+    if kind == "reasoning":
+        thoughts = as_list(item.get("content")) or as_list(item.get("summary"))
+        texts = [as_str(as_dict(thought).get("text")) for thought in thoughts]
+        return [Reasoning(text) for text in texts if text]
+    if kind == "message":
+        return list(content(item.get("content"), unknown))
+    unknown.append(kind or "no type")
+    return []
+
+
+def _answer(response: dict[str, Json]) -> dict[str, Json]:
+    """The message of a raw chat completion."""
+    choices = as_list(response.get("choices"))
+    return as_dict(as_dict(choices[0]).get("message")) if choices else {}
+
+
+def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
+    """An answer that broke the format: not in the history, logged in the message asking again."""
+    unknown: list[str] = []
+    parts = [*assistant_parts(_answer(response), unknown), *_response_parts(response, unknown)]
+    if any(isinstance(part, ToolCall) for part in parts):
+        problem = Problem("malformed_answer", where, "refused by the agent and asked for again", 0)
+        yield Conversation(
+            id=f"refused {where}",
+            record=where,
+            messages=(Message("assistant", tuple(parts)),),
+            problems=(problem, *unknown_parts(unknown, where)),
+        )
+
+
+READER = Reader(
+    name="mini-swe-agent",
+    summary="mini-swe-agent .traj.json files: messages with info, or its messages alone",
+    recognise=recognise,
+    read=read,
+)

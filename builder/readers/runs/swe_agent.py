@@ -1,0 +1,190 @@
+"""SWE-agent: `.traj` files (0.x, 1.0, from 1.1), one JSON object with the history of a run.
+
+A record is an item of a history. Source: swe-agent.md ".traj"; SWE-agent's sweagent/agent/agents.py
+for retries, exits and attempts. The conversation is the history: what `trajectory[].query` holds
+beside it (elided observations, requeries after malformed actions) is another view of the same run.
+Only function-calling runs call tools; the older dialects write a discussion and a command as
+text, and come as text turns. Ids of calls repeat, so results stand behind the turn that called.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import (
+    as_harness,
+    assistant_parts,
+    content,
+    unique,
+    unknown_parts,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.session import span
+from builder.sources.source import Record, Source
+
+_OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
+"""Keys of history items that no other list of messages has."""
+_EXITS = ("Exit due to ", "Exiting due to ")
+"""How SWE-agent words the step that it writes itself when a run ends by an error or a limit."""
+
+
+def recognise(source: Source) -> str | None:
+    """Claim an object with a history of SWE-agent's items, or attempts that hold one."""
+    if source.peek.kind != "json" or len(source.peek.objects) != 1:
+        return None
+    run = source.peek.objects[0]
+    runs = [run, *(as_dict(attempt) for attempt in as_list(run.get("attempts"))[:1])]
+    for history, _ in map(_history, runs):
+        head = [as_dict(entry) for entry in history[:5]]
+        if head and all("role" in entry and entry.keys() & _OWN for entry in head):
+            return "a history of items with role and agent, message_type or thought"
+    return None
+
+
+def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
+    """The history of a run and where it stands; without one, the fullest view in the last step."""
+    if history := as_list(run.get("history")):
+        return history, "history"
+    steps = as_list(run.get("trajectory"))
+    last = as_dict(steps[-1]) if steps else {}
+    # `messages` of a step hold its own result as well, its `query` does not.
+    key = "messages" if last.get("messages") else "query"
+    return as_list(last.get(key)), f"trajectory[{len(steps) - 1}].{key}"
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each agent of each attempt."""
+    value = source.document()
+    if isinstance(value, Problem):
+        source.count_records()
+        yield value
+        return
+    if not isinstance(value, dict):
+        source.count_records()
+        yield Problem("not_object", "file", f"a trajectory is a {type(value).__name__}")
+        return
+    # With attempts, what stands beside them is a copy of the chosen one.
+    attempts = as_list(value.get("attempts"))
+    runs = [("", as_dict(value))] if not attempts else []
+    runs += [(f"attempts[{n}].", as_dict(attempt)) for n, attempt in enumerate(attempts)]
+    names: Counter[str] = Counter()
+    for prefix, run in runs:
+        yield from _run(source, prefix, run, names)
+
+
+def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+    history, where = _history(run)
+    if not history:
+        source.count_records()
+        yield Problem("no_messages", f"{prefix or 'file'}".rstrip("."), "the run has no history")
+        return
+    by_agent: dict[str, list[Record]] = {}
+    for record in source.counted(history, f"{prefix}{where}[{{}}]"):
+        if isinstance(record.value, dict):
+            agent = as_str(record.value.get("agent")) or "main"
+            by_agent.setdefault(agent, []).append(record)
+        else:
+            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+    facts = _facts(run)
+    for agent, records in by_agent.items():
+        name = f"attempt {prefix[9:-2]} {agent}" if prefix else agent
+        yield from _agent(unique(name[:200], names), records, facts)
+    answers = sum(as_dict(item).get("role") == "assistant" for item in history)
+    steps = len(as_list(run.get("trajectory"))) if where == "history" else 0
+    if steps > answers:  # blocked or malformed actions that were asked for again
+        source.count_records(steps - answers)
+        yield Ignored("step_outside_history", steps - answers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a run says of itself: the model's name, how it ended."""
+
+    model: str | None
+    exit_status: str
+
+
+def _facts(run: dict[str, Json]) -> _Facts:
+    config = run.get("replay_config")
+    if isinstance(config, str):
+        try:
+            config = loads(config)
+        except JsonFault:
+            config = None  # it names the model and nothing else that is read here
+    model = as_dict(as_dict(as_dict(config).get("agent")).get("model"))
+    return _Facts(
+        name_or_none(model.get("name")), as_str(as_dict(run.get("info")).get("exit_status"))
+    )
+
+
+def _agent(name: str, records: list[Record], facts: _Facts) -> Iterator[Event]:
+    """The conversation of one agent; a demonstration by turns is a conversation of its own."""
+    items = [(record, as_dict(record.value)) for record in records]
+    demo = [(record, item) for record, item in items if item.get("is_demo") is True]
+    if any(item.get("role") != "user" for _, item in demo):
+        problem = Problem("demonstration", demo[0][0].where, "shown to the model, not its work", 0)
+        yield _conversation(f"{name} demonstration", demo, facts, (problem,), complete=False)
+        items = [(record, item) for record, item in items if item.get("is_demo") is not True]
+    exit_at = _harness_exit(items, facts)
+    if exit_at < len(items):
+        yield Ignored("exit_message", len(items) - exit_at)
+    if exit_at > 0:
+        complete = facts.exit_status == "submitted"
+        yield _conversation(name, items[:exit_at], facts, (), complete=complete)
+
+
+def _harness_exit(items: list[tuple[Record, dict[str, Json]]], facts: _Facts) -> int:
+    """Where the last answer stands if SWE-agent wrote it, with all after it; else the end."""
+    at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
+    item = items[at][1] if items else {}
+    said = as_str(item.get("thought")) or as_str(item.get("content"))
+    by_harness = "exit" in facts.exit_status and said.startswith(_EXITS)
+    return at if by_harness and not item.get("tool_calls") else len(items)
+
+
+def _conversation(
+    name: str,
+    items: list[tuple[Record, dict[str, Json]]],
+    facts: _Facts,
+    problems: tuple[Problem, ...],
+    *,
+    complete: bool,
+) -> Conversation:
+    unknown: list[str] = []
+    where = span(items[0][0].where, items[-1][0].where)
+    messages = tuple(_message(item, unknown) for _, item in items)
+    return Conversation(
+        id=name,
+        record=where,
+        messages=messages,
+        model=facts.model,
+        records=len(items),
+        problems=(*problems, *unknown_parts(unknown, where)),
+        complete=complete,
+    )
+
+
+def _message(item: dict[str, Json], unknown: list[str]) -> Message:
+    role = as_str(item.get("role"))
+    if role == "assistant":
+        return Message(role, assistant_parts(item, unknown))
+    said = content(item.get("content"), unknown)
+    if role == "tool":
+        ids = [name_or_none(value) for value in as_list(item.get("tool_call_ids"))]
+        call_id = ids[0] if ids else name_or_none(item.get("tool_call_id"))
+        return Message(role, (ToolResult(said, call_id=call_id),))
+    return Message(role, as_harness(said) if item.get("is_demo") is True else said)
+
+
+READER = Reader(
+    name="swe-agent",
+    summary="SWE-agent .traj files: a history of messages by agent, beside the steps in trajectory",
+    recognise=recognise,
+    read=read,
+)

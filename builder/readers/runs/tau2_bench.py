@@ -1,0 +1,237 @@
+"""tau2-bench: results of simulations, in one file or in a folder of files.
+
+A record is a simulation. Source: tau-bench.md "tau2-bench"; tau2's data_model/message.py and
+simulation.py. The user simulator has tools of its own (`requestor: user`): hidden from the agent,
+they are no part of the conversation. The system text is not logged, only the policy in it. Voice
+runs are logged as chunks of 200 ms; their calls are counted, their words cannot be joined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import as_harness, content, reasoning, unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.sources.source import Record, Source
+
+STORE_FILE, _SIMULATIONS = "results.json", "simulations"
+_STOP = "###STOP###"
+"""What the agent without a user puts in place of its last call."""
+_SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
+
+
+def is_store(folder: Path) -> bool:
+    """Whether the folder is a run whose simulations are files of their own."""
+    try:
+        with (folder / STORE_FILE).open("rb") as run:
+            head = run.read(1 << 12)
+    except OSError:
+        return False
+    return b'"info"' in head and (folder / _SIMULATIONS).is_dir()
+
+
+def recognise(source: Source) -> str | None:
+    """Claim a run (its info and tasks), a simulation, or the folder of both."""
+    if source.peek.kind == "folder":
+        runs = [member for member in source.members if member.name == STORE_FILE]
+        return "results.json of a run, beside simulations" if any(map(recognise, runs)) else None
+    for item in source.peek.objects[:1]:
+        if "environment_info" in as_dict(item.get("info")) and "tasks" in item:
+            return "a run: info.environment_info and tasks"
+        is_list = isinstance(item.get("messages"), list) or isinstance(item.get("ticks"), list)
+        if is_list and "termination_reason" in item and "task_id" in item:
+            return "a simulation: task_id, termination_reason and messages or ticks"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What a run says of all its simulations."""
+
+    policy: str = ""
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each simulation."""
+    names: Counter[str] = Counter()
+    if not source.members:
+        run = _run(source)
+        yield from _simulations(source, "", run, _facts(as_dict(run.get("info"))), names)
+        return
+    facts = _Facts()
+    for member in sorted(source.members, key=lambda member: member.name != STORE_FILE):
+        if member.name == STORE_FILE:
+            facts = _facts(as_dict(_run(member).get("info")))
+        elif not _SIMULATION_FILE.search(member.name):
+            source.count_records()
+            yield Ignored("other_file")
+            continue
+        yield from _simulations(member, f"{member.name} ", _run(member), facts, names)
+
+
+def _run(source: Source) -> dict[str, Json]:
+    """The object that describes a run, if the file is one."""
+    value = source.document() if source.peek.kind == "json" else None
+    if isinstance(value, dict) and ("info" in value or "simulations" in value):
+        return value
+    return {}
+
+
+def _simulations(
+    source: Source, prefix: str, run: dict[str, Json], facts: _Facts, names: Counter[str]
+) -> Iterator[Event]:
+    """The simulations of a run's file, or the one that a file of its own holds."""
+    records: Iterator[Record | Problem] = source.records()
+    if run:
+        source.count_records()
+        yield Ignored("run")
+        records = source.counted(as_list(run.get("simulations")), "simulations[{}]")
+    for record in records:
+        where = prefix + record.where
+        if isinstance(record, Problem):
+            yield replace(record, where=where)
+        else:
+            yield _simulation(Record(where, record.value), facts, names)
+
+
+def _facts(info: dict[str, Json]) -> _Facts:
+    environment = as_dict(info.get("environment_info"))
+    tools = environment.get("tool_defs")
+    return _Facts(
+        policy=as_str(environment.get("policy")),
+        tools=tuple(map(_definition, as_dict(tools).values())) if tools else None,
+        model=name_or_none(as_dict(info.get("agent_info")).get("llm")),
+    )
+
+
+def _definition(signature: Json) -> Json:
+    """A tool's signature (name, doc, params, returns) in the shape of a definition."""
+    tool = as_dict(signature)
+    return {
+        "name": tool.get("name"),
+        "description": tool.get("doc"),
+        "parameters": tool.get("params"),
+    }
+
+
+def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
+    run = record.value
+    if not isinstance(run, dict):
+        return Problem("not_object", record.where, f"a simulation is a {type(run).__name__}")
+    unknown: list[str] = []
+    changes: Counter[str] = Counter()
+    problems: tuple[Problem, ...] = ()
+    if isinstance(run.get("messages"), list) and run["messages"]:
+        items = [as_dict(item) for item in as_list(run["messages"])]
+        messages = [message for item in items for message in _messages(item, unknown, changes)]
+        policy = as_str(run.get("policy")) or facts.policy
+        if policy and not any(message.role == "system" for message in messages):
+            messages.insert(0, Message("system", (Text(policy),)))
+            changes["policy_as_system"] += 1
+    else:
+        messages = _voice_calls([as_dict(tick) for tick in as_list(run.get("ticks"))], unknown)
+        problems = (Problem("voice", record.where, "speech in chunks, without its words", 0),)
+        if not messages and run.get("ticks"):
+            return Problem("voice", record.where, "speech in chunks, without its words")
+    if not messages:
+        reason = as_str(run.get("termination_reason"))
+        return Problem("no_messages", record.where, reason[:80] or "the simulation is empty")
+    name = as_str(run.get("id")) or f"task {run.get('task_id')} trial {run.get('trial')}"
+    return Conversation(
+        id=unique(name[:200], names),
+        record=record.where,
+        messages=tuple(messages),
+        tools=facts.tools,
+        model=facts.model,
+        records=1,
+        problems=(*problems, *unknown_parts(unknown, record.where)),
+        changes=changes,
+    )
+
+
+def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) -> list[Message]:
+    """The messages that the agent saw of one that was logged; several tools may answer in one."""
+    role = as_str(item.get("role"))
+    if "tool_messages" in item:
+        answers = [as_dict(answer) for answer in as_list(item["tool_messages"])]
+        return [message for answer in answers for message in _messages(answer, unknown, changes)]
+    if role == "tool" and item.get("requestor") == "user":
+        changes["user_tools_hidden"] += 1
+        return []
+    if role == "tool":
+        return [Message(role, (_result(item, unknown),))]
+    said = content(item.get("content"), unknown)
+    if role == "assistant":
+        raw = as_dict(item.get("raw_data"))
+        thoughts = reasoning(item) or reasoning(as_dict(raw.get("message"))) or reasoning(raw)
+        said = as_harness(said) if item.get("content") == _STOP else said
+        return [Message(role, (*thoughts, *said, *_calls(item.get("tool_calls"))))]
+    if role == "user" and item.get("tool_calls"):
+        changes["user_tools_hidden"] += len(as_list(item["tool_calls"]))
+        return [Message(role, said)] if said else []
+    return [Message(role, said)]
+
+
+def _calls(value: Json) -> list[Part]:
+    """The agent's calls; arguments are decoded in this format."""
+    parts: list[Part] = []
+    for item in as_list(value):
+        call = as_dict(item)
+        if call.get("requestor") == "user":
+            continue
+        name = name_or_none(call.get("name"))
+        if name is None:
+            parts.append(Unparsed(dumps(item), "bad_call"))
+        else:
+            parts.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
+    return parts
+
+
+def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
+    """A tool's answer; its `id` is the call's."""
+    return ToolResult(
+        content(item.get("content"), unknown),
+        call_id=name_or_none(item.get("id")),
+        is_error=item.get("error") is True,
+    )
+
+
+def _voice_calls(ticks: list[dict[str, Json]], unknown: list[str]) -> list[Message]:
+    """The calls of a voice run and their results, so that they are counted."""
+    messages: list[Message] = []
+    for tick in ticks:
+        if calls := _calls(tick.get("agent_tool_calls")):
+            messages.append(Message("assistant", tuple(calls), turn=str(tick.get("tick_id"))))
+        results = [as_dict(item) for item in as_list(tick.get("agent_tool_results"))]
+        messages += [Message("tool", (_result(item, unknown),)) for item in results]
+    return messages
+
+
+READER = Reader(
+    name="tau2-bench",
+    summary="tau2-bench results: simulations with messages or ticks, in one file or in a folder",
+    recognise=recognise,
+    read=read,
+    is_store=is_store,
+)

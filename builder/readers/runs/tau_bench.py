@@ -1,0 +1,91 @@
+"""tau-bench: historical trajectories, a JSON list of runs with OpenAI messages in `traj`.
+
+A record is a run. Source: tau-bench.md "tau-bench". Ids of calls repeat inside a run, so results
+stand behind the turn that called. Definitions of the tools are not logged. Runs of the text
+strategies (ReAct, act) hold their actions as text and come as text turns. Few-shot rows hold a
+conversation flattened into one text without its calls; they are rejected as `flattened`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import Conversation, Event, Json, Message, ToolCall
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import (
+    assistant_parts,
+    content,
+    tool_result,
+    unique,
+    unknown_parts,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.sources.source import Record, Source
+
+_ENDING = "transfer_to_human_agents"
+"""The tool that ends a run in both domains of the benchmark: nothing answers its result."""
+
+
+def recognise(source: Source) -> str | None:
+    """Claim runs (`traj`, `reward`, `task_id`) and few-shot rows (`messages_display` alone)."""
+    for item in source.peek.objects:
+        if isinstance(item.get("traj"), list) and "reward" in item and "task_id" in item:
+            return "runs with task_id, reward and traj"
+        if item.keys() == {"messages_display"} and isinstance(item["messages_display"], str):
+            return "few-shot rows with messages_display"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """One conversation for each run."""
+    names: Counter[str] = Counter()
+    for record in source.records():
+        yield record if isinstance(record, Problem) else _run(record, names)
+
+
+def _run(record: Record, names: Counter[str]) -> Event:
+    run = record.value
+    if not isinstance(run, dict):
+        return Problem("not_object", record.where, f"a run is a {type(run).__name__}")
+    if "messages_display" in run:
+        return Problem("flattened", record.where, "a conversation as one text, without its calls")
+    unknown: list[str] = []
+    messages = [_message(as_dict(item), unknown) for item in as_list(run.get("traj"))]
+    if not messages:
+        error = as_str(as_dict(run.get("info")).get("error"))
+        return Problem("no_messages", record.where, error[:200] or "the run holds no messages")
+    return Conversation(
+        id=unique(f"task {run.get('task_id')} trial {run.get('trial')}"[:200], names),
+        record=record.where,
+        messages=tuple(messages),
+        records=1,
+        problems=unknown_parts(unknown, record.where),
+        complete=_ended_by_call(messages),
+    )
+
+
+def _message(item: dict[str, Json], unknown: list[str]) -> Message:
+    role = as_str(item.get("role"))
+    if role == "assistant":
+        return Message(role, assistant_parts(item, unknown))
+    if role in ("tool", "function"):
+        return Message("tool", (tool_result(item, unknown),))
+    return Message(role, content(item.get("content"), unknown))
+
+
+def _ended_by_call(messages: list[Message]) -> bool:
+    """Whether the run ended because the agent called the tool that ends it."""
+    last = next((message for message in reversed(messages) if message.role != "tool"), None)
+    return last is not None and any(
+        isinstance(part, ToolCall) and part.name == _ENDING for part in last.parts
+    )
+
+
+READER = Reader(
+    name="tau-bench",
+    summary="tau-bench result lists: runs with task_id, reward and OpenAI messages in traj",
+    recognise=recognise,
+    read=read,
+)

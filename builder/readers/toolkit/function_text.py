@@ -1,0 +1,156 @@
+"""Calls as `<function=name><parameter=key>value</parameter></function>`, definitions as prose.
+
+The text protocol that OpenHands uses for models without function calling, and that SWE-smith and
+SWE-Gym took over for their training rows (swe-agent.md, openhands.md). The types that the text of
+the calls lost stand in the prose definitions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from builder.conversation import Json, Part, Text, ToolCall, Unparsed
+from builder.jsonio import JsonFault
+from builder.readers.toolkit.literals import value as literal
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_HEADING = "You have access to the following functions:"
+_CALL_FORMAT = "If you choose to call a function ONLY reply in the following format"
+_REMINDER_END = "</IMPORTANT>"
+_FUNCTION = re.compile(r"^---- BEGIN FUNCTION #\d+: (?P<name>.+?) ----\n", re.MULTILINE)
+_FUNCTION_END = re.compile(r"^---- END FUNCTION #\d+ ----", re.MULTILINE)
+_PARAMETER = re.compile(
+    r"^  \(\d+\) (?P<name>\S+) \((?P<type>[^(),\n]+), (?P<need>required|optional)\): ?",
+    re.MULTILINE,
+)
+_ALLOWED = re.compile(r"\s*Allowed values: \[(?P<values>`[^\n]*`)\]\s*$")
+_NO_PARAMETERS = "No parameters are required for this function."
+
+_SPACE = re.compile(r"\s*")
+_CALL = re.compile(r"^<function=(?P<name>[^<>\n]+)>", re.MULTILINE)
+_CALL_END = re.compile(r"\s*</function>")
+_ARGUMENT = re.compile(r"\s*<parameter=(?P<name>[^<>\n]+)>")
+_ARGUMENT_END = re.compile(r"</parameter>(?=\s*(?:<parameter=|</function>))")
+
+
+def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
+    """A system text without the section on functions, and the definitions in it; None without one.
+
+    The section ends with the explanation of the call format, which goes as well: the chat template
+    has its own. Counted as `tools_preamble`.
+    """
+    start = text.find(_HEADING)
+    first = _FUNCTION.search(text, start) if start >= 0 else None
+    if first is None:
+        return text, None
+    definitions: list[Json] = []
+    at = first.start()
+    while opening := _FUNCTION.match(text, at):
+        closing = _FUNCTION_END.search(text, opening.end())
+        if closing is None:
+            return text, None
+        definitions.append(_definition(opening["name"], text[opening.end() : closing.start()]))
+        at = _past_space(text, closing.end())
+    if text.startswith(_CALL_FORMAT, at):
+        reminder = text.find(_REMINDER_END, at)
+        at = reminder + len(_REMINDER_END) if reminder >= 0 else len(text)
+    changes["tools_preamble"] += 1
+    rest = (text[:start].rstrip(), text[at:].strip())
+    return "\n\n".join(piece for piece in rest if piece), tuple(definitions)
+
+
+def _definition(name: str, body: str) -> Json:
+    """One function: its description, and its parameters where the last list of them begins."""
+    description, _, parameters = body.rpartition("\nParameters:\n")
+    matches = list(_PARAMETER.finditer(parameters))
+    if not matches:
+        description = body.rpartition(_NO_PARAMETERS)[0] or body
+    properties: dict[str, Json] = {}
+    for index, match in enumerate(matches):
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(parameters)
+        about = parameters[match.end() : end].strip()
+        schema: dict[str, Json] = {"type": match["type"].strip()}
+        if allowed := _ALLOWED.search(about):
+            schema["enum"] = [*re.findall(r"`([^`]*)`", allowed["values"])]
+            about = about[: allowed.start()]
+        properties[match["name"]] = {"description": about, **schema}
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description.strip().removeprefix("Description:").strip(),
+            "parameters": {
+                "type": "object",
+                "properties": properties,
+                "required": [match["name"] for match in matches if match["need"] == "required"],
+            },
+        },
+    }
+
+
+def _past_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def parameter_types(definitions: tuple[Json, ...] | None) -> dict[tuple[str, str], str]:
+    """{(function, parameter): JSON type} of the definitions."""
+    types: dict[tuple[str, str], str] = {}
+    for definition in as_list(list(definitions or ())):
+        function = as_dict(as_dict(definition).get("function"))
+        properties = as_dict(as_dict(function.get("parameters")).get("properties"))
+        for name, schema in properties.items():
+            types[as_str(function.get("name")), name] = as_str(as_dict(schema).get("type"))
+    return types
+
+
+def assistant_parts(
+    text: str,
+    types: dict[tuple[str, str], str],
+    wrapped: frozenset[str] | None,
+    changes: Counter[str],
+) -> tuple[Part, ...]:
+    """The words and calls of an assistant's text, in order.
+
+    A call begins its line. `wrapped` names the parameters whose values stand on lines of their
+    own; None: every value of several lines does. A call that cannot be read is `bad_call`, and
+    what follows it is not read.
+    """
+    parts: list[Part] = []
+    at = 0
+    while opening := _CALL.search(text, at):
+        if words := text[at : opening.start()].removesuffix("\n").removesuffix("\n"):
+            parts.append(Text(words))
+        arguments: dict[str, Json] = {}
+        at = opening.end()
+        while argument := _ARGUMENT.match(text, at):
+            end = _ARGUMENT_END.search(text, argument.end())
+            if end is None:
+                break
+            value = text[argument.end() : end.start()]
+            in_lines = value.startswith("\n") and value.endswith("\n") and len(value) > 1
+            if in_lines and (wrapped is None or argument["name"] in wrapped):
+                value = value[1:-1]
+            kind = types.get((opening["name"], argument["name"]), "string")
+            arguments[argument["name"]] = _typed(value, kind, changes)
+            at = end.end()
+        closing = _CALL_END.match(text, at)
+        if closing is None:
+            return (*parts, Unparsed(text[opening.start() :], "bad_call"))
+        parts.append(ToolCall(opening["name"], arguments))
+        at = closing.end()
+    if rest := text[at:] if at == 0 else text[at:].strip("\n"):
+        parts.append(Text(rest))
+    return tuple(parts)
+
+
+def _typed(text: str, kind: str, changes: Counter[str]) -> Json:
+    """A value as its parameter's type has it, where the text is one; else the text."""
+    if kind == "string":
+        return text
+    try:
+        return literal(text, changes)
+    except JsonFault:
+        return text

@@ -1,0 +1,278 @@
+"""Calls, thoughts, tool results and tool definitions that a dataset wrote into message text.
+
+The tags are those of Hermes, which Qwen3 took over: `<tools>`, `<tool_call>`, `<tool_response>`,
+`<think>`, and Hermes' own `<scratch_pad>` (function-calling-datasets.md "Hermes").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+
+from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
+from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.literals import scan, values
+from builder.readers.toolkit.narrow import as_dict, name_or_none
+
+MAX_CLOSINGS = 8
+"""How many closing tags are tried for one call whose own strings hold closing tags."""
+
+LINE_INDENT = 80
+"""How far a tag may be indented and still begin its line."""
+LONGEST_SENTENCE = 1000
+"""How much around a tag pair in a system text can be its sentence, in characters."""
+
+_CALL_END = "</tool_call>"
+_QUOTED = re.compile(
+    r"""\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"arguments"\s*:\s*'(?P<arguments>.*)'\s*\}\s*""",
+    re.DOTALL,
+)
+_VALUE = re.compile(r"\s*[\[{]")
+_NEWLINES = re.compile(r"\n*")
+_SPACE = re.compile(r"\s*")
+_RESPONSE, _RESPONSE_END = "<tool_response>", "</tool_response>"
+_RESPONSE_JOINT = re.compile(r"\n?</tool_response>\s*<tool_response>\n?")
+
+
+def call_of(value: Json) -> ToolCall | None:
+    """The call that an object describes, or None if it describes none.
+
+    Known shapes: {"name", "arguments"}, Llama's {"name", "parameters"} and OpenAI's
+    {"id", "type", "function": {"name", "arguments"}}. Arguments that are not there are None.
+    """
+    item = as_dict(value)
+    body = as_dict(item["function"]) if "function" in item else item
+    name = name_or_none(body.get("name"))
+    if name is None:
+        return None
+    arguments = body["arguments"] if "arguments" in body else body.get("parameters")
+    return ToolCall(name, arguments, id=name_or_none(item.get("id")))
+
+
+def calls_of(items: list[Json]) -> list[ToolCall] | None:
+    """The calls that objects, or lists of objects, describe; None if one of them is no call."""
+    flat = [one for item in items for one in (item if isinstance(item, list) else [item])]
+    calls = [call for item in flat if (call := call_of(item)) is not None]
+    return calls if calls and len(calls) == len(flat) else None
+
+
+def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
+    """The calls that a text holds and nothing else (objects, or a list of them), or None.
+
+    Glaive and what derives from it quote the JSON of the arguments and escape nothing in it, so
+    that only the last quote is its end; such arguments stay text.
+    """
+    if (quoted := _QUOTED.fullmatch(text)) and _is_json(quoted["arguments"]):
+        return [ToolCall(quoted["name"], quoted["arguments"])]
+    trial: Counter[str] = Counter()
+    try:
+        calls = calls_of(values(text, trial))
+    except JsonFault:
+        return None
+    if calls is not None:
+        changes.update(trial)
+    return calls
+
+
+def _is_json(text: str) -> bool:
+    try:
+        loads(text)
+    except JsonFault:
+        return False
+    return True
+
+
+def assistant_parts(
+    text: str, changes: Counter[str], *, thoughts: tuple[str, ...] = ("think",)
+) -> list[Part]:
+    """The parts of an assistant's text in order: words, thoughts, calls, and broken calls.
+
+    `thoughts` names the tags that hold reasoning, which count where they begin a line. One newline
+    between words and a call belongs to the format, and so do all around a thought; words without
+    any visible character are left out. A call may hold a closing tag in its own strings. Tags that
+    the words only speak of stay in the words. Counts `python_literal`, and `unclosed_call` for a
+    whole call at the end whose closing tag is missing (servers stop at it and leave it out).
+    """
+    opening = re.compile("<(" + "|".join((*thoughts, "tool_call")) + ")>")
+    last_end = {tag: text.rfind(f"</{tag}>") for tag in (*thoughts, "tool_call")}
+    parts: list[Part] = []
+    words_from = at = 0
+    while tag := opening.search(text, at):
+        is_call = tag[1] == "tool_call"
+        closed = tag.end() <= last_end[tag[1]]
+        before = text[max(words_from, tag.start() - LINE_INDENT) : tag.start()].rstrip(" \t")
+        begins_line = not before or before.endswith("\n")
+        if is_call:
+            block = _call(text, tag.end(), begins_line, closed, changes)
+        else:
+            block = _thought(text, tag, closed) if begins_line else None
+        if block is None:  # the words only speak of the tag
+            at = tag.end()
+            continue
+        words = text[words_from : tag.start()]
+        parts += _words(words.removesuffix("\n") if is_call else words.rstrip("\n"))
+        parts += block[0]
+        newlines = _NEWLINES.match(text, block[1])
+        assert newlines is not None
+        words_from = at = min(newlines.end(), block[1] + 1) if is_call else newlines.end()
+    return [*parts, *_words(text[words_from:])]
+
+
+def _words(text: str) -> list[Part]:
+    return [Text(text)] if text.strip() else []
+
+
+def _thought(text: str, tag: re.Match[str], closed: bool) -> tuple[list[Part], int] | None:
+    """The thought that a tag opens and where it ends; None if the words only speak of the tag."""
+    if not closed:
+        opens_text = _past_space(text, 0) == tag.start()
+        return ([Unparsed(text[tag.start() :], "truncated")], len(text)) if opens_text else None
+    end = text.index(f"</{tag[1]}>", tag.end())
+    thought = text[tag.end() : end].strip("\n")
+    return [Reasoning(thought)] if thought.strip() else [], end + len(f"</{tag[1]}>")
+
+
+def _call(
+    text: str, start: int, begins_line: bool, closed: bool, changes: Counter[str]
+) -> tuple[list[Part], int] | None:
+    """The calls that a tag opens and where they end; None if the words only speak of the tag."""
+    is_value = _VALUE.match(text, start) is not None
+    if not is_value and not (begins_line and closed):
+        return None
+    if not closed:
+        calls = read_calls(text[start:], changes)
+        if calls is None:
+            return [Unparsed(text[start:], "bad_call")], len(text)
+        changes["unclosed_call"] += 1
+        return list(calls), len(text)
+    first = end = text.find(_CALL_END, start)
+    for _ in range(MAX_CLOSINGS if is_value else 0):
+        calls = read_calls(text[start:end], changes)
+        if calls is not None:
+            return list(calls), end + len(_CALL_END)
+        end = text.find(_CALL_END, end + 1)
+        if end < 0:
+            break
+    return [Unparsed(text[start:first].strip("\n"), "bad_call")], first + len(_CALL_END)
+
+
+def responses(text: str) -> list[str] | None:
+    """The tool results of a message that is nothing but `<tool_response>` blocks, else None.
+
+    One newline at either side of a result belongs to the tags.
+    """
+    stripped = text.strip()
+    if not stripped.startswith(_RESPONSE) or not stripped.endswith(_RESPONSE_END):
+        return None
+    inner = stripped[len(_RESPONSE) : -len(_RESPONSE_END)]
+    return split_responses(inner.removeprefix("\n").removesuffix("\n"))
+
+
+def split_responses(text: str) -> list[str]:
+    """The results of a text that joins them by closing and opening tags alone."""
+    return _RESPONSE_JOINT.split(text)
+
+
+# -- definitions in the system text --------------------------------------------------------------
+
+
+def _sentences(*patterns: str) -> re.Pattern[str]:
+    spaced = (pattern.replace(" ", r"\s+") for pattern in patterns)
+    return re.compile("(?:" + "|".join(spaced) + r")\s*", re.IGNORECASE | re.MULTILINE)
+
+
+_TOOLS = re.compile(r"<tools>(?P<body>[^<]*(?:<(?!/?tools>)[^<]*)*)</tools>\s*")
+_EXAMPLE = re.compile(
+    r"(?:examples?\s*:\s*)?"
+    r"<(?P<tag>tool_call|scratch_pad)>(?P<body>[^<]*(?:<(?!/?(?P=tag)>)[^<]*)*)</(?P=tag)>\s*",
+    re.IGNORECASE,
+)
+_MENTION = re.compile(r"<(tools|tool_call|tool_response|scratch_pad)>\s*</\1>")
+_SCHEMA = re.compile(r"pydantic\s+model\s+json\s+schema[^:\n]*:\s*(?=\{)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.:!?](?=\s|$)|(?=\n)|$")
+_BOILERPLATE = _sentences(
+    r"You are a function calling AI (?:model|agent)(?: with self-recursion)?\.",
+    r"You (?:may|can) call one or more functions to assist with the user query\.",
+    r"If (?:the )?available tools are not relevant in assisting with (?:the )?user query, "
+    r"(?:just )?respond in natural conversational language\.",
+    r"Don.t make assumptions about what values to plug into functions?(?: arguments)?\.",
+    r"Here are the available tools:",
+    r"^# Tools$",
+)
+
+
+def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
+    """The author's own words of a system text, and the tool definitions that stood in it or None.
+
+    With the definitions goes what explains the call format, since the chat template says it again:
+    sentences that name a tag pair, the schema of a call, placeholder examples, and Hermes' and
+    Qwen3's stock sentences beside them. Counted as `tools_preamble`. An example that is a real
+    call stays. Raises JsonFault if a `<tools>` block cannot be read.
+    """
+    definitions: list[Json] | None = None
+    spans: list[tuple[int, int]] = []
+    for block in _TOOLS.finditer(text):
+        body = block["body"].strip()
+        if body:
+            items = values(body, changes)
+            definitions = definitions or []
+            for item in items:
+                definitions += item if isinstance(item, list) else [item]
+            spans.append(block.span())
+    text, cut = _without(text, spans)
+    text, more = _without(text, _format_spans(text))
+    cut += more
+    text, more = _without(text, _mention_spans(text))
+    if cut := cut + more:
+        text = re.sub(_BOILERPLATE, "", text).strip()
+        changes["tools_preamble"] += 1
+    return text, None if definitions is None else tuple(definitions)
+
+
+def _format_spans(text: str) -> list[tuple[int, int]]:
+    """Where the schema of a call and placeholder examples stand."""
+    spans = []
+    if phrase := _SCHEMA.search(text):
+        with contextlib.suppress(JsonFault):
+            _, end = scan(text, phrase.end())
+            spans.append((_sentence_start(text, phrase.start()), _past_space(text, end)))
+    for example in _EXAMPLE.finditer(text):
+        body = example["body"]
+        if body.strip() and read_calls(body, Counter()) is None:
+            spans.append(example.span())
+    return spans
+
+
+def _mention_spans(text: str) -> list[tuple[int, int]]:
+    """The sentences that name an empty pair of tags."""
+    spans = []
+    for mention in _MENTION.finditer(text):
+        limit = min(len(text), mention.end() + LONGEST_SENTENCE)
+        end = _SENTENCE_END.search(text, mention.end(), limit)
+        assert end is not None
+        spans.append((_sentence_start(text, mention.start()), _past_space(text, end.end())))
+    return spans
+
+
+def _sentence_start(text: str, at: int) -> int:
+    """Where the sentence at `at` begins: after a line's end, or a mark and a space."""
+    limit = max(0, at - LONGEST_SENTENCE)
+    marks = [text.rfind(mark, limit, at) + 2 for mark in (". ", ": ", "! ", "? ")]
+    return max(limit, text.rfind("\n", limit, at) + 1, *(mark for mark in marks if mark > 1))
+
+
+def _past_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> tuple[str, int]:
+    """The text without the spans, and how many there were; spans may overlap."""
+    kept = []
+    at = 0
+    for start, end in sorted(spans):
+        kept.append(text[at : max(at, start)])
+        at = max(at, end)
+    return "".join([*kept, text[at:]]), len(spans)

@@ -1,0 +1,301 @@
+"""Answers of models in every form that platforms log them.
+
+A message of any API, a whole response, a list of parts or calls, or a text.
+Sources: langfuse.md "Content dialects"; langsmith.md "LLM run payloads".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall
+from builder.jsonio import JsonFault, loads
+from builder.readers.api.capture.api import ApiAnswer
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.messages import read_messages
+from builder.readers.traces.any_vendor.parts import MAX_DECODED, PartNotes, decoded, read_parts
+from builder.readers.traces.any_vendor.requests import system_text, tools_of
+from builder.readers.traces.langchain.messages import as_fields, is_message
+
+_INSIDE = ("output", "result", "response", "outputs")
+_TEXTS = ("completion", "text", "output_text", "generated_text", "response", "answer", "output")
+_FINISH = (
+    "finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "unified",
+)  # fmt: skip
+_MEANT = frozenset(
+    {
+        "role", "content", "parts", "message", "messages", "choices", "candidates", "generations",
+        "tool_calls", "toolCalls", "function_call", "lc", "additional_kwargs",
+    }
+)  # fmt: skip
+"""Fields of messages and responses: an object with one of them is no mere JSON answer."""
+_FAULTS = {
+    "length": "truncated", "max_tokens": "truncated", "max_output_tokens": "truncated",
+    "model_context_window_exceeded": "truncated", "incomplete": "truncated", "error": "truncated",
+    "content_filter": "content_filter", "content-filter": "content_filter",
+    "safety": "content_filter", "recitation": "content_filter", "blocklist": "content_filter",
+    "prohibited_content": "content_filter", "spii": "content_filter",
+    "malformed_function_call": "bad_call", "unexpected_tool_call": "bad_call",
+}  # fmt: skip
+"""Finish reasons, in small letters, of answers that are no target."""
+_MAX_WRAPPERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a request: its answers, and the turns that stood before them in the output.
+
+    before        an agent's loop logs all its turns as one output: those before the last
+    instructions  system text that only the response repeats (Responses API), or ""
+    tools         likewise, or None
+    id            of the response, or None
+    previous      id of the response that the request went on from without repeating it, or None
+    """
+
+    answers: tuple[ApiAnswer, ...] = ()
+    before: tuple[Message, ...] = ()
+    instructions: str = ""
+    tools: tuple[Json, ...] | None = None
+    id: str | None = None
+    previous: str | None = None
+
+
+def fault_of(reason: Json) -> str | None:
+    """The code of a finish reason that spoils an answer, or None."""
+    if isinstance(reason, dict):
+        reason = next((reason[key] for key in _FINISH if key in reason), None)
+    return _FAULTS.get(as_str(reason).lower().rpartition(".")[2])
+
+
+def _fault(value: dict[str, Json]) -> str | None:
+    """The fault that any of an object's finish reasons tells."""
+    return next((code for key in _FINISH if (code := fault_of(value.get(key)))), None)
+
+
+def read_outcome(value: Json, notes: PartNotes) -> Outcome:
+    """What a logged output says."""
+    return _outcome(value, notes, 0)
+
+
+def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
+    value = decoded(raw)
+    if value is None or value == "" or depth > _MAX_WRAPPERS:
+        return Outcome()
+    if not isinstance(value, dict | list):
+        return _said([Text(_as_said(raw, value))])
+    if isinstance(value, list) and any(isinstance(decoded(item), dict) for item in value):
+        return _of_list(value, notes)
+    if isinstance(value, list):
+        return _of_json(raw, value)
+    for read in (_of_response, _of_choices, _of_generations, _of_message):
+        found = read(value, notes)
+        if found is not None:
+            return found
+    return _of_wrapper(raw, value, notes, depth)
+
+
+def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int) -> Outcome:
+    if isinstance(value.get("messages"), list):
+        return _of_list(as_list(value["messages"]), notes)
+    calls = as_list(value.get("toolCalls"))
+    if calls or "finishReason" in value:  # the AI SDK's result of one step
+        thought = as_str(value.get("reasoning")) or as_str(value.get("reasoningText"))
+        parts: list[Part] = [Reasoning(thought)] if thought else []
+        text = as_str(value.get("text"))
+        parts += [Text(text)] if text else []
+        parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls], notes)
+        return _said(parts, _fault(value))
+    for key in _INSIDE:
+        if isinstance(value.get(key), dict | list) and not _MEANT & set(value):
+            return _outcome(value[key], notes, depth + 1)
+    for key in _TEXTS:
+        if isinstance(value.get(key), str) and not _MEANT & set(value):
+            return _said([Text(as_str(value[key]))], _fault(value))
+    if _MEANT & set(value):
+        notes.unknown.append("output")
+        return Outcome()
+    if "error" in value:
+        return Outcome()
+    return _of_json(raw, value)
+
+
+def _of_json(raw: Json, value: Json) -> Outcome:
+    """An answer that is JSON: as text if it was logged as text."""
+    if not value:
+        return Outcome()
+    return _said([Text(_as_said(raw, value)) if isinstance(raw, str) else Data(value)])
+
+
+def _as_said(raw: Json, value: Json) -> str:
+    """The text whose JSON value this is: what remains of `raw` when it is no longer quoted."""
+    text = raw
+    for _ in range(MAX_DECODED):
+        try:
+            inner = loads(text) if isinstance(text, str) else None
+        except JsonFault:
+            inner = None
+        if not isinstance(inner, str):
+            break
+        text = inner
+    return text if isinstance(text, str) else str(value)
+
+
+def _said(parts: Sequence[Part], fault: str | None = None) -> Outcome:
+    """One answer of these parts; none if there are none."""
+    if not parts:
+        return Outcome()
+    return Outcome((ApiAnswer(Message("assistant", tuple(parts)), fault=fault),))
+
+
+def _of_list(items: list[Json], notes: PartNotes) -> Outcome:
+    """Messages, parts, calls, or generations, whichever the list holds."""
+    values = [decoded(item) for item in items]
+    first = as_dict(values[0] if values else None)
+    if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
+        return _of_generations({"generations": [values]}, notes) or Outcome()
+    named = any(key in first for key in ("toolName", "function")) and "role" not in first
+    if named or (_is_part(first) and not is_message(first)):
+        calls = [{"type": "tool-call", **as_dict(value)} if named else value for value in values]
+        return _said(read_parts(list(calls), notes))
+    choices = [as_dict(value) for value in values]
+    if len(choices) > 1 and all(_is_choice(choice) for choice in choices):
+        answers = [_of_message(choice, notes) for choice in choices]
+        return Outcome(tuple(answer for one in answers if one for answer in one.answers))
+    messages = read_messages(list(values), notes)
+    return _last_turn(messages, _fault(choices[-1]) if choices else None)
+
+
+def _is_part(item: dict[str, Json]) -> bool:
+    kind = as_str(item.get("type"))
+    if "role" in item or kind in ("message", "function_call", "reasoning", "function_call_output"):
+        return False  # a message, or an item of the Responses API
+    return bool(kind) or "text" in item or "functionCall" in item or "function_call" in item
+
+
+def _is_choice(item: dict[str, Json]) -> bool:
+    """Whether an item of a list is one of several answers: each of them has ended."""
+    if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
+        return False
+    return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
+
+
+def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
+    """The assistant messages at the end as one answer, and what stood before them."""
+    end = len(messages)
+    while end and messages[end - 1].role != "assistant":
+        end -= 1
+    start = end
+    while start and messages[start - 1].role == "assistant":
+        start -= 1
+    if start == end:
+        return Outcome()
+    parts = [part for message in messages[start:end] for part in message.parts]
+    return replace(_said(parts, fault), before=tuple(messages[:start]))
+
+
+def _of_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """A response of the Responses API, whose request may be told by it alone."""
+    items = value.get("output")
+    if not isinstance(items, list) or not ("status" in value or value.get("object") == "response"):
+        return None
+    reason = as_dict(value.get("incomplete_details")).get("reason")
+    fault = fault_of(reason) or fault_of(value.get("status"))
+    fault = fault or ("truncated" if value.get("error") else None)
+    return replace(
+        _last_turn(read_messages(items, notes), fault),
+        instructions=system_text(value.get("instructions")),
+        tools=tools_of(value),
+        id=name_or_none(value.get("id")),
+        previous=name_or_none(value.get("previous_response_id")),
+    )
+
+
+def _of_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """The choices of a chat completion, or the candidates of Gemini."""
+    for key, inner in (("choices", "message"), ("candidates", "content")):
+        listed = value.get(key)
+        if isinstance(listed, list):
+            answers: list[ApiAnswer] = []
+            for choice in map(as_dict, listed):
+                message = as_dict(choice.get(inner)) or as_dict(choice.get("delta"))
+                if not message and isinstance(choice.get("text"), str):
+                    message = {"content": choice["text"]}
+                found = _of_message({**message, "role": "assistant"}, notes) if message else None
+                answers += _with_fault(found, _fault(choice))
+            return Outcome(tuple(answers), id=name_or_none(value.get("id")))
+    return None
+
+
+def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
+    """The answers of an outcome, with the fault that what holds them tells."""
+    answers = outcome.answers if outcome is not None else ()
+    return [replace(answer, fault=fault or answer.fault) for answer in answers]
+
+
+def _of_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """LangChain's LLMResult: lists of generations, one for each prompt of the batch."""
+    batches = value.get("generations")
+    if not isinstance(batches, list):
+        return None
+    first = batches[0] if batches else None
+    answers: list[ApiAnswer] = []
+    for generation in map(as_dict, first if isinstance(first, list) else batches):
+        if isinstance(generation.get("message"), dict):
+            found = _of_message(as_dict(generation["message"]), notes)
+        else:
+            text = as_str(generation.get("text"))
+            found = _said([Text(text)] if text else [])
+        answers += _with_fault(found, _fault(as_dict(generation.get("generation_info"))))
+    return Outcome(tuple(answers))
+
+
+def _of_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """One message of any API, bare or under `message` or `content`; None if it is none."""
+    inner = next((value[key] for key in ("message", "content") if _holds_message(value, key)), None)
+    if inner is None and isinstance(value.get("output"), dict):
+        wrapped = as_dict(value["output"])
+        inner = wrapped.get("message") if _holds_message(wrapped, "message") else None  # Bedrock
+    fault = _fault(value)
+    if inner is not None:
+        message = as_dict(inner)
+    elif (
+        is_message(value)
+        or isinstance(value.get("parts"), list)
+        or value.get("tool_calls")
+        or value.get("function_call")
+        or isinstance(value.get("content"), str | list)
+        or ("content" in value and "role" in value)
+    ):
+        message = value
+    else:
+        return None
+    if is_message(message):
+        fields = as_fields(message)
+        fault = fault or _fault(as_dict(fields.get("response_metadata")))
+    else:
+        message = {**message, "role": "assistant"}
+        message.pop("type", None)
+    messages = read_messages([message], notes)
+    parts = [part for one in messages if one.role == "assistant" for part in one.parts]
+    return _said(parts, fault)
+
+
+def _holds_message(value: dict[str, Json], key: str) -> bool:
+    inner = as_dict(value.get(key))
+    return "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
+
+
+def calls_by_columns(calls: Json, names: Json) -> list[Part]:
+    """Calls kept apart from the output: objects, or their JSON texts, with the names beside."""
+    found: list[Part] = []
+    listed = as_list(decoded(calls))
+    named = as_list(decoded(names))
+    for number, item in enumerate(listed):
+        call = as_dict(decoded(item))
+        name = name_or_none(call.get("name"))
+        if name is None and number < len(named):
+            name = name_or_none(named[number])
+        if name is not None:
+            found.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
+    return found

@@ -1,0 +1,186 @@
+"""Messages in every form that traces hold: OpenAI, Responses items, Gemini contents, LangChain.
+
+One list holds one dialect in practice, but nothing says which; each item is judged by its fields.
+Sources: langfuse.md, langsmith.md, langchain-dumps.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.parts import (
+    PartNotes,
+    decoded,
+    read_call,
+    read_parts,
+    read_result,
+    result_content,
+    thought_of,
+)
+from builder.readers.traces.langchain.messages import as_fields, is_message, lc_message
+
+ROLES = {
+    "human": "user", "model": "assistant", "ai": "assistant", "function": "tool",
+}  # fmt: skip
+_RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output"})
+_CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
+_ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
+_RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
+_FLAT = re.compile(
+    r"(?:(system|user|assistant|human|ai): [^\n]*\n+(?s:.*\n)?(?:system|user|assistant|human|ai): )"
+    r"|(?:\w*Message\()?(?:role|content)=['\"]",
+    re.IGNORECASE,
+)
+"""A whole conversation as one text, or the repr of a message (Agno, LangChain)."""
+
+
+def read_messages(value: Json, notes: PartNotes) -> list[Message]:
+    """The messages of a list, of a batch of one list (LangChain), or of one message or text."""
+    value = decoded(value)
+    items = value if isinstance(value, list) else [value]
+    if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
+        items = items[0]
+    found: list[Message] = []
+    for item in items:
+        for message in _read(decoded(item), notes):
+            last = found[-1] if found else None
+            if last is not None and message.turn is not None and message.turn == last.turn:
+                found[-1] = replace(last, parts=(*last.parts, *message.parts))
+            else:
+                found.append(message)
+    return [
+        message if message.turn is None else replace(message, turn=None)
+        for message in found
+        if message.parts
+    ]
+
+
+def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
+    if isinstance(item, str):
+        if flat := _FLAT.match(item):  # whose words these are is lost
+            notes.unknown.append("flattened" if flat[1] else "repr")
+            return []
+        return [Message("user", (Text(item),))] if item else []
+    if is_message(item):
+        message = lc_message(as_fields(item), notes)
+        return [] if message is None else _split(message)
+    fields = as_dict(item)
+    kind = as_str(fields.get("type"))
+    if kind in _ITEMS:
+        return _response_item(fields, kind, notes)
+    role = name_or_none(fields.get("role"))
+    if role is None:
+        if isinstance(fields.get("parts"), list):
+            role = "user"
+        elif isinstance(fields.get("message"), dict):  # a generation, or an event of a choice
+            return _read(fields["message"], notes)
+        else:
+            notes.unknown.append(kind or "message")
+            return []
+    role = ROLES.get(role, role)[:40]
+    return _with_role(fields, role, notes)
+
+
+def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence[Message]:
+    listed = (fields[key] for key in ("parts", "blocks") if isinstance(fields.get(key), list))
+    body = next(listed, fields.get("content"))
+    if role == "tool" and "parts" not in fields:
+        if is_definition(body):
+            notes.tools.append(body)  # the platform's LangChain callback appends the tools so
+            return []
+        calls = calls_in_text(body)
+        if calls:  # Koog gives its calls the role of their results
+            notes.changes["calls_in_text"] += 1
+            return [Message("assistant", tuple(calls))]
+        parts = as_list(body)
+        if not any(as_str(as_dict(part).get("type")) in _RESULT_PARTS for part in parts):
+            result = read_result(fields, notes)
+            said = result_content(body, notes)
+            more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
+            call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
+            return [Message("tool", (replace(result, content=said, call_id=call_id),))]
+    if role == "assistant":
+        return _split(Message(role, tuple(_assistant(fields, body, notes))))
+    return _split(Message(role, tuple(read_parts(body, notes))))
+
+
+def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Part]:
+    calls = calls_in_text(body)
+    if calls:
+        notes.changes["calls_in_text"] += 1
+        return calls
+    said = read_parts(body, notes)
+    more = as_dict(fields.get("additional_kwargs"))
+    if not any(isinstance(part, Reasoning) for part in said):
+        for key in ("reasoning_content", "reasoning"):
+            text = as_str(fields.get(key)) or as_str(more.get(key))
+            if text:
+                said.insert(0, Reasoning(text))
+                break
+    if refusal := as_str(fields.get("refusal")):
+        said.append(Text(refusal))
+    listed = _calls(fields) or _calls(more)
+    legacy = as_dict(fields.get("function_call")) or as_dict(more.get("function_call"))
+    if listed or legacy:
+        said = [part for part in said if not isinstance(part, ToolCall)]  # the same calls again
+        said += [read_call(call) for call in listed]
+    if legacy and not listed:
+        said.append(read_call(legacy))
+    return said
+
+
+def _calls(fields: dict[str, Json]) -> list[Json]:
+    """What a message calls; one in place of a list is a list of it, so that it is told."""
+    value = decoded(fields.get("tool_calls"))
+    return value if isinstance(value, list) else [value] if value else []
+
+
+def _split(message: Message) -> list[Message]:
+    """The message with its results as messages of role tool of their own.
+
+    A client's results come before its words; a provider's stand where the model saw them.
+    """
+    parts = message.parts
+    if message.role != "assistant":
+        parts = tuple(sorted(parts, key=lambda part: not isinstance(part, ToolResult)))
+    runs = groupby(parts, lambda part: "tool" if isinstance(part, ToolResult) else message.role)
+    return [Message(role, tuple(run)) for role, run in runs]
+
+
+def _response_item(fields: dict[str, Json], kind: str, notes: PartNotes) -> list[Message]:
+    """An item of the Responses API; items of the model that follow one another are one turn."""
+    if kind in _RESULT_ITEMS:
+        return [Message("tool", (read_result({**fields, "id": None}, notes),))]
+    if kind in _CALL_ITEMS:
+        if kind == "custom_tool_call":  # free text, no JSON: its one argument is that text
+            fields = {**fields, "arguments": {"input": fields.get("input")}}
+        return [Message("assistant", (read_call(fields),), turn="items")]
+    thought = thought_of(fields)
+    return [Message("assistant", (Reasoning(thought),), turn="items")] if thought else []
+
+
+def is_definition(value: Json) -> bool:
+    """Whether a value defines a tool."""
+    item = as_dict(decoded(value))
+    inner = as_dict(item.get("function")) or item
+    has_schema = any(key in inner for key in ("parameters", "input_schema", "inputSchema"))
+    return isinstance(inner.get("name"), str) and has_schema
+
+
+def calls_in_text(value: Json) -> list[Part]:
+    """The calls of a text that is nothing but the JSON list of calls of the OpenAI form (Koog)."""
+    if not isinstance(value, str) or not value.startswith('[{"'):
+        return []
+    items = decoded(value)
+    if not isinstance(items, list):
+        return []
+    whole = all(
+        as_dict(item).get("type") == "function" and as_dict(as_dict(item).get("function"))
+        for item in items
+    )
+    return [read_call(item) for item in items] if whole else []

@@ -1,0 +1,221 @@
+"""Content parts, calls and results in every form that traces hold, whoever's API they came from.
+
+A platform logs what its instrumentation gave it, so parts of OpenAI, Anthropic, Gemini, the AI SDK,
+OpenTelemetry and LangChain stand in the same field. Their types are disjoint, so one reading does.
+Sources: langfuse.md "Content dialects", langsmith.md "LLM run payloads", langchain-dumps.md,
+otel-genai.md, gemini-api.md, vercel-ai-sdk.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import JsonFault, dumps, loads
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_TEXTS = frozenset({"text", "input_text", "output_text", "text-plain"})
+_THOUGHTS = frozenset({"thinking", "reasoning", "Microsoft.Extensions.AI.TextReasoningContent"})
+_SEALED = frozenset({"redacted_thinking", "redacted-reasoning"})
+_CALLS = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "toolCall"})
+_RESULTS = frozenset(
+    {"tool_result", "tool_call_response", "tool-result", "function_call_output", "toolResult"}
+)
+_MEDIA = {
+    "image": "image", "image_url": "image", "input_image": "image", "image-url": "image",
+    "audio": "audio", "input_audio": "audio", "video": "video", "video_url": "video",
+    "file": "file", "document": "file", "input_file": "file", "media": "file", "blob": "file",
+    "uri": "file",
+}  # fmt: skip
+_SILENT = frozenset({"tool-approval-request", "tool-approval-response", "step-start"})
+"""Types of parts that say nothing to a model."""
+_NAMES = ("name", "toolName", "tool_name")
+_NOTHING = frozenset({"thoughtSignature", "thought_signature", "thought", "index"})
+_BEDROCK = frozenset({"text", "json"})
+_TAGS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
+"""Types of the AI SDK's outputs since version 5: {"type": "text", "value": …}."""
+MAX_DECODED = 3
+"""How many times text that is JSON is decoded: platforms encode what was encoded before."""
+
+
+@dataclass(slots=True)
+class PartNotes:
+    """What a reading found beside the messages: unknown part types, tool definitions, changes."""
+
+    unknown: list[str] = field(default_factory=list)
+    tools: list[Json] = field(default_factory=list)
+    changes: Counter[str] = field(default_factory=Counter)
+
+
+def decoded(value: Json) -> Json:
+    """The value, out of JSON text that holds it up to three times over; plain text stays text."""
+    for _ in range(MAX_DECODED):
+        if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
+            break
+        try:
+            value = loads(value)
+        except JsonFault:
+            break
+    return value
+
+
+def read_call(item: Json) -> ToolCall | Unparsed:
+    """A call in any vendor's form; one that names no function is `bad_call`."""
+    call = as_dict(item)
+    inner = as_dict(call.get("function")) or as_dict(call.get("custom"))
+    named = next((one for one in (inner, call) if _first(one, *_NAMES)), None)
+    if named is None:
+        return Unparsed(dumps(item), "bad_call")
+    keys = ("arguments", "args", "input", "parameters", "tool_kwargs")
+    arguments = next((named[key] for key in keys if key in named), None)
+    call_id = _first(call, "call_id", "id", "toolCallId", "tool_call_id")
+    return ToolCall(_first(named, *_NAMES) or "", arguments, id=call_id)
+
+
+def _first(value: dict[str, Json], *keys: str) -> str | None:
+    for key in keys:
+        if (name := name_or_none(value.get(key))) is not None:
+            return name
+    return None
+
+
+def read_result(item: dict[str, Json], notes: PartNotes) -> ToolResult:
+    """A result in any vendor's form."""
+    keys = ("content", "output", "result", "response")
+    key = next((key for key in keys if item.get(key) is not None), "content")
+    value = item.get(key)
+    failed = item.get("is_error") is True or item.get("isError") is True
+    failed = failed or item.get("status") == "error"
+    typed = key == "content" or as_str(item.get("type")).endswith("_call_output")
+    wrapped = as_dict(value)
+    tag = as_str(wrapped.get("type"))
+    if tag in _TAGS and ("value" in wrapped or tag == "execution-denied"):
+        failed = failed or tag not in ("text", "json", "content")
+        value, typed = wrapped.get("value", wrapped.get("reason")), tag == "content"
+        if tag in ("json", "error-json"):
+            return ToolResult((Data(value),), *_whose(item), is_error=failed)
+    return ToolResult(result_content(value, notes, typed), *_whose(item), is_error=failed)
+
+
+def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
+    """The call's id and the tool's name that a result gives."""
+    call_id = _first(item, "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id")
+    return call_id, _first(item, "name", "toolName")
+
+
+def result_content(
+    value: Json, notes: PartNotes, typed: bool = True
+) -> tuple[Text | Data | Media, ...]:
+    """What a tool answered: text, parts, or any other JSON value.
+
+    `typed`: an API says that a list holds parts. Else only a list of texts is one: a tool's own
+    objects may have types of the same names.
+    """
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    items = [as_dict(part) for part in as_list(value)]
+    if not items or not all(map(_is_part, items)):
+        return (Data(value),)
+    own = PartNotes()
+    parts = [part for item in items for part in _result_part(item, own)]
+    kept = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+    texts = all(isinstance(part, Text) for part in parts)
+    if not typed and (own.unknown or not texts):
+        return (Data(value),)
+    notes.unknown += own.unknown
+    return kept if len(kept) == len(parts) else (Data(value),)
+
+
+def _is_part(item: dict[str, Json]) -> bool:
+    return "type" in item or "block_type" in item or (len(item) == 1 and set(item) <= _BEDROCK)
+
+
+def _result_part(item: dict[str, Json], notes: PartNotes) -> list[Part]:
+    """A part of a result: Bedrock's may be a JSON value."""
+    return [Data(item["json"])] if set(item) == {"json"} else read_part(item, notes)
+
+
+def read_parts(value: Json, notes: PartNotes) -> list[Part]:
+    """A message's content: text, a part, or a list of them."""
+    if value is None or value == "":
+        return []
+    if isinstance(value, str):
+        return [Text(value)]
+    items = value if isinstance(value, list) else [value]
+    return [part for item in items for part in read_part(item, notes)]
+
+
+def read_part(item: Json, notes: PartNotes) -> list[Part]:
+    """What one part of a content says: nothing if it is sealed; unknown types go to the notes."""
+    if isinstance(item, str):
+        return [Text(item)] if item else []
+    part = as_dict(item)
+    kind = as_str(part.get("type")) or as_str(part.get("block_type"))
+    if kind in _TEXTS or (not kind and isinstance(part.get("text"), str)):
+        text = as_str(part.get("text")) or as_str(part.get("content"))
+        thought = part.get("thought") is True
+        return [Reasoning(text) if thought else Text(text)] if text else []
+    if kind == "refusal":
+        return [Text(as_str(part.get("refusal")))]
+    if kind in _THOUGHTS:
+        words = thought_of(part)
+        return [Reasoning(words)] if words else []
+    if kind in _SEALED or kind in _SILENT:
+        return []
+    if kind in _CALLS or (not kind and "toolName" in part and "result" not in part):
+        return [read_call(part)]
+    if kind in _RESULTS:
+        return [read_result(part, notes)]
+    if kind == "invalid_tool_call":
+        return [Unparsed(dumps(item), "bad_arguments")]
+    if kind in _MEDIA:
+        return [Media(_MEDIA[kind])]
+    return _gemini_part(part, notes) if not kind else _unknown(kind, notes)
+
+
+def _unknown(kind: str, notes: PartNotes) -> list[Part]:
+    notes.unknown.append(kind)
+    return []
+
+
+def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
+    """A part of Gemini, or of Bedrock, whose one field names its kind (both spellings occur)."""
+    for key in ("function_call", "functionCall", "toolUse"):
+        if isinstance(part.get(key), dict):
+            call = as_dict(part[key])
+            return [read_call({**call, "id": call.get("toolUseId", call.get("id"))})]
+    for key in ("function_response", "functionResponse"):
+        if isinstance(part.get(key), dict):
+            return [read_result(as_dict(part[key]), notes)]
+    if isinstance(part.get("toolResult"), dict):
+        result = as_dict(part["toolResult"])
+        return [read_result({**result, "id": result.get("toolUseId")}, notes)]
+    if any(key in part for key in ("inline_data", "inlineData", "file_data", "fileData")):
+        return [Media("file")]
+    if set(part) <= _NOTHING:
+        return []
+    return _unknown(next(iter(part)), notes)
+
+
+def thought_of(part: dict[str, Json]) -> str:
+    """The clear text of a thought: its own, of its content, or of its summary's parts."""
+    for key in ("thinking", "reasoning", "text", "content"):
+        value = part.get(key)
+        text = as_str(value) or as_str(as_dict(value).get("text"))
+        if text:
+            return text
+    listed = as_list(part.get("content")) or as_list(part.get("summary"))
+    return "".join(as_str(as_dict(one).get("text")) for one in listed)

@@ -1,0 +1,148 @@
+"""Requests of model calls in every form that platforms log them.
+
+A platform keeps what its instrumentation saw: the whole body of a request, its messages alone, a
+prompt, or the arguments of a function that made it.
+Sources: langfuse.md "Content dialects", "Tools location"; langsmith.md "LLM run payloads".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from builder.conversation import Json, Message, Text
+from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
+from builder.readers.traces.any_vendor.messages import read_messages
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded, read_parts
+from builder.readers.traces.langchain.messages import is_message
+
+_LISTS = ("messages", "contents", "input", "prompt", "prompts")
+_SYSTEMS = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
+_TOOLS = ("tools", "functions", "function_declarations", "functionDeclarations")
+_DEFINES = (*_TOOLS, "function", "toolSpec", "json_schema")
+"""Fields of which one marks an object as a definition or a group of them, not as a map of them."""
+_PARAMETERS = (
+    "config", "model_parameters", "optional_params", "invocation_params", "kwargs", "toolConfig",
+)  # fmt: skip
+"""Where tools stand that are not in the body itself: Gemini, LiteLLM, LangChain, Bedrock."""
+_MAX_WRAPPERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a request says; `tools` is None if it names none, `model` None likewise."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+
+
+def read_request(value: Json, notes: PartNotes) -> Request:
+    """What a logged input says; no messages if it is no request."""
+    value = decoded(value)
+    body = _opened(value)
+    if not isinstance(body, dict):
+        return Request(tuple(read_messages(body, notes)))
+    config = as_dict(body.get("config"))
+    model = next((name for one in (body, config) if (name := name_or_none(one.get("model")))), None)
+    tools = tools_of(body)
+    for place in _PARAMETERS:
+        tools = tools_of(as_dict(decoded(body.get(place)))) if tools is None else tools
+    system = next(
+        (text for one in (body, config) for key in _SYSTEMS if (text := system_text(one.get(key)))),
+        "",
+    )
+    key = next((key for key in _LISTS if body.get(key) not in (None, "", [])), None)
+    if "role" in body or is_message(body) or isinstance(body.get("parts"), list):
+        listed: Json = [body]
+    elif key is None:
+        return Request((), tools, model)
+    else:
+        listed = decoded(body[key])
+    if isinstance(listed, dict) and "role" not in listed and not is_message(listed):
+        inner = read_request(listed, notes)  # {"input": {"messages": …}}
+        messages, tools = list(inner.messages), inner.tools if tools is None else tools
+    else:
+        messages = read_messages(listed, notes)
+    return Request(with_system(messages, system), tools, model)
+
+
+def _opened(value: Json) -> Json:
+    """The body inside a logged function call's arguments (`{"args": […], "kwargs": {…}}`)."""
+    for _ in range(_MAX_WRAPPERS):
+        body = as_dict(value)
+        inner, given = as_dict(body.get("kwargs")), as_list(body.get("args"))
+        if not (inner or given) or any(key in body for key in _LISTS) or "lc" in body:
+            break
+        value = given[0] if given and not any(key in inner for key in _LISTS) else inner
+    return value
+
+
+def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """The messages after a system text kept apart, unless one of them says it already."""
+    said = (message for message in messages if message.role in ("system", "developer"))
+    if not text or not messages or any(message.parts == (Text(text),) for message in said):
+        return tuple(messages)
+    return (Message("system", (Text(text),)), *messages)
+
+
+def system_text(value: Json) -> str:
+    """The system text that a field holds: a text, parts, a content, or the JSON text of them."""
+    value = decoded(value)
+    if isinstance(value, dict) and isinstance(value.get("parts"), list):
+        value = value["parts"]
+    elif isinstance(value, dict) and "content" in value:
+        value = value["content"]
+    if isinstance(value, str):
+        return value
+    texts = [
+        part.text
+        for item in (value if isinstance(value, list) else [value])
+        for part in read_parts(_content_of(item), PartNotes())
+        if isinstance(part, Text)
+    ]
+    return "\n\n".join(text for text in texts if text)
+
+
+def _content_of(item: Json) -> Json:
+    part = as_dict(item)
+    return part["content"] if "role" in part and "content" in part else item
+
+
+def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The tool definitions of a body; None if it has no such field."""
+    found: list[Json] = []
+    known = False
+    for key in _TOOLS:
+        if body.get(key) is not None:
+            known = True
+            found += definitions(body[key])
+    return tuple(found) if known else None
+
+
+def definitions(value: Json) -> list[Json]:
+    """Tool definitions out of any list of them: JSON texts, {name: definition}, groups."""
+    value = decoded(value)
+    if isinstance(value, dict):
+        if not isinstance(value.get("name"), str) and not any(key in value for key in _DEFINES):
+            # By name: the AI SDK's tools, Langfuse's column of JSON texts without the name.
+            listed = ((name, decoded(one)) for name, one in value.items())
+            return [{"name": name, **one} for name, one in listed if isinstance(one, dict)]
+        value = [value]
+    found: list[Json] = []
+    for item in as_list(value):
+        tool = decoded(item)
+        fields = as_dict(tool)
+        grouped = next((fields[key] for key in _TOOLS if isinstance(fields.get(key), list)), None)
+        if grouped is not None:
+            found += [decoded(one) for one in as_list(grouped)]
+        elif "json_schema" in fields:  # OpenInference: {"json_schema": "<definition>"}
+            found.append(decoded(fields["json_schema"]))
+        elif "parameters_json_schema" in fields:  # pydantic-ai
+            kept: dict[str, Json] = {
+                key: fields[key] for key in ("name", "description") if key in fields
+            }
+            found.append({**kept, "parameters": fields["parameters_json_schema"]})
+        elif fields:
+            found.append(tool)
+    return found

@@ -1,0 +1,244 @@
+"""LangGraph's checkpoints in sqlite: the messages of a thread's states.
+
+Source: langchain-dumps.md "LangGraph checkpoints"; langgraph.checkpoint.sqlite for the tables,
+langgraph.channels.delta for states that leave their messages to the table of writes. A state holds
+all its messages, so the last one of a thread is its conversation; a state that none goes on from (a
+fork, messages taken out or edited since) is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from builder.conversation import Event, Ignored, Json, Used
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers.toolkit.messages import unique
+from builder.readers.toolkit.narrow import as_dict
+from builder.readers.traces.langchain.lists import Fields, conversations, messages_in, settled
+from builder.readers.traces.langchain.messages import as_fields
+from builder.readers.traces.langchain.msgpack import MsgpackFault, unpack
+from builder.sources.source import Source
+from builder.sources.sqlite import SQLITE_ERRORS, listed
+
+COLUMNS = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint"})
+_WRITES = COLUMNS - {"checkpoint"} | {"channel", "value", "task_path", "task_id", "idx"}
+_MESSAGES = "messages"
+_SIZES = (
+    "SELECT sum(length(CAST(checkpoint AS BLOB))) FROM checkpoints"
+    " GROUP BY thread_id, checkpoint_ns ORDER BY thread_id, checkpoint_ns"
+)
+_ROWS = (
+    "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints"
+    " WHERE thread_id IS ? AND checkpoint_ns IS ? ORDER BY checkpoint_id"
+)
+_STATE = (
+    "SELECT type, checkpoint FROM checkpoints"
+    " WHERE thread_id IS ? AND checkpoint_ns IS ? AND checkpoint_id IS ?"
+)
+_WRITTEN = (
+    "SELECT type, value FROM writes WHERE thread_id IS ? AND checkpoint_ns IS ?"
+    " AND checkpoint_id IS ? AND channel = 'messages' ORDER BY task_path, task_id, idx"
+)
+_THREADS = (
+    "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints ORDER BY thread_id, checkpoint_ns"
+)
+_OWN_WRITES = "SELECT count(*) FROM writes WHERE thread_id IS ? AND checkpoint_ns IS ?"
+_OTHER_WRITES = (
+    "SELECT count(*) FROM writes AS w WHERE NOT EXISTS (SELECT 1 FROM checkpoints AS c"
+    " WHERE c.thread_id IS w.thread_id AND c.checkpoint_ns IS w.checkpoint_ns)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """A checkpoint without its state: its thread's key, its own id, its parent's."""
+
+    thread: tuple[object, object]
+    id: object
+    parent: object
+
+    @property
+    def name(self) -> str:
+        """Of the thread."""
+        return f"thread {_shown(self.thread[0])} {_shown(self.thread[1])}".rstrip()
+
+    @property
+    def where(self) -> str:
+        return f"{self.name} checkpoint {_shown(self.id)}"
+
+
+def _shown(value: object) -> str:
+    return "".join(char for char in str(value) if char.isprintable())[:200]
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The threads, none of which is read with another, and what is in none of them."""
+    try:
+        with source.sqlite() as connection:
+            return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
+    except SQLITE_ERRORS:
+        return ()
+
+
+class Store:
+    """A database of checkpoints. `tables` are its columns by table."""
+
+    def __init__(
+        self, source: Source, connection: sqlite3.Connection, tables: dict[str, frozenset[str]]
+    ) -> None:
+        self.source = source
+        self.connection = connection
+        self.writes = tables.get("writes", frozenset())
+        self.is_written_by_thread = self.writes >= _WRITES
+        self.replayed: dict[tuple[object, ...], int] = {}  # writes that made a state
+        self.names: Counter[str] = Counter()
+
+    def read(self) -> Iterator[Event]:
+        """The conversations of all threads. Raises sqlite3.Error."""
+        threads = self.connection.execute(_THREADS).fetchall()
+        written = 0
+        for thread in self.source.own([*threads, None]):
+            written += self._written_by(thread)
+            if thread is None:
+                continue
+            found = self.connection.execute(_ROWS, thread)
+            yield from self._thread([_Checkpoint(thread, name, parent) for name, parent in found])
+        if self.writes:  # what steps wrote: the next state holds it
+            self.source.count_records(written)
+            used = sum(self.replayed.values())
+            yield Ignored("write", written - used)
+            if used:
+                yield Used(used)
+
+    def _written_by(self, thread: tuple[object, object] | None) -> int:
+        """How many writes are of the thread; None: of no thread that has checkpoints."""
+        if not self.writes or (thread is not None and not self.is_written_by_thread):
+            return 0
+        if thread is not None:
+            found = self.connection.execute(_OWN_WRITES, thread)
+        else:
+            query = _OTHER_WRITES if self.is_written_by_thread else "SELECT count(*) FROM writes"
+            found = self.connection.execute(query)
+        (count,) = found.fetchone()
+        return int(count)
+
+    def _thread(self, rows: list[_Checkpoint]) -> Iterator[Event]:
+        """The conversations of a thread: a path to each state that no other has as its parent."""
+        by_id = {row.id: row for row in rows}
+        children = Counter(row.parent for row in rows)
+        # States that more than one other goes on from: a fork may tell only what it adds.
+        forks: dict[object, list[Fields]] = {row.id: [] for row in rows if children[row.id] > 1}
+        seen: set[object] = set()
+        # The last first: what a fork shares with it is the thread's own. The rest are parents in a
+        # circle.
+        for leaf in [*(row for row in reversed(rows) if not children[row.id]), *reversed(rows)]:
+            path: list[_Checkpoint] = []
+            node: _Checkpoint | None = leaf
+            while node is not None and node.id not in seen:
+                seen.add(node.id)
+                path.append(node)
+                node = by_id.get(node.parent)
+            if path:
+                yield from self._path(path[::-1], forks, leaf is rows[-1])
+
+    def _path(
+        self, path: list[_Checkpoint], forks: dict[object, list[Fields]], last: bool
+    ) -> Iterator[Event]:
+        """The conversations of a path: of its last state, and of each that lost messages after."""
+        before: list[Fields] = forks.get(path[0].parent, [])
+        owner: _Checkpoint | None = None
+        held = 0
+        for row in path:
+            state = self._state(row, before)
+            if isinstance(state, Problem):
+                yield state
+                continue
+            if owner is not None and state[: len(before)] != before:
+                name = unique(owner.where, self.names)
+                yield from _ended(before, owner, name, held, rewound=_is_edited(before, state))
+                held = 0
+            before, owner = state, row
+            held += 1
+            if row.id in forks:
+                forks[row.id] = state
+        if owner is not None:
+            name = unique(owner.name if last else owner.where, self.names)
+            yield from _ended(before, owner, name, held, rewound=not last)
+
+    def _state(self, row: _Checkpoint, before: list[Fields]) -> list[Fields] | Problem:
+        """The messages of a state; [] if it has none.
+
+        Where a state leaves out a channel that it has a version of, what the step before wrote
+        into the channel is added to the state before.
+        """
+        found = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
+        self.source.count_records()
+        if found is None:  # a damaged index
+            return Problem("unreadable", row.where, "the row of the checkpoint is not found")
+        kind, blob = found
+        state = _unpacked(kind, blob, row.where)
+        if isinstance(state, Problem):
+            return state
+        channels = as_dict(as_dict(state).get("channel_values"))
+        if _MESSAGES not in channels and _MESSAGES in as_dict(
+            as_dict(state).get("channel_versions")
+        ):
+            written = self._written(row)
+            if isinstance(written, Problem):
+                return written
+            return settled([*before, *written])[0]
+        named = [_MESSAGES, "__root__", *sorted(key for key in channels if key[:2] != "__")]
+        lists = (messages_in(channels.get(name)) for name in named)
+        return [as_fields(item) for item in next((listed for listed in lists if listed), [])]
+
+    def _written(self, row: _Checkpoint) -> list[Fields] | Problem:
+        """The messages that the step before a checkpoint wrote, in the order of its tasks."""
+        if not self.writes >= _WRITES:
+            return []
+        key = (*row.thread, row.parent)
+        found: list[Fields] = []
+        rows = self.connection.execute(_WRITTEN, key).fetchall()
+        for kind, value in rows:
+            given = _unpacked(kind, value, f"{row.where} writes")
+            if isinstance(given, Problem):
+                return given
+            found += [as_fields(item) for item in (given if isinstance(given, list) else [given])]
+        self.replayed[key] = len(rows)
+        return found
+
+
+def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
+    """A serialised value."""
+    try:
+        if kind == "msgpack" and isinstance(blob, bytes):
+            return unpack(blob)
+        if kind in ("json", None) and isinstance(blob, bytes | str):
+            return loads(blob)
+    except MsgpackFault as fault:
+        return Problem("bad_msgpack", where, str(fault))
+    except JsonFault as fault:
+        return fault.at(where)
+    return Problem("unreadable", where, f"serialised as {_shown(kind)}")
+
+
+def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
+    """Whether a message was replaced by another of its id, so that it was taken back."""
+    now = {name: one for one in after if isinstance(name := one.get("id"), str)}
+    old = (one for one in before if isinstance(one.get("id"), str))
+    return any(now.get(str(one["id"]), one) != one for one in old)
+
+
+def _ended(
+    messages: list[Fields], row: _Checkpoint, name: str, held: int, *, rewound: bool
+) -> Iterator[Event]:
+    """The conversation of a state that no other goes on from."""
+    if not messages:
+        yield Ignored("no_messages", held)
+        return
+    detail = "a later state of the thread took this back"
+    problems = (Problem("rewound", row.where, detail, records=0),) if rewound else ()
+    yield from conversations(list(messages), name, row.where, held, problems=problems)

@@ -1,0 +1,146 @@
+"""Lists of LangChain messages, wherever a dump keeps them, as conversations.
+
+Source: langchain-dumps.md "Pitfalls"; langgraph.graph.message.add_messages for what a repeated id
+and a RemoveMessage mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from builder.conversation import Conversation, Json, Message
+from builder.problem import Problem
+from builder.readers.toolkit.comparison import cut_off, with_keys
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.answers import fault_of
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.langchain.messages import (
+    REMOVE_ALL,
+    as_fields,
+    is_kind,
+    is_message,
+    joined_chunks,
+    lc_message,
+)
+
+Fields = dict[str, Json]
+
+_LISTS = ("messages", "chat_history", "history")
+_HOLDERS = ("values", "channel_values", "checkpoint", "state", "kwargs", "output", "data")
+_FINISH = ("finish_reason", "stop_reason", "finishReason", "done_reason", "status")
+_MAX_HOLDERS = 3
+
+
+def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
+    """The list of messages that a value is, or holds as a state does; None if there is none."""
+    value = decoded(value)
+    if isinstance(value, list):
+        items = [decoded(item) for item in value]
+        return items if items and is_message(items[0]) else None
+    if not isinstance(value, dict) or depth > _MAX_HOLDERS or is_message(value):
+        return None
+    for key in _LISTS:
+        if key in value and (found := messages_in(value[key], _MAX_HOLDERS)) is not None:
+            return found
+    for key in _HOLDERS:
+        if isinstance(value.get(key), dict):
+            found = messages_in(value[key], depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def settled(items: Sequence[Json]) -> tuple[list[Fields], list[Fields]]:
+    """The messages of a list that stand at its end, and those that others took the place of.
+
+    Chunks are joined. A message with the id of an earlier one takes its place, a RemoveMessage
+    takes it out.
+    """
+    kept: list[Fields] = []
+    gone: list[Fields] = []
+    for fields in joined_chunks(list(items)):
+        name = name_or_none(fields.get("id"))
+        kind = fields.get("type")
+        at = next((n for n, one in enumerate(kept) if name and one.get("id") == name), None)
+        if kind in ("remove", "RemoveMessage"):
+            if name == REMOVE_ALL:
+                gone += kept
+                kept = []
+            elif at is not None:
+                gone.append(kept.pop(at))
+        elif at is None:
+            kept.append(fields)
+        else:
+            if kept[at] != fields:
+                gone.append(kept[at])
+            kept[at] = fields
+    return kept, gone
+
+
+def conversations(
+    items: Sequence[Json],
+    name: str,
+    where: str,
+    records: int,
+    *,
+    tools: tuple[Json, ...] | None = None,
+    problems: tuple[Problem, ...] = (),
+) -> Iterator[Conversation | Problem]:
+    """The conversation of a list, and one of the calls that were taken out of it, if there are."""
+    kept, gone = settled(items)
+    notes = PartNotes()
+    messages = [message for fields in kept if (message := _message(fields, notes))]
+    if not messages:
+        yield Problem("no_messages", where, "no message says anything", records)
+        return
+    yield Conversation(
+        id=name,
+        record=where,
+        messages=with_keys(messages),
+        tools=tools,
+        model=_model(kept),
+        records=records,
+        problems=(*problems, *unknown_parts(sorted(set(notes.unknown)), where)),
+        changes=notes.changes,
+    )
+    remaining = {name for fields in kept for name in _call_ids(fields)}
+    lost = [fields for fields in gone if set(_call_ids(fields)) - remaining]
+    taken = [message for fields in lost if (message := _message(fields, PartNotes()))]
+    if taken:
+        detail = "messages with calls were removed or replaced later"
+        yield Conversation(
+            id=f"{name} removed",
+            record=where,
+            messages=with_keys(taken),
+            tools=tools,
+            problems=(Problem("rewound", where, detail, records=0),),
+        )
+
+
+def _message(fields: Fields, notes: PartNotes) -> Message | None:
+    """The message that the fields say; one that its provider cut short is no target."""
+    if not is_kind(fields):
+        notes.unknown.append(as_str(fields.get("type")) or "message")
+        return None
+    message = lc_message(fields, notes)
+    if message is None or not message.parts:
+        return None
+    meta = as_dict(fields.get("response_metadata"))
+    fault = next((code for key in _FINISH if (code := fault_of(meta.get(key)))), None)
+    return cut_off(message, fault) if fault and message.role == "assistant" else message
+
+
+def _call_ids(fields: Fields) -> list[str]:
+    listed = as_list(as_fields(fields).get("tool_calls"))
+    return [name for item in listed if (name := name_or_none(as_dict(item).get("id")))]
+
+
+def _model(kept: Sequence[Fields]) -> str | None:
+    """The model of the last message that names one."""
+    for fields in reversed(kept):
+        meta = as_dict(fields.get("response_metadata"))
+        for key in ("model_name", "model", "model_id"):
+            if name := name_or_none(meta.get(key)):
+                return name
+    return None

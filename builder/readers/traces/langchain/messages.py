@@ -1,0 +1,238 @@
+"""LangChain messages in all their serialisations: langchain-dumps.md.
+
+Constructors (`{"lc": 1, "type": "constructor", "id": […, class], "kwargs": {…}}`),
+`messages_to_dict` (`{"type", "data"}`), `model_dump` (fields at the top) and `[role, text]` pairs
+become the same fields; chunks of one streamed message are joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.parts import (
+    PartNotes,
+    read_call,
+    read_parts,
+    read_result,
+    result_content,
+)
+from builder.readers.traces.langchain.msgpack import CLASS
+
+_CLASSES = {
+    "HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool",
+    "FunctionMessage": "function", "ChatMessage": "chat", "RemoveMessage": "remove",
+    "DeveloperMessage": "developer",
+}  # fmt: skip
+_ROLES = {
+    "human": "user", "ai": "assistant", "system": "system", "developer": "developer",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
+TYPES = frozenset({*_CLASSES.values(), *(f"{name}Chunk" for name in _CLASSES)})
+_OWN = frozenset({"human", "ai", "remove", *_CLASSES})
+_FIELDS = frozenset({"type", "content", "id", "name", "tool_call_id", "status", "artifact", "role"})
+_PAIRS = frozenset({"human", "ai", "system"})
+REMOVE_ALL = "__remove_all__"
+"""Id of the RemoveMessage that empties the list (langgraph.graph.message)."""
+
+
+def is_message(value: Json) -> bool:
+    """Whether a value is a message in one of the serialisations."""
+    if isinstance(value, list):
+        return len(value) == 2 and as_str(value[0]) in _PAIRS and isinstance(value[1], str)
+    item = as_dict(value)
+    if "lc" in item:
+        return item.get("type") == "constructor" and _class(item) in _CLASSES
+    kind = as_str(item.get("type"))
+    if kind not in TYPES:
+        return False
+    if as_str(item.get(CLASS)).removesuffix("Chunk") in _CLASSES:
+        return True
+    if isinstance(item.get("data"), dict):
+        return set(item) <= {"type", "data"}
+    if "additional_kwargs" not in item and kind.removesuffix("Chunk") not in _OWN:
+        # Others' records have types of these names as well: one of ours has no further fields.
+        return "content" in item and set(item) <= _FIELDS
+    # A plain dict of OpenAI's form may have a type as well, but never without its role.
+    return ("content" in item and "role" not in item) or kind in ("chat", "remove")
+
+
+def is_kind(fields: dict[str, Json]) -> bool:
+    """Whether fields (see `as_fields`) are of a kind of message."""
+    kind = as_str(fields.get("type"))
+    return kind in TYPES or kind in _CLASSES
+
+
+def _class(item: dict[str, Json]) -> str:
+    path = as_list(item.get("id"))
+    return as_str(path[-1] if path else None).removesuffix("Chunk")
+
+
+def as_fields(value: Json) -> dict[str, Json]:
+    """The fields of a message, `type` among them (`…Chunk` for a chunk), of any serialisation."""
+    if isinstance(value, list):
+        return {"type": value[0], "content": value[1]} if is_message(value) else {}
+    item = as_dict(value)
+    if "lc" in item:
+        path = as_list(item.get("id"))
+        name = as_str(path[-1] if path else None)
+        kind = name if name.endswith("Chunk") else _CLASSES.get(name, name)
+        return {**as_dict(plain(item.get("kwargs"))), "type": kind}
+    data = item.get("data")
+    if isinstance(data, dict):
+        return {**data, "type": item.get("type")}
+    return item
+
+
+def plain(value: Json) -> Json:
+    """Kwargs without the marks of the serialiser: escaped objects are opened."""
+    if isinstance(value, dict):
+        if set(value) == {"__lc_escaped__"}:
+            return value["__lc_escaped__"]
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
+
+
+def joined_chunks(items: list[Json]) -> list[dict[str, Json]]:
+    """The fields of the messages, chunks of one streamed message as one.
+
+    Chunks of one message follow one another and have one id (or none).
+    """
+    found: list[dict[str, Json]] = []
+    for item in items:
+        fields = as_fields(item)
+        last = found[-1] if found else {}
+        chunk = as_str(fields.get("type")).endswith("Chunk")
+        if chunk and last.get("type") == fields.get("type") and last.get("id") == fields.get("id"):
+            found[-1] = _added(last, fields)
+        else:
+            found.append(fields)
+    return found
+
+
+def _added(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
+    """One chunk with the next: what providers send in pieces is put together."""
+    extras = [as_dict(item.get("additional_kwargs")) for item in (one, other)]
+    extra: dict[str, Json] = {}
+    if thought := "".join(as_str(item.get("reasoning_content")) for item in extras):
+        extra["reasoning_content"] = thought
+    if legacy := [as_dict(item["function_call"]) for item in extras if "function_call" in item]:
+        extra["function_call"] = {
+            key: "".join(as_str(item.get(key)) for item in legacy) for key in ("name", "arguments")
+        }
+    pieces = [*as_list(one.get("tool_call_chunks")), *as_list(other.get("tool_call_chunks"))]
+    meta = {**as_dict(one.get("response_metadata")), **as_dict(other.get("response_metadata"))}
+    joined: dict[str, Json] = {
+        "content": _added_content(one.get("content"), other.get("content")),
+        "additional_kwargs": extra, "response_metadata": meta,
+        "tool_call_chunks": pieces, "tool_calls": [], "invalid_tool_calls": [],
+    }  # fmt: skip
+    return {**one, **joined}
+
+
+def _added_content(one: Json, other: Json) -> Json:
+    """Texts are one text; blocks of one index and type are one block."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one + other
+    found = _listed(one)
+    for item in _listed(other):
+        last, block = as_dict(found[-1]) if found else {}, as_dict(item)
+        same = "index" in block and all(last.get(key) == block.get(key) for key in _SAME)
+        key = next((key for key in _PIECES if isinstance(block.get(key), str)), None)
+        if same and key is not None:
+            found[-1] = {**last, key: as_str(last.get(key)) + as_str(block[key])}
+        else:
+            found.append(item)
+    return found
+
+
+_SAME = ("index", "type")
+_PIECES = ("text", "thinking", "reasoning")
+
+
+def _listed(content: Json) -> list[Json]:
+    return list(content) if isinstance(content, list) else [content] if content else []
+
+
+def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
+    """The message that fields say; None for a RemoveMessage."""
+    kind = as_str(fields.get("type")).removesuffix("Chunk")
+    kind = _CLASSES.get(kind, kind)
+    if kind == "remove":
+        return None
+    if kind == "chat":
+        role = as_str(fields.get("role"))
+        role = _ROLES.get(role, role)[:40] or "chat"
+    else:
+        role = _ROLES.get(kind, kind)
+    if role == "tool":
+        result = read_result({**fields, "id": None, "content": None}, notes)
+        content = result_content(fields.get("content"), notes)
+        return Message("tool", (replace(result, content=content),))
+    if role == "assistant":
+        return Message(role, tuple(_said(fields, notes)))
+    return Message(role, tuple(read_parts(fields.get("content"), notes)))
+
+
+def _said(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
+    """Thoughts, words and calls. The same calls stand in up to three places: once is enough.
+
+    `args` were decoded leniently; where the provider's own text stands beside them it is taken.
+    """
+    said = read_parts(_texts(fields.get("content")), notes)
+    extra = as_dict(fields.get("additional_kwargs"))
+    thought = as_str(extra.get("reasoning_content"))
+    if thought and not any(isinstance(part, Reasoning) for part in said):
+        said.insert(0, Reasoning(thought))
+    if not said and (refusal := as_str(extra.get("refusal"))):
+        said.append(Text(refusal))
+    raw = [read_call(item) for item in as_list(extra.get("tool_calls"))]
+    texts = {call.id: call for call in raw if isinstance(call, ToolCall) and call.id}
+    calls: list[Part] = [*_chunked(fields)]
+    for item in as_list(fields.get("tool_calls")) if not calls else ():
+        call = read_call(item)
+        same = texts.get(call.id) if isinstance(call, ToolCall) and call.id else None
+        calls.append(same if same is not None and same.name == _name(call) else call)
+    broken = as_list(fields.get("invalid_tool_calls"))
+    if not calls and not broken:
+        legacy = as_dict(extra.get("function_call"))
+        calls = [*raw] or ([read_call(legacy)] if legacy else [])
+    if calls or broken:
+        said = [part for part in said if not isinstance(part, ToolCall)]
+    said += calls
+    said += [Unparsed(as_str(as_dict(item).get("args")), "bad_arguments") for item in broken]
+    return said
+
+
+def _name(call: ToolCall | Unparsed) -> str | None:
+    return call.name if isinstance(call, ToolCall) else None
+
+
+def _texts(content: Json) -> Json:
+    """Content without the pieces of streamed calls, which `tool_call_chunks` hold as well."""
+    if not isinstance(content, list):
+        return content
+    streamed = ("input_json_delta", "tool_call_chunk")
+    return [part for part in content if as_dict(part).get("type") not in streamed]
+
+
+def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
+    """The calls of the pieces of a streamed message, joined by their index."""
+    found: dict[str, ToolCall] = {}
+    key = ""
+    for item in as_list(fields.get("tool_call_chunks")):
+        piece = as_dict(item)
+        index = piece.get("index")
+        if index is not None or piece.get("id"):  # else it goes on with the call before it
+            key = repr(index if index is not None else piece.get("id"))
+        name, args = as_str(piece.get("name")), as_str(piece.get("args"))
+        before = found.get(key, ToolCall("", ""))
+        found[key] = ToolCall(
+            before.name + name,
+            as_str(before.arguments) + args,
+            before.id or name_or_none(piece.get("id")),
+        )
+    return [call for call in found.values() if call.name]

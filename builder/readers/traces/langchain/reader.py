@@ -1,0 +1,176 @@
+"""LangChain messages in all their serialisations, and LangGraph's states and checkpoints.
+
+Source: langchain-dumps.md. A record is an element of a list, a line, a document, or a row of a
+database. Single messages in a file are one conversation, or one for each session that they name.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from builder.conversation import Event, Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import unique
+from builder.readers.toolkit.narrow import name_or_none
+from builder.readers.traces.any_vendor.parts import decoded
+from builder.readers.traces.any_vendor.requests import tools_of
+from builder.readers.traces.langchain import langgraph_store
+from builder.readers.traces.langchain.langgraph_store import COLUMNS, Store
+from builder.readers.traces.langchain.lists import conversations, messages_in
+from builder.readers.traces.langchain.messages import is_message
+from builder.sources.source import Record, Source
+from builder.sources.sqlite import guarded, tables
+
+_HISTORY_COLUMNS = frozenset({"id", "session_id", "message"})
+_SESSIONS = ("session_id", "SessionId", "sessionId", "thread_id")
+_NAMES = (*_SESSIONS, "id", "name")
+_MESSAGES = ("message", "History", "history", "messages")
+_PEEKED = 20
+
+
+def recognise(source: Source) -> str | None:
+    """Claim messages with LangChain's types, alone, in lists, in states, or in its databases."""
+    found = tables(source)
+    if found.get("checkpoints", frozenset()) >= COLUMNS:
+        return "table checkpoints of LangGraph"
+    if found.get("message_store", frozenset()) >= _HISTORY_COLUMNS:
+        return "table message_store of a LangChain chat history"
+    for value in source.peek.records[:_PEEKED]:
+        item = decoded(value)
+        if is_message(item):
+            return "LangChain messages"
+        if messages_in(item) is not None:
+            return "lists of LangChain messages"
+        if isinstance(item, dict) and _of_session(item) is not None:
+            return "LangChain messages by session"
+    return None
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """The threads of a database of checkpoints; the rows of a history's sessions lie mixed."""
+    return langgraph_store.item_sizes(source) if "checkpoints" in tables(source) else ()
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of the source, and what became of its other records."""
+    found = tables(source)
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _database(source, found))
+        return
+    reading = _Reading()
+    for item in source.records():
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from reading.take(item)
+    yield from reading.rest()
+
+
+def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:
+    with source.sqlite() as connection:
+        if "checkpoints" in found:
+            yield from Store(source, connection, found).read()
+        else:
+            yield from _histories(source, connection)
+
+
+def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
+    """The sessions of SQLChatMessageHistory: a message in each row, as JSON text."""
+    reading = _Reading()
+    query = "SELECT id, session_id, message FROM message_store ORDER BY id"
+    for row, session, text in connection.execute(query):
+        source.count_records()
+        where = f"message_store {row}"
+        try:
+            value = loads(text) if isinstance(text, str | bytes) else None
+        except JsonFault as fault:
+            yield fault.at(where)
+            continue
+        yield from reading.take(Record(where, {"session_id": session, "message": value}))
+    yield from reading.rest()
+
+
+def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
+    """A row of a chat history: its session, and its message or messages."""
+    session = next((row[key] for key in _SESSIONS if isinstance(row.get(key), str | int)), None)
+    if session is None:
+        return None
+    for key in _MESSAGES:
+        value = decoded(row.get(key))
+        if is_message(value):
+            return str(session), [value]
+        if (listed := messages_in(value)) is not None:
+            return str(session), listed
+    return None
+
+
+@dataclass(slots=True)
+class _Session:
+    """Messages that came one by one, and in how many records."""
+
+    where: str
+    items: list[Json] = field(default_factory=list)
+    records: int = 0
+    last: str = ""
+
+
+class _Reading:
+    """Records on their way to conversations: lists are whole, single messages are collected."""
+
+    def __init__(self) -> None:
+        self.names: Counter[str] = Counter()
+        self.sessions: dict[str, _Session] = {}
+
+    def take(self, record: Record) -> Iterator[Event]:
+        """One more record."""
+        value = decoded(record.value)
+        if is_message(value):
+            self._collect("messages", record.where, [value])
+        elif (listed := messages_in(value)) is not None:
+            row = value if isinstance(value, dict) else {}
+            name = next((name for key in _NAMES if (name := name_or_none(row.get(key)))), None)
+            yield from conversations(
+                listed,
+                unique((name or record.where)[:200], self.names),
+                record.where,
+                1,
+                tools=tools_of(row),
+            )
+        elif isinstance(value, dict) and (found := _of_session(value)) is not None:
+            self._collect(f"session {found[0][:200]}", record.where, found[1])
+        elif isinstance(value, dict):
+            yield Problem("unknown_shape", record.where, "an object without LangChain messages")
+        else:
+            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
+
+    def _collect(self, name: str, where: str, items: list[Json]) -> None:
+        session = self.sessions.setdefault(name, _Session(where))
+        session.items += items
+        session.records += 1
+        session.last = where
+
+    def rest(self) -> Iterator[Event]:
+        """The conversations of the messages that came one by one."""
+        for name, session in self.sessions.items():
+            where = session.where
+            if session.last != where:
+                where = f"{where} to {session.last}"
+            shown = unique(name, self.names)
+            yield from conversations(session.items, shown, where, session.records)
+
+
+READER = Reader(
+    name="langchain",
+    summary=(
+        "LangChain messages (messages_to_dict, dumpd, model_dump, pairs), chat histories, "
+        "LangGraph states and sqlite checkpoints"
+    ),
+    recognise=recognise,
+    read=read,
+    item_sizes=item_sizes,
+)

@@ -1,0 +1,1 @@
+"""OpenTelemetry spans: GenAI conventions, OpenInference, MLflow."""

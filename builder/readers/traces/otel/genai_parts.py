@@ -1,0 +1,178 @@
+"""OpenTelemetry's messages of parts, and the bodies of OpenAI's form that its first events took.
+
+Source: otel-genai.md "Message JSON", "Legacy generations". Instrumentations pass the blocks of any
+API through as they are, so what is not OpenTelemetry's own is read as traces of platforms are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.readers.toolkit import messages as chat_messages
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.parts import PartNotes, read_call, read_part
+from builder.readers.traces.otel.span_values import decoded, first_of
+
+_ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool"}
+_RESULTS = frozenset({"tool_call_response", "tool_result"})
+_SERVER = frozenset({"server_tool_call", "server_tool_call_response", "server_tool_use"})
+_MODALITIES = frozenset({"image", "audio", "video"})
+_BLOBS = frozenset({"blob", "uri", "file"})
+_BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_MODALITIES)
+
+
+def read_messages(value: Json, unknown: list[str]) -> list[Message]:
+    """The messages of a list; types of unknown parts, and items without a role, to `unknown`."""
+    return [message for item in as_list(value) for message in read_message(item, unknown)]
+
+
+def read_message(item: Json, unknown: list[str]) -> list[Message]:
+    """What one logged message says: its results as a message of role tool, then the rest."""
+    fields = as_dict(item)
+    role = as_str(fields.get("role"))
+    role = _ROLES.get(role, role)[:40]
+    if not role:
+        unknown.append("message without a role")
+        return []
+    content = fields.get("parts")
+    if not isinstance(content, list):
+        content = _as_parts(fields.get("content"))
+    if role == "tool" and (called := _calls_in_content(content)):
+        return [Message("assistant", called)]
+    if role == "tool" and not any(_is_result(part) for part in as_list(content)):
+        return [_result_message(fields, content)]
+    said = read_parts(content, unknown)
+    if role == "assistant":
+        said = _assistant(fields, said)
+    results = tuple(part for part in said if isinstance(part, ToolResult))
+    rest = tuple(part for part in said if not isinstance(part, ToolResult))
+    found = [Message("tool", results)] if results else []
+    return [*found, Message(role, rest)] if rest or not results else found
+
+
+def _result_message(fields: dict[str, Json], content: Json) -> Message:
+    call_id = name_or_none(fields.get("tool_call_id")) or name_or_none(fields.get("id"))
+    name = name_or_none(fields.get("name"))
+    return Message("tool", (ToolResult(result_content(content), call_id, name),))
+
+
+def _assistant(fields: dict[str, Json], said: list[Part]) -> list[Part]:
+    """An assistant message, with what bodies of OpenAI's form say beside the content.
+
+    Calls in the content repeat those in `tool_calls`. Results in it come from the provider, which
+    ran its tools inside the answer: those were no calls that a client answers.
+    """
+    if any(isinstance(part, ToolResult) for part in said):
+        return [
+            Unparsed("", "server_tool") if isinstance(part, ToolCall | ToolResult) else part
+            for part in said
+        ]
+    if not any(isinstance(part, Reasoning) for part in said):
+        said = [*chat_messages.reasoning({**fields, "content": None}), *said]
+    if refusal := as_str(fields.get("refusal")):
+        said.append(Text(refusal))
+    made = as_list(decoded(fields.get("tool_calls")))
+    legacy = as_dict(fields.get("function_call"))
+    if made:
+        said = [part for part in said if not isinstance(part, ToolCall)]
+    elif legacy:
+        made = [legacy]
+    return [*said, *(read_call(call) for call in made)]
+
+
+def _calls_in_content(content: Json) -> tuple[Part, ...]:
+    """Calls that are the content of a message of role tool: Koog gives them their results' role."""
+    items = [as_dict(item) for item in as_list(content)]
+    is_call = [item.get("type") == "function" and as_dict(item.get("function")) for item in items]
+    return tuple(read_call(item) for item in items) if items and all(is_call) else ()
+
+
+def _as_parts(content: Json) -> Json:
+    """Content as its parts: also out of JSON text of a list of them, and of Gemini's contents."""
+    if isinstance(content, str) and content.startswith('[{"'):
+        inner = decoded(content)
+        marks = ("type", *_BEDROCK)
+        if isinstance(inner, list) and all(
+            any(mark in as_dict(item) for mark in marks) for item in inner
+        ):
+            return inner
+    inner = as_dict(content).get("parts")
+    return inner if isinstance(inner, list) else content
+
+
+def _is_result(part: Json) -> bool:
+    return as_str(as_dict(part).get("type")) in _RESULTS or "toolResult" in as_dict(part)
+
+
+def read_parts(value: Json, unknown: list[str]) -> list[Part]:
+    """A message's content: text, a part, or a list of them."""
+    notes = PartNotes(unknown)
+    items = value if isinstance(value, list) else [value]
+    return [part for item in items if item is not None for part in _part(item, notes)]
+
+
+def _part(item: Json, notes: PartNotes) -> Iterable[Part]:
+    """What one part says; the type of an unknown one goes to the notes."""
+    part = as_dict(item)
+    kind = as_str(part.get("type"))
+    if kind in _SERVER or part.get("builtin") is True:
+        return [Unparsed(kind, "server_tool")]
+    if kind in _RESULTS:
+        return [_result(part)]
+    if kind in _BLOBS:
+        mime = as_str(part.get("mime_type"))
+        named = as_str(part.get("modality")) or mime.partition("/")[0]
+        return [Media(named if named in _MODALITIES else "file", mime)]
+    own = next((key for key in _BEDROCK if key in part), "") if not kind else ""
+    match own:
+        case "toolResult":
+            result = as_dict(part["toolResult"])
+            failed = result.get("status") == "error"
+            return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
+        case "reasoningContent":
+            thought = as_dict(as_dict(part[own]).get("reasoningText")).get("text")
+            return [Reasoning(thought)] if isinstance(thought, str) and thought else []
+        case "cachePoint":
+            return []
+        case "image" | "audio" | "video":
+            return [Media(own)]
+    return read_part(item, notes)
+
+
+def _result(part: dict[str, Json]) -> ToolResult:
+    value = first_of(part, "response", "result", "content", "output")
+    call_id = first_of(part, "id", "tool_use_id", "call_id", "tool_call_id")
+    return ToolResult(
+        result_content(value),
+        call_id=name_or_none(call_id),
+        name=name_or_none(part.get("name")),
+        is_error=part.get("is_error") is True,
+    )
+
+
+def result_content(value: Json) -> tuple[Text | Data | Media, ...]:
+    """What a tool answered: text as it is, a list of texts and media as such, or a JSON value."""
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    items = [as_dict(item) for item in as_list(value)]
+    if items and all("type" in item or set(item) == {"text"} for item in items):
+        notes = PartNotes()
+        found = [part for item in items for part in _part(item, notes)]
+        kept = tuple(part for part in found if isinstance(part, Text | Data | Media))
+        if len(kept) == len(found) and not notes.unknown:
+            return kept
+    return (Data(value),)

@@ -1,0 +1,315 @@
+"""Spans of OpenTelemetry's GenAI conventions, in all generations of the names.
+
+Messages of parts as attributes or as an event, one event for each message, OpenLLMetry's numbered
+attributes, and JSON texts under `gen_ai.prompt` and `gen_ai.completion` (otel-genai.md).
+"""
+
+from __future__ import annotations
+
+from builder.conversation import Json, Message, ToolCall, ToolResult
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.answers import read_outcome
+from builder.readers.traces.any_vendor.parts import PartNotes
+from builder.readers.traces.any_vendor.requests import Request, read_request
+from builder.readers.traces.otel.genai_parts import read_message, read_messages, result_content
+from builder.readers.traces.otel.reading import Said, SpanReading, request
+from builder.readers.traces.otel.span_values import branch, decoded, first_of, is_cut, listed
+from builder.readers.traces.otel.spans import Span
+
+DETAILS = "gen_ai.client.inference.operation.details"
+CHOICE = "gen_ai.choice"
+ROLES_OF_EVENTS = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_TEXT_EVENTS = frozenset({"gen_ai.content.prompt", "gen_ai.content.completion"})
+_BODIES = (
+    ("gen_ai.prompt", "gen_ai.completion"),
+    ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),  # Google's ADK
+    ("request_data", "response_data"),  # Logfire's instrumentations of clients
+)
+_INPUT = "gen_ai.input.messages"
+_OUTPUT = "gen_ai.output.messages"
+_SYSTEM = "gen_ai.system_instructions"
+_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
+_NO_CHAT = frozenset({"embeddings", "retrieval", "text_embeddings", "rerank", "image_generation"})
+_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args", "input",
+)  # fmt: skip
+_RESULTS = (
+    "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response", "output",
+)  # fmt: skip
+"""OpenTelemetry's own names, Pydantic AI's, Google's, and those of spans without a convention."""
+_SCHEMAS = frozenset({"parameters", "input_schema"})
+
+
+def is_message(span: Span) -> bool:
+    """Whether a log record is one message of a request, as the first generation logs them."""
+    return any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in span.events)
+
+
+def is_choice(span: Span) -> bool:
+    """Whether a log record is an answer."""
+    return any(name == CHOICE for name, _ in span.events)
+
+
+def read_span(span: Span) -> SpanReading | None:
+    """What the span says; None if it has nothing of these conventions."""
+    given = span.attributes
+    session = name_or_none(given.get("gen_ai.conversation.id")) or ""
+    session = session or as_str(given.get("traceloop.association.properties.session_id"))
+    if given.get("logfire.span_type") == "pending_span":  # written again when it has ended
+        return SpanReading("other", code="pending_span")
+    kind = _kind(span)
+    if kind == "tool":
+        return _tool_run(given)
+    if kind == "other":
+        return SpanReading(kind)
+    said = _said(span)
+    run = _whole_run(given) if kind == "agent" else None
+    said = run or said
+    tools = _tools(given)
+    if said is None:
+        return SpanReading(kind, tools=tools, session=session)
+    reasons = given.get("gen_ai.response.finish_reasons")
+    history, answers = request(
+        said,
+        span,
+        read_message,
+        tools=said.tools if tools is None else tools,
+        model=name_or_none(given.get("gen_ai.response.model"))
+        or name_or_none(given.get("gen_ai.request.model")),
+        reasons=as_list(decoded(reasons)),
+    )
+    whole = run is not None or len(history.messages) > len(said.sent)
+    return SpanReading(kind, history, answers, tools=tools, whole=whole, session=session)
+
+
+def _kind(span: Span) -> str:
+    given = span.attributes
+    operation = as_str(given.get("gen_ai.operation.name"))
+    entity = as_str(given.get("traceloop.span.kind"))
+    if operation == "execute_tool" or entity == "tool" or span.name.startswith("execute_tool "):
+        return "tool"
+    if operation in _AGENTS or entity or "event_loop.cycle_id" in given:
+        return "agent"
+    if any(name in given for name in _ALL_MESSAGES):
+        return "agent"
+    if operation in _NO_CHAT:
+        return "other"
+    is_request = operation or any(
+        name.startswith(("gen_ai.request.", "llm.request.")) for name in given
+    )
+    return "model" if is_request or _said(span) is not None else "other"
+
+
+def _tool_run(given: dict[str, Json]) -> SpanReading:
+    name = name_or_none(given.get("gen_ai.tool.name"))
+    call_id = name_or_none(given.get("gen_ai.tool.call.id"))
+    arguments = first_of(given, *_ARGUMENTS)
+    result = result_content(first_of(given, *_RESULTS))
+    return SpanReading(
+        "tool",
+        call=ToolCall(name, arguments, call_id) if name else None,
+        result=ToolResult(result, call_id, name) if result else None,
+    )
+
+
+# -- tools ---------------------------------------------------------------------------------------
+
+
+def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The definitions that the span names. Pydantic AI and OpenLLMetry have names of their own."""
+    defined = decoded(given.get("gen_ai.tool.definitions"))
+    if isinstance(defined, list):
+        return tuple(defined)
+    parameters = as_dict(decoded(given.get("model_request_parameters")))
+    if isinstance(parameters.get("function_tools"), list):
+        own, output = (as_list(parameters.get(f"{kind}_tools")) for kind in ("function", "output"))
+        return (*own, *output)
+    numbered = listed(branch(given, "llm.request.functions", _SCHEMAS))
+    if numbered:
+        return tuple(
+            {name: decoded(item) if name in _SCHEMAS else item for name, item in tool.items()}
+            for tool in map(as_dict, numbered)
+        )
+    return None
+
+
+# -- messages, generation by generation ----------------------------------------------------------
+
+
+def _said(span: Span) -> Said | None:
+    """The messages of a span, from the first generation of names that holds any."""
+    detailed = dict(span.attributes)
+    for name, inner in span.events:
+        if name == DETAILS:
+            detailed.update({**as_dict(inner.get("body")), **inner})
+    if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
+        return _of_parts(detailed)
+    return _of_events(span) or _numbered(span.attributes) or _texts(span)
+
+
+def _of_parts(given: dict[str, Json]) -> Said:
+    unknown: list[str] = []
+    sent = read_messages(decoded(given.get(_INPUT)), unknown)
+    system = decoded(given.get(_SYSTEM))
+    instructions = read_message({"role": "system", "parts": _instructions(system)}, unknown)
+    if instructions[0].parts and instructions != sent[:1]:
+        sent = [*instructions, *sent]
+    outputs = as_list(decoded(given.get(_OUTPUT)))
+    ended = [as_dict(item).get("finish_reason") for item in outputs]
+    count = given.get("gen_ai.request.choice.count")
+    choices = isinstance(count, int) and count > 1
+    cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
+           if is_cut(given.get(name))]  # fmt: skip
+    return Said(sent, outputs, unknown, choices or all(ended), tuple(cut))
+
+
+def _instructions(value: Json) -> Json:
+    """The system's parts: a list of them, a text, or (not as the conventions say) messages."""
+    if isinstance(value, str):
+        return [value]
+    inner = [as_dict(item).get("parts") for item in as_list(value)]
+    if inner and all(isinstance(parts, list) for parts in inner):
+        return [part for parts in inner for part in as_list(parts)]
+    return as_list(value)
+
+
+def _of_events(span: Span) -> Said | None:
+    events = [(name, event_body(inner)) for name, inner in span.events]
+    if not any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in events):
+        written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
+        events = [(as_str(item.get("event.name")), item) for item in written]
+    return of_messages(events)
+
+
+def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Said | None:
+    """The messages that the first generation's events tell, one each; None if there are none."""
+    unknown: list[str] = []
+    sent: list[Message] = []
+    outputs: list[tuple[int, Json]] = []
+    found = silent = False
+    for name, body in events:
+        role = ROLES_OF_EVENTS.get(name)
+        found = found or role is not None or name == CHOICE
+        silent = silent or (role is not None and not _has_content(body))
+        if role is not None:
+            own = name_or_none(body.get("role"))
+            sent += read_message(
+                {**body, "role": own if role == "system" and own else role}, unknown
+            )
+        elif name == CHOICE:
+            index = body.get("index")
+            outputs.append((index if isinstance(index, int) else 0, _choice(body)))
+    outputs.sort(key=lambda item: item[0])
+    several = len({index for index, _ in outputs}) > 1
+    said = Said(sent, [item for _, item in outputs], unknown, several, silent=silent)
+    return said if found else None
+
+
+def _has_content(body: dict[str, Json]) -> bool:
+    """Whether an event says what was said: where the content is not captured, roles and names are.
+
+    A call without the name for its arguments had them all the same.
+    """
+    called = [as_dict(as_dict(call).get("function")) for call in as_list(body.get("tool_calls"))]
+    if called:
+        return all("arguments" in function for function in called)
+    return any(body.get(name) is not None for name in ("content", "function_call", "refusal"))
+
+
+def event_body(inner: dict[str, Json]) -> dict[str, Json]:
+    """The body of an event: a log record's own, JSON text in an attribute, or the attributes."""
+    for value in (inner.get("body"), inner.get("gen_ai.event.content")):
+        if body := as_dict(decoded(value)):
+            return body
+    return inner
+
+
+def _choice(body: dict[str, Json]) -> Json:
+    message = body.get("message")
+    if isinstance(message, str) and message.startswith("{"):
+        message = decoded(message)
+    item = message if isinstance(message, dict) else {"content": message}
+    if body.get("tool_calls") and not item.get("tool_calls"):
+        item = {**item, "tool_calls": body["tool_calls"]}
+    return {**item, "role": "assistant", "finish_reason": body.get("finish_reason")}
+
+
+def _numbered(given: dict[str, Json]) -> Said | None:
+    """OpenLLMetry: a name for each field of each message."""
+    for prompt, completion in (
+        ("gen_ai.prompt", "gen_ai.completion"),
+        ("llm.prompts", "llm.completions"),
+    ):
+        if not any(name.startswith((f"{prompt}.", f"{completion}.")) for name in given):
+            continue
+        unknown: list[str] = []
+        asked = listed(branch(given, prompt))
+        outputs = [_thought(as_dict(item)) for item in listed(branch(given, completion))]
+        ended = [as_dict(item).get("finish_reason") for item in outputs]
+        legacy = any("function_call" in as_dict(item) for item in outputs)
+        missing = any(as_dict(item).get("role") is None for item in asked)
+        sent = read_messages([item for item in asked if item is not None], unknown)
+        cut = ("input",) if missing else ()
+        return Said(sent, outputs, unknown, all(ended) and not legacy, cut)
+    return None
+
+
+def _thought(item: dict[str, Json]) -> Json:
+    """A completion; of the thoughts in one of their own, the part that they are."""
+    if item.get("role") != "thinking":
+        return item
+    return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
+
+
+def _texts(span: Span) -> Said | None:
+    """Whole bodies as JSON texts under two names, as attributes or in events of their own."""
+    given = dict(span.attributes)
+    for name, inner in span.events:
+        if name in _TEXT_EVENTS:
+            given.update(inner)
+    for names in _BODIES:
+        prompt, completion = (given.get(name) for name in names)
+        if prompt is not None or completion is not None:
+            return _of_bodies(prompt, completion)
+    return None
+
+
+def _of_bodies(prompt: Json, completion: Json) -> Said:
+    cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
+    notes = PartNotes()
+    asked = decoded(prompt)
+    request = Request(())
+    if isinstance(asked, dict | list):
+        request = read_request(asked, notes)
+    elif prompt is not None and not cut:
+        notes.unknown.append("prompt in plain text")
+    outcome = read_outcome(_assembled(completion), notes)
+    sent = [*request.messages, *outcome.before]
+    return Said(
+        sent, [], notes.unknown, cut=tuple(cut), answers=outcome.answers, tools=request.tools
+    )
+
+
+def _assembled(completion: Json) -> Json:
+    """The response; of one that was streamed Logfire keeps the text of the chunks."""
+    text = as_dict(decoded(completion)).get("combined_chunk_content")
+    return {"role": "assistant", "content": text} if isinstance(text, str) else completion
+
+
+def _whole_run(given: dict[str, Json]) -> Said | None:
+    """All messages of an agent's run, as Pydantic AI writes them."""
+    items = next((as_list(decoded(given.get(name))) for name in _ALL_MESSAGES if name in given), [])
+    if not items:
+        return None
+    if all("event.name" in as_dict(item) for item in items):
+        events = [(as_str(as_dict(item)["event.name"]), as_dict(item)) for item in items]
+        return of_messages(events)
+    instructions = _instructions(decoded(given.get(_SYSTEM)))
+    system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
+    return Said([], [*system, *items], [])

@@ -1,0 +1,157 @@
+"""Spans of MLflow: inputs and outputs of whatever was called, each attribute a JSON text.
+
+A request is the body that the autologged client was given, its answer what it returned, of any
+API (mlflow.md); so they are read as traces of platforms are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from builder.conversation import Json, Message, ToolCall, ToolResult
+from builder.problem import Problem
+from builder.readers.api.capture.api import ApiAnswer
+from builder.readers.api.openai_chat.chunks import whole_response
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
+from builder.readers.traces.any_vendor.messages import read_messages
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.any_vendor.requests import definitions, read_request, tools_of
+from builder.readers.traces.otel.genai_parts import result_content
+from builder.readers.traces.otel.reading import SpanReading, history_of
+from builder.readers.traces.otel.span_values import is_cut
+from builder.readers.traces.otel.spans import Span
+
+_KINDS = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent"}
+_SESSION = "mlflow.trace.session"
+
+
+def read_span(span: Span) -> SpanReading | None:
+    """What the span says; None if it is none of MLflow's."""
+    given = span.attributes
+    named = as_str(_text(given.get("mlflow.spanType")))
+    if not named and "mlflow.spanInputs" not in given and "mlflow.chat.messages" not in given:
+        return None
+    info = as_dict(given.get("trace_info"))
+    session = _session(given, info)
+    kind = _KINDS.get(named, "model" if "mlflow.chat.messages" in given else "other")
+    if kind == "tool":
+        return _tool_run(span)
+    if kind == "other":
+        return SpanReading(kind, code=f"other_span:{named[:40] or 'UNKNOWN'}")
+    return _request(span, SpanReading(kind, tools=_tools(given), session=session), info)
+
+
+def _text(value: Json) -> Json:
+    """A text out of the JSON text that an attribute is."""
+    inner = decoded(value)
+    return inner.strip('"') if isinstance(inner, str) else inner
+
+
+def _session(given: dict[str, Json], info: dict[str, Json]) -> str:
+    places = (given, *(as_dict(info.get(key)) for key in ("trace_metadata", "request_metadata")))
+    return next((name for one in places if (name := as_str(_text(one.get(_SESSION))))), "")
+
+
+def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+    """The definitions: MLflow's own list, or among the call's arguments."""
+    own = decoded(given.get("mlflow.chat.tools"))
+    if isinstance(own, list):
+        return tuple(definitions(own))
+    for fields in (given, as_dict(decoded(given.get("invocation_params")))):
+        found = tools_of({"tools": decoded(fields.get("tools"))})
+        if found is not None:
+            return found
+    return None
+
+
+def _tool_run(span: Span) -> SpanReading:
+    given = span.attributes
+    output = decoded(given.get("mlflow.spanOutputs"))
+    message = as_dict(output)  # LangChain's message of a tool says which call it answers
+    call_id = name_or_none(message.get("tool_call_id"))
+    result = result_content(message.get("content") if call_id else output)
+    arguments = decoded(given.get("mlflow.spanInputs"))
+    return SpanReading(
+        "tool",
+        call=ToolCall(span.name, arguments, call_id) if span.name else None,
+        result=ToolResult(result, call_id) if result else None,
+    )
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanReading:
+    given = span.attributes
+    inputs, outputs = decoded(given.get("mlflow.spanInputs")), given.get("mlflow.spanOutputs")
+    notes = PartNotes()
+    asked = read_request(inputs, notes) if isinstance(inputs, dict | list) else None
+    outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
+    sent: Sequence[Message] = asked.messages if asked is not None else ()
+    answers: Sequence[ApiAnswer] = outcome.answers
+    if isinstance(as_dict(inputs).get("prompt"), str):  # no chat: nothing says whose words it is
+        notes.unknown.append("prompt in plain text")
+    if not sent:
+        sent, told = _chat_messages(given, notes)
+        answers = answers or told
+    elif outcome.before:
+        # The output of an agent's graph repeats the input before what is new.
+        whole = outcome.before[: len(sent)] == tuple(sent)
+        sent = outcome.before if whole else (*sent, *outcome.before)
+    cut = is_cut(given.get("mlflow.spanInputs"))
+    if is_cut(outputs):
+        answers = [ApiAnswer(Message("assistant", ()), fault="truncated")]
+    if not sent and not answers and not cut:
+        return reading
+    if span.failed:
+        answers = [replace(answer, fault=answer.fault or "truncated") for answer in answers]
+    model = _model(given) or (asked.model if asked is not None else None)
+    answers = [replace(answer, model=model) for answer in answers]
+    tools = reading.tools
+    if tools is None and asked is not None:
+        tools = asked.tools
+    history = history_of(
+        sent,
+        answers,
+        span,
+        tools=tools,
+        model=model,
+        unknown=notes.unknown,
+        cut=cut,
+    )
+    state = as_str(info.get("state")) or as_str(info.get("status"))
+    if state == "ERROR":
+        failed = Problem("failed_trace", span.where, "the trace ended with an error", records=0)
+        history = replace(history, problems=(*history.problems, failed))
+    whole = bool(outcome.before)
+    return replace(reading, history=history, answers=tuple(answers), whole=whole)
+
+
+def _model(given: dict[str, Json]) -> str | None:
+    """The model's name: the response's, MLflow's own attribute, or among the call's arguments."""
+    response = as_dict(decoded(given.get("mlflow.spanOutputs"))).get("model")
+    parameters = as_dict(decoded(given.get("invocation_params"))).get("model")
+    fields = (response, given.get("mlflow.llm.model"), given.get("model"), parameters)
+    return next((name for one in fields if (name := name_or_none(_text(one)))), None)
+
+
+def _assembled(outputs: Json) -> Json:
+    """The response; one that was logged as the chunks of its stream is put together."""
+    value = decoded(outputs)
+    chunks = as_list(value)
+    if chunks and all(as_str(as_dict(c).get("object")).endswith(".chunk") for c in chunks):
+        return whole_response(chunks)
+    return outputs
+
+
+def _chat_messages(
+    given: dict[str, Json], notes: PartNotes
+) -> tuple[Sequence[Message], Sequence[ApiAnswer]]:
+    """Messages as MLflow 2 kept them, with the answer as the last of them."""
+    kept = given.get("mlflow.chat.messages")
+    messages = read_messages(kept, notes) if kept is not None else []
+    if not messages or messages[-1].role != "assistant":
+        return messages, ()
+    return messages[:-1], (ApiAnswer(messages[-1]),)

@@ -1,0 +1,201 @@
+"""Spans of OpenInference: messages flattened into numbered attributes, in three layouts.
+
+Flat names with dots, nested objects, and lists of objects with dotted names are read alike; where
+an instrumentation wrote no messages, the raw request and response are (openinference.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builder.conversation import Json, Text, ToolCall, ToolResult
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
+from builder.readers.traces.any_vendor.parts import PartNotes
+from builder.readers.traces.any_vendor.requests import Request, read_request, tools_of
+from builder.readers.traces.otel.genai_parts import read_message, read_messages
+from builder.readers.traces.otel.reading import Said, SpanReading, request
+from builder.readers.traces.otel.span_values import branch, decoded, is_cut, listed
+from builder.readers.traces.otel.spans import Span
+
+_KINDS = {"LLM": "model", "AGENT": "agent", "CHAIN": "agent", "TOOL": "tool"}
+_INPUT = "llm.input_messages"
+_OUTPUT = "llm.output_messages"
+_HIDDEN = "__REDACTED__"
+_LEAVES = frozenset(
+    {"content", "text", "arguments", "json_schema", "parameters", "function_call_arguments_json"}
+)
+
+
+def read_span(span: Span) -> SpanReading | None:
+    """What the span says; None if it has nothing of these conventions."""
+    given = span.attributes
+    named = as_str(_one(given, "openinference.span.kind"))
+    asked, answered = _entries(given, _INPUT), _entries(given, _OUTPUT)
+    if not named and not asked and not answered:
+        return None
+    kind = _KINDS.get(named, "other") if named else "model"
+    if kind == "tool":
+        return _tool_run(span)
+    if kind == "other":
+        return SpanReading(kind, code=f"other_span:{named[:40]}")
+    session = as_str(_one(given, "session.id"))
+    tools = _tools(given)
+    if kind == "agent" and not asked and not answered:  # its own input and output, no request's
+        return SpanReading(kind, tools=tools, session=session)
+    return _request(span, asked, answered, SpanReading(kind, tools=tools, session=session))
+
+
+def _one(given: dict[str, Json], path: str) -> Json:
+    """One attribute, by its whole name or nested."""
+    return branch(given, path, frozenset({path.rpartition(".")[2]}))
+
+
+def _entries(given: dict[str, Json], path: str) -> list[Json]:
+    found = branch(given, path, _LEAVES)
+    if isinstance(found, str):  # a column of a table
+        found = branch({path: decoded(found)}, path, _LEAVES)
+    return listed(found)
+
+
+def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+    found: list[Json] = []
+    for entry in _entries(given, "llm.tools"):
+        tool = as_dict(as_dict(entry).get("tool")) or as_dict(entry)
+        found.append(decoded(tool["json_schema"]) if "json_schema" in tool else tool)
+    if found:
+        return tuple(found)
+    return tools_of(as_dict(decoded(_one(given, "llm.invocation_parameters"))))
+
+
+def _tool_run(span: Span) -> SpanReading:
+    given = span.attributes
+    name = name_or_none(_one(given, "tool.name")) or name_or_none(span.name)
+    call_id = name_or_none(_one(given, "tool_call.id")) or name_or_none(_one(given, "tool.id"))
+    answer = _one(given, "output.value")
+    result = (Text(answer),) if isinstance(answer, str) and answer else ()
+    return SpanReading(
+        "tool",
+        call=ToolCall(name, _one(given, "input.value"), call_id) if name else None,
+        result=ToolResult(result, call_id, name) if result else None,
+    )
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def _request(
+    span: Span, asked: list[Json], answered: list[Json], reading: SpanReading
+) -> SpanReading:
+    """The reading with the request and its answers, as far as the span has them."""
+    given = span.attributes
+    raw_input, raw_output = (
+        None if value == _HIDDEN else value
+        for value in (_one(given, "input.value"), _one(given, "output.value"))
+    )
+    notes = PartNotes()
+    raw = _raw_request(raw_input, notes) if not asked or _lost_results(asked) else Request(())
+    outcome = read_outcome(raw_output, PartNotes()) if raw_output is not None else Outcome()
+    if not asked and not answered and not raw.messages and raw_input is None:
+        return reading
+    unknown: list[str] = []
+    cut: list[str] = []
+    if raw.messages and not notes.unknown:
+        sent = list(raw.messages)
+    else:
+        missing = any(entry is None for entry in asked) or (not asked and is_cut(raw_input))
+        cut += ["input"] if missing else []
+        sent = read_messages([_item(entry) for entry in asked if entry is not None], unknown)
+        if not asked and isinstance(raw_input, str) and raw_input and not missing:
+            unknown += notes.unknown or ["prompt in plain text"]
+    outputs = [_item(entry) for entry in answered if entry is not None]
+    if not outputs and is_cut(raw_output):
+        cut.append("output")
+    several = len(as_list(as_dict(decoded(raw_output)).get("choices"))) > 1
+    tools = reading.tools if reading.tools is not None else raw.tools
+    if tools is None:
+        tools = _raw_request(raw_input, PartNotes()).tools
+    model = name_or_none(_one(given, "llm.model_name")) or raw.model
+    history, answers = request(
+        Said(sent, outputs, unknown, several, tuple(cut)),
+        span,
+        read_message,
+        tools=tools,
+        model=model,
+    )
+    if not answers:
+        if outcome.before:
+            history = replace(history, messages=(*history.messages, *outcome.before))
+        answers = tuple(replace(answer, model=model) for answer in outcome.answers)
+    elif len(answers) == len(outcome.answers):  # only the raw response says how it ended
+        answers = tuple(
+            replace(answer, fault=answer.fault or told.fault)
+            for answer, told in zip(answers, outcome.answers, strict=True)
+        )
+    return replace(reading, history=history, answers=answers)
+
+
+def _raw_request(value: Json, notes: PartNotes) -> Request:
+    """The raw request; nothing if it is a plain text, of which nothing says whose words it is."""
+    body = decoded(value)
+    return read_request(body, notes) if isinstance(body, dict | list) else Request(())
+
+
+def _lost_results(entries: list[Json]) -> bool:
+    """Whether results stand in messages of role user: each has room for one, the rest are lost."""
+    messages = (_message(entry) for entry in entries)
+    return any(item.get("role") == "user" and item.get("tool_call_id") for item in messages)
+
+
+def _message(entry: Json) -> dict[str, Json]:
+    return as_dict(as_dict(entry).get("message")) or as_dict(entry)
+
+
+def _item(entry: Json) -> Json:
+    """A message as one of parts. Calls that stand in the contents as well are taken once."""
+    message = _message(entry)
+    contents = [_content(as_dict(item)) for item in listed(message.get("contents"))]
+    text = message.get("content")
+    if text and not any(part.get("type") == "text" for part in contents):
+        contents.insert(0, {"type": "text", "content": text})
+    called = [_call(as_dict(item)) for item in listed(message.get("tool_calls"))]
+    placed = [part for part in contents if part.get("type") == "tool_call"]
+    if called and len(placed) != len(called):
+        contents = [part for part in contents if part.get("type") != "tool_call"] + called
+    legacy = name_or_none(message.get("function_call_name"))
+    if legacy and not called:
+        arguments = message.get("function_call_arguments_json")
+        contents.append({"type": "tool_call", "name": legacy, "arguments": arguments})
+    role = message.get("role")
+    call_id = message.get("tool_call_id")
+    if role in ("tool", "function") or call_id:
+        value: Json = text if text is not None else list(contents)
+        name = message.get("name")
+        contents = [{"type": "tool_call_response", "id": call_id, "name": name, "response": value}]
+    parts: list[Json] = list(contents)
+    return {"role": role, "parts": parts} if role else {"parts": parts}
+
+
+def _content(entry: dict[str, Json]) -> dict[str, Json]:
+    """An entry of the contents as a part."""
+    inner = as_dict(entry.get("message_content")) or entry
+    kind = as_str(inner.get("type"))
+    if kind == "tool_use":
+        return _call(entry if "tool_call" in entry else inner)
+    if kind in ("reasoning", "thinking"):
+        return {"type": "reasoning", "content": inner.get("text")}
+    if kind == "text" or (not kind and "text" in inner):
+        return {"type": "text", "content": inner.get("text")}
+    media = next((name for name in ("image", "audio", "video", "file") if name in inner), kind)
+    return {"type": media or "content"}
+
+
+def _call(entry: dict[str, Json]) -> dict[str, Json]:
+    call = as_dict(entry.get("tool_call")) or entry
+    function = as_dict(call.get("function"))
+    return {
+        "type": "tool_call",
+        "id": call.get("id"),
+        "name": function.get("name"),
+        "arguments": function.get("arguments"),
+    }

@@ -1,0 +1,167 @@
+"""What a span says: of a request to a model, of an agent's run, or of a tool's.
+
+Each instrumentation's names are the business of its own module; this is what they all become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
+from builder.problem import Problem
+from builder.readers.api.capture.api import ApiAnswer, History
+from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.traces.any_vendor.answers import fault_of
+from builder.readers.traces.otel.spans import Span
+
+_FAULTS = {
+    "content_filtered": "content_filter", "guardrail_intervened": "content_filter",
+    "cancelled": "truncated",
+}  # fmt: skip
+"""Finish reasons of answers that are no target, beside those that `_any_answers` knows."""
+
+_REDACTED = ("__REDACTED__", "[Scrubbed due to ")
+"""What stands where an instrumentation hid what was said (OpenInference, Logfire)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanReading:
+    """What one span, or the events of one request, say.
+
+    kind     model: a request and its answer; agent: a run that repeats what its requests say;
+             tool: a run of a tool; other: nothing of these
+    history  None: the content was not captured
+    call     that a tool's run was made for, with the result, if they were captured
+    tools    definitions that an agent's span names
+    whole    an agent's span holds all turns of its run, not the first and the last alone
+    session  the log's name of the conversation that the span belongs to, or ""
+    code     under which a span of kind other is counted
+    """
+
+    kind: str
+    history: History | None = None
+    answers: tuple[ApiAnswer, ...] = ()
+    call: ToolCall | None = None
+    result: ToolResult | None = None
+    tools: tuple[Json, ...] | None = None
+    whole: bool = False
+    session: str = ""
+    code: str = "other_span"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Messages out of a span: those that were sent, and what came back, each still as logged.
+
+    `choices` says that several outputs are answers to choose from and not one turn in pieces;
+    `answers` are those that were read already; `cut` are the sides, input and output, that break
+    off; `silent`: of some messages only the roles were captured; `tools` stood beside the
+    messages.
+    """
+
+    sent: list[Message]
+    outputs: list[Json]
+    unknown: list[str]
+    choices: bool = False
+    cut: tuple[str, ...] = ()
+    answers: tuple[ApiAnswer, ...] = ()
+    silent: bool = False
+    tools: tuple[Json, ...] | None = None
+
+
+def request(
+    said: Said,
+    span: Span,
+    read_message: Callable[[Json, list[str]], list[Message]],
+    *,
+    tools: tuple[Json, ...] | None,
+    model: str | None,
+    reasons: Sequence[Json] = (),
+) -> tuple[History, tuple[ApiAnswer, ...]]:
+    """The request that a span tells of, and the answers to it.
+
+    `reasons` are the finish reasons that the span gives beside the outputs.
+    """
+    sent = list(said.sent)
+    answers = [replace(answer, model=model) for answer in said.answers]
+    outputs = [(item, read_message(_as_answer(item), said.unknown)) for item in said.outputs]
+    answered = all(message.role == "assistant" for _, found in outputs for message in found)
+    if answered and (said.choices or len(outputs) == 1):
+        for number, (item, messages) in enumerate(outputs):
+            reason = as_dict(item).get("finish_reason") or _at(reasons, number)
+            answers += _answer(messages, reason, span, model)
+    else:
+        flat = [message for _, messages in outputs for message in messages]
+        end = len(flat)
+        while end and flat[end - 1].role == "assistant":
+            end -= 1
+        sent += flat[:end]
+        reason = next((as_dict(i).get("finish_reason") for i, _ in reversed(outputs)), None)
+        answers += _answer(flat[end:], reason or _at(reasons, 0), span, model)
+    if "output" in said.cut:
+        answers = [ApiAnswer(Message("assistant", ()), fault="truncated", model=model)]
+    history = history_of(
+        sent, answers, span, tools=tools, model=model, unknown=said.unknown, cut="input" in said.cut
+    )
+    if said.silent:
+        problem = Problem("no_content", span.where, "only the roles were captured", records=0)
+        history = replace(history, problems=(*history.problems, problem))
+    return history, tuple(answers)
+
+
+def history_of(
+    sent: Sequence[Message],
+    answers: Sequence[ApiAnswer],
+    span: Span,
+    *,
+    tools: tuple[Json, ...] | None,
+    model: str | None,
+    unknown: list[str],
+    cut: bool = False,
+) -> History:
+    """The request of these messages, with the problems that it and its answers show."""
+    problems = [*_problems(sent, answers, span), *unknown_parts(unknown, span.where)]
+    if cut:
+        problems.append(_cut(span.where, "the messages that were sent break off"))
+    return History(tuple(sent), tools, model, tuple(problems))
+
+
+def _as_answer(item: Json) -> Json:
+    return item if as_dict(item).get("role") else {**as_dict(item), "role": "assistant"}
+
+
+def _at(reasons: Sequence[Json], number: int) -> Json:
+    return reasons[number] if number < len(reasons) else None
+
+
+def _answer(
+    messages: Sequence[Message], reason: Json, span: Span, model: str | None
+) -> list[ApiAnswer]:
+    """The messages of one answer as one; none if nothing was said."""
+    parts = tuple(part for message in messages for part in message.parts)
+    if not parts:
+        return []
+    fault = fault_of(reason) or _FAULTS.get(as_str(reason).lower())
+    fault = fault or ("truncated" if span.failed and not reason else None)
+    return [ApiAnswer(Message("assistant", parts), fault=fault, model=model)]
+
+
+def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span) -> list[Problem]:
+    found = []
+    if span.dropped:
+        found.append(_cut(span.where, f"{span.dropped} attributes were dropped by a limit"))
+    texts = [
+        part.text
+        for message in (*sent, *(answer.message for answer in answers))
+        for part in message.parts
+        if isinstance(part, Text | Reasoning)
+    ]
+    if any(mark in text for text in texts for mark in _REDACTED):
+        found.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
+    return found
+
+
+def _cut(where: str, detail: str) -> Problem:
+    return Problem("truncated", where, detail, records=0)

@@ -1,0 +1,292 @@
+"""From spans to conversations: each request repeats the history, so the last one holds all of it.
+
+Agents' own spans repeat what their requests say, tools' spans what the next request brings back;
+so only requests make conversations. What stands nowhere else is taken from the others: the results
+of the last calls, the definitions of an agent's tools, and a run none of whose requests were
+logged. Spans come in any order: a request that another one repeats is known by what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import Conversation, Event, Ignored, Json, Message, Used
+from builder.problem import Problem
+from builder.readers.api.capture.api import ApiAnswer, History
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.capture.histories import Histories
+from builder.readers.toolkit.comparison import calls, digests, is_same_turn, with_keys
+from builder.readers.traces.otel import genai_spans, mlflow_spans, openinference_spans
+from builder.readers.traces.otel.reading import SpanReading
+from builder.readers.traces.otel.span_tools import AgentTools, ToolRuns, without_parameters
+from builder.readers.traces.otel.spans import MLFLOW, OPENINFERENCE, OTEL, VERCEL, Span, open_spans
+from builder.readers.traces.vercel_ai_sdk import spans as ai_sdk_spans
+from builder.sources.source import Source
+
+READS: dict[str, Callable[[Span], SpanReading | None]] = {
+    VERCEL: ai_sdk_spans.read_span,
+    MLFLOW: mlflow_spans.read_span,
+    OPENINFERENCE: openinference_spans.read_span,
+    OTEL: genai_spans.read_span,
+}
+"""How the spans of each instrumentation are read."""
+
+MAX_GROUPS = 200
+"""Requests whose log records may still come. Beyond, the one untouched for longest is taken."""
+
+MAX_ANSWERED = 10_000
+"""Requests whose answers are remembered, to tell histories that were rewritten."""
+
+MAX_SESSION = 200
+"""Characters of a session's name that are kept."""
+
+
+def read_spans(source: Source) -> Iterator[Event]:
+    """The events of a source of spans, whichever instrumentations they come from."""
+    log = _Log()
+    for item in open_spans(source):
+        if isinstance(item, Span):
+            yield from log.take(item)
+        else:
+            yield item
+    yield from log.rest()
+
+
+def reading_of(span: Span) -> SpanReading | None:
+    """What a span says, by the surest of its instrumentations that says anything of its content."""
+    found = [
+        reading
+        for name in span.dialects
+        if name in READS and (reading := READS[name](span)) is not None
+    ]
+    return next((one for one in found if one.history is not None), next(iter(found), None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a request was logged: its record, its place among the spans, the tools it names."""
+
+    place: str
+    trace: str
+    span: str
+    session: str
+    tools: tuple[Json, ...] | None
+
+
+class _Log:
+    """The spans of one source on their way to conversations: `take` each, then `rest`."""
+
+    def __init__(self) -> None:
+        self._histories = Histories()
+        self._origins: dict[str, _Origin] = {}  # by where
+        self._told: set[str] = set()  # traces with requests whose content is logged
+        self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
+        self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by what was sent
+        self._partial: set[str] = set()  # sessions whose history the server keeps
+        self._agents = AgentTools()
+        self._tools = ToolRuns()
+        self._runs: list[tuple[Span, SpanReading]] = []  # agents' spans that may have to serve
+        self._by_runs: set[str] = set()  # traces of those that had to
+        self._asked: set[bytes] = set()  # what requests sent, whatever their session
+        self._made: set[tuple[str, str | None]] = set()  # names and ids of calls in answers
+        self._groups: OrderedDict[tuple[str, str], list[Span]] = OrderedDict()  # log records
+        self._grouped: set[tuple[str, str]] = set()
+
+    def take(self, span: Span) -> Iterator[Event]:
+        """One more span or log record: the events that it settles."""
+        if span.log and genai_spans.is_message(span):
+            yield from self._message(span)
+            return
+        reading = reading_of(span) or SpanReading("other")
+        self._agents.take(span, reading.tools if reading.kind == "agent" else None)
+        if reading.kind == "model":
+            yield from self._request(span, reading)
+        elif reading.kind == "tool":
+            self._tools.take(span, reading)
+        elif reading.kind == "other":
+            yield Ignored("other_log" if span.log else reading.code)
+        elif reading.history is None or span.trace in self._told:
+            yield Ignored("agent_span")
+        else:
+            self._runs.append((span, reading))
+
+    def rest(self) -> Iterator[Event]:
+        """The events of what is still open at the end of the source."""
+        while self._groups:
+            yield from self._group(next(iter(self._groups)))
+        told = frozenset(self._told)
+        for span, reading in self._runs:
+            if span.trace in told or self._repeats(reading):
+                yield Ignored("agent_span")
+            else:
+                self._by_runs.add(span.trace)
+                yield from self._request(span, _as_request(span, reading))
+        for event in self._histories.rest():
+            yield self._completed(event)
+        for where, key in self._silent:
+            if key in self._grouped:
+                yield Ignored("told_in_events")
+            elif key[0] in self._by_runs:
+                yield Ignored("told_by_agent")
+            else:
+                yield Problem("no_content", where, "the log did not capture what was said")
+        yield from self._tools.events(self._told)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def _request(self, span: Span, reading: SpanReading) -> Iterator[Event]:
+        if reading.history is None:
+            self._silent.append((span.where, (span.trace, span.id)))
+            return
+        self._told.add(span.trace)
+        session = (reading.session or span.trace)[:MAX_SESSION]
+        history = replace(reading.history, session=session)
+        self._origins[span.where] = _Origin(span.place, span.trace, span.id, session, history.tools)
+        if not history.messages and history.problems:
+            yield from self._unread(span, history, reading.answers)
+            return
+        if history.messages:
+            self._remember(history, reading.answers)
+            roles = {message.role for message in history.messages}
+            if session and "tool" in roles and "assistant" not in roles:
+                self._partial.add(session)
+        for event in self._histories.take(Exchange(span.where), history, reading.answers):
+            yield self._completed(event)
+
+    def _remember(self, history: History, answers: Sequence[ApiAnswer]) -> None:
+        marks = self._histories.marks
+        self._asked.add(marks.of(history.messages)[-1])
+        sent = marks.of(history.messages, history.session)[-1]
+        for answer in answers:
+            self._made.update((call.name, call.id) for call in calls(answer.message))
+            if answer.usable:
+                self._answered.setdefault(sent, []).append(answer.message)
+        if len(self._answered) > MAX_ANSWERED:
+            self._answered.popitem(last=False)
+
+    def _unread(
+        self, span: Span, history: History, answers: Sequence[ApiAnswer]
+    ) -> Iterator[Event]:
+        """A request none of whose messages could be read: its answer's calls were made."""
+        if not answers:
+            yield replace(history.problems[0], records=1)
+        for number, answer in enumerate(answers):
+            yield self._completed(
+                Conversation(
+                    id=f"{span.where} answer {number}" if number else span.where,
+                    record=span.where,
+                    messages=with_keys([answer.message]),
+                    model=answer.model,
+                    records=0 if number else 1,
+                    problems=history.problems,
+                )
+            )
+
+    def _repeats(self, reading: SpanReading) -> bool:
+        """Whether an agent's span says what a request does whose trace is another one."""
+        history = reading.history
+        if history is None or not self._asked.intersection(digests(history.messages)[-1:]):
+            return False
+        said = (answer.message for answer in reading.answers)
+        return {(call.name, call.id) for one in said for call in calls(one)} <= self._made
+
+    # -- log records that are one message each ---------------------------------------------------
+
+    def _message(self, span: Span) -> Iterator[Event]:
+        """Those of one request are taken together."""
+        key = (span.trace, span.id)
+        group = self._groups.get(key, [])
+        is_choice = genai_spans.is_choice(span)
+        if group and genai_spans.is_choice(group[-1]) and not is_choice:
+            yield from self._group(key)  # another request, of a log without ids of spans
+        self._groups.setdefault(key, []).append(span)
+        self._groups.move_to_end(key)
+        if len(self._groups) > MAX_GROUPS:
+            yield from self._group(next(iter(self._groups)))
+
+    def _group(self, key: tuple[str, str]) -> Iterator[Event]:
+        records = self._groups.pop(key)
+        self._grouped.add(key)
+        events = tuple(event for record in records for event in record.events)
+        span = replace(records[0], events=events)
+        yield from self._request(span, reading_of(span) or SpanReading("model"))
+        if len(records) > 1:
+            yield Used(len(records) - 1)
+
+    # -- conversations ---------------------------------------------------------------------------
+
+    def _completed(self, event: Event) -> Event:
+        """A conversation named by its session, with the tools and last results logged elsewhere."""
+        if not isinstance(event, Conversation):
+            return event
+        first, _, last = event.record.partition(" to ")
+        origin = self._origins[last or first]
+        messages, changes = event.messages, Counter(event.changes)
+        if results := self._tools.answers(origin.trace, messages):
+            messages = (*messages, Message("tool", results))
+            changes["results_from_tool_spans"] += len(results)
+        tools = event.tools
+        if origin.tools is None:
+            tools = self._agents.of(origin.trace, origin.span)
+        if incomplete := without_parameters(tools or ()):
+            changes["tools_without_parameters"] += incomplete
+        return replace(
+            event,
+            id=f"{origin.session}/{event.id}" if origin.session else event.id,
+            record=_records(self._origins[first].place, origin.place),
+            messages=messages,
+            tools=tools,
+            problems=(*event.problems, *self._contradictions(event, origin.session)),
+            changes=changes,
+        )
+
+    def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
+        """The first turn that is not what the model answered to the same messages, if any is.
+
+        Results that were sent without their calls show that requests are no whole histories.
+        """
+        if session in self._partial:
+            detail = "requests of the session go on from a history that was not logged"
+            yield Problem("broken_history", conversation.record, detail, records=0)
+            return
+        messages = conversation.messages
+        before: bytes | None = None
+        for at, mark in enumerate(digests(messages, session)):
+            asked = before if messages[at].role == "assistant" else None
+            answers = self._answered.get(asked) if asked is not None else None
+            if answers and not any(is_same_turn(answer, messages[at:]) for answer in answers):
+                detail = f"message {at} is not what the model answered"
+                yield Problem("broken_history", conversation.record, detail, records=0)
+                return
+            before = mark
+
+
+_PLACES = (
+    (re.compile(r"line (\d+)"), "lines {}-{}"),
+    (re.compile(r"\[(\d+)\]"), "[{}]-[{}]"),
+)
+
+
+def _records(first: str, last: str) -> str:
+    """The records from one to another, in the order of the source."""
+    for pattern, form in _PLACES:
+        one, other = pattern.fullmatch(first), pattern.fullmatch(last)
+        if one and other and first != last:
+            return form.format(*sorted((int(one[1]), int(other[1]))))
+    return first if first == last else f"{first} to {last}"
+
+
+def _as_request(span: Span, reading: SpanReading) -> SpanReading:
+    """An agent's span as the request that tells of its run, where no other does.
+
+    One that does not hold all turns may hide the work of tools: nothing can be learnt from it.
+    """
+    if reading.history is None or reading.whole:
+        return reading
+    detail = "the agent's requests to the model were not logged"
+    problem = Problem("no_model_span", span.where, detail, records=0)
+    history = replace(reading.history, problems=(*reading.history.problems, problem))
+    return replace(reading, history=history)

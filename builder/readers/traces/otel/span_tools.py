@@ -1,0 +1,117 @@
+"""What stands beside requests in traces: tools' runs, and the tools that agents were given."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+
+from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult, Used
+from builder.problem import Problem
+from builder.readers.toolkit.comparison import calls, looks_unique, with_keys
+from builder.readers.toolkit.narrow import as_dict
+from builder.readers.traces.otel.reading import SpanReading
+from builder.readers.traces.otel.spans import Span
+
+MAX_ANCESTORS = 50
+"""How far up an agent is looked for."""
+
+
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments")
+
+
+def without_parameters(tools: Iterable[Json]) -> int:
+    """How many definitions tell a function's name alone: the conventions advise against more."""
+    functions = (as_dict(as_dict(tool).get("function")) or as_dict(tool) for tool in tools)
+    return sum(
+        "name" in function and not any(key in function for key in _SCHEMAS)
+        for function in functions
+    )
+
+
+class AgentTools:
+    """The definitions that agents' spans name, for requests below them that name none."""
+
+    def __init__(self) -> None:
+        self._parents: dict[tuple[str, str], str] = {}  # ids, by trace and span
+        self._tools: dict[tuple[str, str], tuple[Json, ...]] = {}  # by trace and span
+
+    def take(self, span: Span, tools: tuple[Json, ...] | None) -> None:
+        """One more span, with the definitions that it names if it is an agent's."""
+        if span.id and span.parent:
+            self._parents[span.trace, span.id] = span.parent
+        if span.id and tools is not None:
+            self._tools[span.trace, span.id] = tools
+
+    def of(self, trace: str, span: str) -> tuple[Json, ...] | None:
+        """The tools of the nearest agent above a span; None if nothing is known."""
+        for _ in range(MAX_ANCESTORS):
+            span = self._parents.get((trace, span), "")
+            if (tools := self._tools.get((trace, span))) is not None:
+                return tools
+        return None
+
+
+class ToolRuns:
+    """Tools' spans. Requests repeat them, but for the last calls, and for requests not logged."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[str, str, str, SpanReading]] = []  # where, record, trace
+        self._results: dict[_Place, ToolResult | None] = {}  # None: several that differ
+        self._used: set[_Place] = set()  # those that completed a conversation
+        self._called: set[_Place] = set()  # calls that requests tell of
+
+    def take(self, span: Span, reading: SpanReading) -> None:
+        """One more run of a tool."""
+        self._runs.append((span.where, span.place, span.trace, reading))
+        call_id = reading.call.id if reading.call is not None else None
+        if call_id and reading.result is not None:
+            place = _place(span.trace, call_id)
+            same = self._results.get(place, reading.result) == reading.result
+            self._results[place] = reading.result if same else None
+
+    def answers(self, trace: str, messages: tuple[Message, ...]) -> tuple[ToolResult, ...]:
+        """The results of the calls in the last of a conversation's messages, as far as known."""
+        made = (call for message in messages for call in calls(message))
+        self._called.update(_place(trace, call.id) for call in made if call.id)
+        found: dict[_Place, ToolResult] = {}
+        for call in calls(messages[-1]):
+            place = _place(trace, call.id or "")
+            result = self._results.get(place)
+            if result is not None and result.name in (None, call.name):
+                found[place] = result
+        self._used.update(found)
+        return tuple(found.values())
+
+    def events(self, told: Container[str]) -> Iterator[Event]:
+        """What became of the runs, once all requests are known; `told` are their traces.
+
+        A call that no request tells of was made all the same.
+        """
+        for where, record, trace, reading in self._runs:
+            call_id = reading.call.id if reading.call is not None else None
+            place = _place(trace, call_id or "")
+            known = place in self._called if call_id else trace in told
+            if place in self._used:
+                yield Used()
+            elif known or reading.call is None:
+                yield Ignored("tool_span")
+            else:
+                self._called.add(place)
+                messages = [Message("assistant", (reading.call,))]
+                if reading.result is not None:
+                    messages.append(Message("tool", (reading.result,)))
+                detail = "a tool's run, the request that called it was not logged"
+                yield Conversation(
+                    id=f"{trace}/{where}" if trace else where,
+                    record=record,
+                    messages=with_keys(messages),
+                    records=1,
+                    problems=(Problem("no_request", where, detail, records=0),),
+                )
+
+
+_Place = tuple[str, str]
+
+
+def _place(trace: str, call_id: str) -> _Place:
+    """What names a call: its id, within its trace unless the id is one that no other call has."""
+    return ("" if looks_unique(call_id) else trace), call_id

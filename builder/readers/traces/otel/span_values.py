@@ -1,0 +1,183 @@
+"""Values in spans: OTLP's AnyValue, JSON in strings, ids, and attributes whose names are paths.
+
+Source: otel-genai.md "OTLP JSON export", openinference.md (flattened attributes).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
+_ANY = re.compile(r"(string|int|double|bool|array|kvlist|bytes)_?[vV]alue")
+_DIGITS = re.compile(r"[0-9]{1,6}")
+_BEGINNINGS = frozenset('{["-0123456789tfnNI\ufeff')
+"""Characters that JSON texts begin with."""
+MAX_STEPS = 12
+"""Steps of a path that are told apart; no convention has more."""
+
+
+def attributes(value: Json) -> dict[str, Json]:
+    """Attributes by name: from OTLP's list of key and AnyValue, or an object as it is."""
+    if isinstance(value, dict):
+        return dict(value)
+    pairs = (as_dict(item) for item in as_list(value))
+    return {as_str(pair.get("key")): any_value(pair.get("value")) for pair in pairs}
+
+
+def any_value(value: Json) -> Json:
+    """OTLP's AnyValue as a JSON value; what is none of these is given back."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((key, inner),) = value.items()
+    match = _ANY.fullmatch(key)
+    kind = match[1] if match else ""
+    if kind == "array":
+        return [any_value(item) for item in as_list(as_dict(inner).get("values"))]
+    if kind == "kvlist":
+        return attributes(as_dict(inner).get("values"))
+    if kind == "int" and isinstance(inner, str) and re.fullmatch(r"-?[0-9]{1,20}", inner):
+        return int(inner)
+    return inner if kind else value
+
+
+def decoded(value: Json) -> Json:
+    """The JSON that a string holds; anything else, and a string that is no JSON, is given back."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in _BEGINNINGS:
+        return value
+    try:
+        return loads(value)
+    except JsonFault:
+        return value
+
+
+def is_cut(value: Json) -> bool:
+    """Whether a value is JSON text that breaks off: a limit on the length of values does that."""
+    return isinstance(value, str) and value.lstrip()[:1] in ("[", "{") and decoded(value) is value
+
+
+def identifier(value: Json) -> str:
+    """An id in lower hex: from hex, or from base64 of 8 or 16 bytes; another string as it is."""
+    text = as_str(value)
+    if match := _HEX.fullmatch(text):
+        return "" if set(match[1]) == {"0"} else match[1].lower()
+    if len(text) in (12, 24) and text.endswith("="):
+        try:
+            return base64.b64decode(text, validate=True).hex()
+        except (binascii.Error, ValueError):
+            return text
+    return text
+
+
+def first_of(value: dict[str, Json], *keys: str) -> Json:
+    """The first of the named fields that holds anything."""
+    for key in keys:
+        if (found := value.get(key)) is not None:
+            return found
+    return None
+
+
+def dotted(name: str, value: Json) -> dict[str, Json]:
+    """Attributes that a store nested by the steps of their names, under their whole names.
+
+    Objects beyond the third level are values.
+    """
+    found: dict[str, Json] = {name: value}
+    for _ in range(3):
+        below: dict[str, Json] = {}
+        for start, item in found.items():
+            if isinstance(item, dict):
+                below.update((f"{start}.{key}", inner) for key, inner in item.items())
+            else:
+                below[start] = item
+        found = below
+    return found
+
+
+# -- names that are paths ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A value that is not looked into."""
+
+    value: Json
+
+
+_Node: TypeAlias = "dict[str, _Node] | _Leaf"
+
+
+def branch(values: dict[str, Json], path: str, leaves: frozenset[str] = frozenset()) -> Json:
+    """What stands under a path: names with dots become objects, objects of numbers lists.
+
+    Flat names, nested objects and lists of objects with dotted names may be mixed. What stands
+    under a name in `leaves` is a value of its own and is not looked into. Where numbers are
+    missing in a list, a None stands for them.
+    """
+    steps = path.split(".")
+    ways = {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
+    root: dict[str, _Node] = {}
+    for name, value in values.items():
+        if name in ways or name.startswith(path + "."):
+            _plant(root, name, value, leaves, MAX_STEPS)
+    node: _Node | None = root
+    for step in steps:
+        node = node.get(step) if isinstance(node, dict) else None
+    return None if node is None else _settled(node)
+
+
+def _plant(
+    node: dict[str, _Node], name: str, value: Json, leaves: frozenset[str], levels: int
+) -> None:
+    *way, last = name.split(".", MAX_STEPS)
+    for step in way:
+        node = _below(node, step)
+    inner = value if last not in leaves and levels else None
+    if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
+        inner = {str(number): item for number, item in enumerate(inner)}
+    if isinstance(inner, dict):
+        node = _below(node, last)
+        for key, item in inner.items():
+            _plant(node, key, item, leaves, levels - 1)
+    elif not isinstance(node.get(last), dict):
+        node[last] = _Leaf(value)
+
+
+def _below(node: dict[str, _Node], step: str) -> dict[str, _Node]:
+    """The object at a step. A value beside names that go on from its own gives way to them."""
+    found = node.get(step)
+    if not isinstance(found, dict):
+        found = node[step] = {}
+    return found
+
+
+def _settled(node: _Node) -> Json:
+    if isinstance(node, _Leaf):
+        return node.value
+    if not node or not all(_DIGITS.fullmatch(key) for key in node):
+        return {key: _settled(item) for key, item in node.items()}
+    return _in_order({int(key): _settled(item) for key, item in node.items()})
+
+
+def _in_order(items: dict[int, Json]) -> list[Json]:
+    found: list[Json] = []
+    due = 0
+    for number in sorted(items):
+        found += [None] if number > due else []
+        found.append(items[number])
+        due = number + 1
+    return found
+
+
+def listed(value: Json) -> list[Json]:
+    """The entries of a list that `branch` made, also where other names stand beside its numbers."""
+    fields = as_dict(value)
+    numbered = {int(key): item for key, item in fields.items() if _DIGITS.fullmatch(key)}
+    return _in_order(numbered) if numbered else as_list(value)

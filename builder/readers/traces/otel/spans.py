@@ -1,0 +1,361 @@
+"""Spans and log records of OpenTelemetry, in every file form in which they are exported.
+
+OTLP JSON (one request a line, or a file), the dumps of the SDKs, lists of spans, rows of data
+frames, and attributes alone become `Span`s (otel-genai.md "OTLP JSON export", openinference.md,
+mlflow.md). A span is a record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias
+
+from builder.conversation import Ignored, Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.traces.otel.span_values import (
+    any_value,
+    attributes,
+    decoded,
+    dotted,
+    first_of,
+    identifier,
+)
+from builder.sources.once import once
+from builder.sources.sniff import PEEK_BYTES
+from builder.sources.source import Record, Source
+
+VERCEL = "vercel-ai-sdk"
+MLFLOW = "mlflow"
+OPENINFERENCE = "openinference"
+OTEL = "otel-genai"
+
+PEEK_SPANS = 2000
+"""How many spans recognition looks at."""
+
+_OWN = (
+    (VERCEL, ("ai.prompt", "ai.response", "ai.operationId", "ai.toolCall")),
+    (MLFLOW, ("mlflow.span", "mlflow.chat", "mlflow.trace")),
+    (OPENINFERENCE, ("openinference.", "llm.input_messages", "llm.output_messages")),
+    (
+        OTEL,
+        (
+            "gen_ai.", "llm.request.", "traceloop.", "llm.prompts", "llm.completions",
+            "pydantic_ai.all_messages", "all_messages_events",
+        ),
+    ),
+)  # fmt: skip
+"""The beginnings of attribute names by which an instrumentation is known, the surest first: those
+of the first three write attributes of the last as well."""
+_ANY = tuple(start for _, starts in _OWN for start in starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One span, or one log record.
+
+    where       of it in the source, one span's alone
+    place       of the record that it came in
+    trace       its trace's id, and its own and its parent's: lower hex, as logged if they are
+                something else, or ""
+    attributes  by name, with their values decoded; nested ones stay nested
+    events      name and attributes of each event, in order; a log record is one event
+    dropped     number of attributes and events that a limit of the SDK cut off
+    failed      its status is an error
+    log         it is a log record
+    """
+
+    where: str
+    place: str
+    trace: str
+    id: str
+    parent: str
+    name: str
+    attributes: dict[str, Json]
+    events: tuple[tuple[str, dict[str, Json]], ...] = ()
+    dropped: int = 0
+    failed: bool = False
+    log: bool = False
+
+    @property
+    def dialects(self) -> list[str]:
+        """The readers of such spans by the names of attributes and events, the surest first."""
+        return _dialects(self.attributes, self.events)
+
+
+def _dialects(
+    attributes: dict[str, Json], events: Iterable[tuple[str, dict[str, Json]]]
+) -> list[str]:
+    names = [*attributes]
+    for name, inner in events:
+        names += [name, *inner]
+    for key in ("llm", "openinference"):  # nested, not dotted
+        names += [f"{key}.{name}" for name in as_dict(attributes.get(key))]
+    known = [name for name in names if name.startswith(_ANY)]
+    if not known:
+        return []
+    return [dialect for dialect, starts in _OWN if any(name.startswith(starts) for name in known)]
+
+
+@once
+def first_dialect(source: Source) -> str | None:
+    """The reader of the source's spans, for `recognise`; None if there are none that one knows."""
+    order = [name for name, _ in _OWN]
+    items = islice(_peeked(source), PEEK_SPANS)
+    told = (_told(value, log) for _, value, log in items)
+    found = {name for _, inner, events, _ in told for name in _dialects(inner, events)[:1]}
+    return min(found, key=order.index, default=None)
+
+
+def _peeked(source: Source) -> Iterator[_Item]:
+    values: list[Json] = list(source.peek.records)
+    if source.peek.kind == "text" and _is_console(source):
+        lines = source.first(PEEK_BYTES).decode("utf-8", "replace").splitlines()
+        values = [decoded(text) for _, text in _documents(lines)]
+    for value in values:
+        if isinstance(value, dict) and not _is_unlike(tuple(value)):
+            yield from _items(value)
+
+
+_TELLING = frozenset(
+    {
+        "attributes", "tags", "SpanAttributes", "span_kind", "events", "otel_events", "body",
+        "severityNumber", "severity_number", "gen_ai", "llm", "openinference",
+    }
+)  # fmt: skip
+"""Keys of a span or log record whose values may tell an instrumentation."""
+
+
+@lru_cache(maxsize=4096)
+def _is_unlike(names: tuple[str, ...]) -> bool:
+    """Can a record of these keys tell no instrumentation? Logs have few kinds of records."""
+    return (_TELLING | _AROUND).isdisjoint(names) and not any(
+        name.removeprefix("attributes.").startswith(_ANY) for name in names
+    )
+
+
+def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
+    """The source's spans and log records, counted, in its order."""
+    for item in _records(source):
+        if isinstance(item, Problem | Ignored):
+            yield item
+        elif not isinstance(item.value, dict):
+            detail = f"a record that is a {type(item.value).__name__}"
+            yield Problem("not_object", item.where, detail)
+        else:
+            found = [_span(item.where, *one) for one in _items(item.value)]
+            source.count_records(max(len(found) - 1, 0))
+            yield from found
+            if not found:
+                yield Ignored("no_spans")
+
+
+def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
+    if source.peek.kind == "text" and _is_console(source):
+        yield from _console(source)
+    else:
+        yield from source.records()
+
+
+# -- documents one after the other ---------------------------------------------------------------
+
+
+def _is_console(source: Source) -> bool:
+    return re.search(rb"^\{\r?$", source.head, re.MULTILINE) is not None
+
+
+def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
+    """What a console exporter prints: documents of many lines, one after the other."""
+    lines: list[str] = []
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+        else:
+            source.count_records(-1)  # a document is a record, not its lines
+            lines.append(item[1].decode("utf-8", "replace"))
+    for number, text in _documents(lines):
+        source.count_records()
+        where = f"document {number}"
+        if not text.startswith("{"):
+            yield Ignored("printed_text")
+            continue
+        try:
+            yield Record(where, loads(text))
+        except JsonFault as fault:
+            yield fault.at(where)
+
+
+def _documents(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """(number, text) of each document; they begin and end with brackets at the margin.
+
+    What a program printed between two of them is a document too, though none of spans.
+    """
+    start = number = 0
+    for at, line in enumerate(lines):
+        begins = line.rstrip() == "{" and at > start
+        if begins or line.startswith("}"):
+            end = at if begins else at + 1
+            yield number, "\n".join(lines[start:end])
+            start = end
+            number += 1
+    if start < len(lines):
+        yield number, "\n".join(lines[start:])
+
+
+# -- envelopes -----------------------------------------------------------------------------------
+
+_RESOURCES = ("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs")
+_SCOPES = (
+    "scopeSpans", "scope_spans", "instrumentationLibrarySpans", "scopeLogs", "scope_logs",
+    "instrumentationLibraryLogs",
+)  # fmt: skip
+_LOGS = ("logRecords", "log_records")
+_AROUND = frozenset({*_RESOURCES, "trace", "data", "spans"})
+"""Keys of which a record around spans has one."""
+
+
+_Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
+"""A span in a record: its number there, or None if it is the record; what it is; is it of a log."""
+
+
+def _items(value: dict[str, Json]) -> Iterator[_Item]:
+    """The spans and log records in a record, or the one that it is."""
+    if _AROUND.isdisjoint(value):
+        yield None, value, False
+        return
+    value = _whole_trace(as_dict(decoded(value.get("trace")))) or value
+    resources = [item for key in _RESOURCES for item in as_list(value.get(key))]
+    if resources or any(key in value for key in _RESOURCES):
+        yield from _scoped(resources)
+        return
+    data = decoded(value.get("data"))
+    inner = decoded(value.get("spans")) or as_dict(data).get("spans") or data
+    if not isinstance(inner, list):
+        yield None, value, False
+        return
+    info = as_dict(value.get("info"))
+    trace = info.get("trace_id") or info.get("request_id")
+    given: dict[str, Json] = {"trace_id": trace, "trace_info": info} if info else {}
+    for number, item in enumerate(_nested(inner)):
+        yield number, {**given, **as_dict(item)}, False
+
+
+def _whole_trace(value: dict[str, Json]) -> dict[str, Json] | None:
+    """The value if it is a trace with its spans: some keep one beside columns of their own."""
+    return value if any(key in value for key in (*_RESOURCES, "data")) else None
+
+
+def _nested(items: list[Json]) -> Iterator[Json]:
+    """Spans, out of a list of them or of traces that hold them."""
+    for item in items:
+        inside = as_dict(item).get("spans")
+        yield from inside if isinstance(inside, list) else [item]
+
+
+def _scoped(resources: list[Json]) -> Iterator[_Item]:
+    scopes = [
+        as_dict(scope)
+        for resource in resources
+        for key in _SCOPES
+        for scope in as_list(as_dict(resource).get(key))
+    ]
+    spans = [(item, False) for scope in scopes for item in as_list(scope.get("spans"))]
+    logs = [(item, True) for scope in scopes for key in _LOGS for item in as_list(scope.get(key))]
+    for number, (item, is_log) in enumerate(spans + logs):
+        yield number, as_dict(item), is_log
+
+
+# -- one span ------------------------------------------------------------------------------------
+
+
+_Events: TypeAlias = tuple[tuple[str, dict[str, Json]], ...]
+
+
+def _told(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
+    """Name, attributes and events of a span, and whether it is a log record, as `Span` has them."""
+    log = log or "body" in value or "severityNumber" in value or "severity_number" in value
+    inner = _attributes_of(value)
+    name = as_str(first_of(value, *_NAMES)) or as_str(inner.get("event.name"))
+    if log:
+        return name, inner, ((name, {**inner, "body": any_value(value.get("body"))}),), log
+    return name, inner, tuple(_events(first_of(value, "events", "otel_events"))), log
+
+
+def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> Span:
+    name, inner, events, log = _told(value, log)
+    where = place if number is None else f"{place} [{number}]"
+    keys = ("context", "spanContext", "_spanContext")
+    context = next((found for key in keys if (found := as_dict(value.get(key)))), {})
+    own = first_of(value, "spanId", "span_id", "context.span_id", "spanID", "SpanId")
+    own = identifier(own or first_of(context, "span_id", "spanId") or (not log and value.get("id")))
+    trace = first_of(value, "traceId", "trace_id", "context.trace_id", "traceID", "TraceId")
+    parent = first_of(
+        value, "parentSpanId", "parent_span_id", "parent_id", "parentId", "ParentSpanId"
+    )
+    parent = parent or as_dict(value.get("parentSpanContext")).get("spanId")
+    return Span(
+        f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
+        place,
+        identifier(trace or first_of(context, "trace_id", "traceId")),
+        own,
+        identifier(parent),
+        name,
+        inner,
+        events,
+        sum(count for key in _DROPPED if isinstance(count := value.get(key), int)),
+        _failed(value),
+        log,
+    )
+
+
+_PLAIN = re.compile(r"[\w-]{1,40}")
+_NAMES = ("name", "operationName", "span_name", "SpanName", "eventName", "event_name")
+_DROPPED = (
+    "droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount",
+    "dropped_events_count",
+)  # fmt: skip
+
+
+def _failed(value: dict[str, Json]) -> bool:
+    status = value.get("status")
+    code = as_dict(status).get("code", as_dict(status).get("status_code", status))
+    code = first_of(value, "status_code", "status.status_code") or code
+    return code == 2 or as_str(code).upper().endswith("ERROR")
+
+
+_KINDS = frozenset(
+    {
+        "LLM", "CHAIN", "AGENT", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL",
+        "EVALUATOR", "PROMPT", "UNKNOWN",
+    }
+)  # fmt: skip
+"""Phoenix's column `span_kind`; OpenTelemetry has one of that name with other values."""
+
+
+def _attributes_of(value: dict[str, Json]) -> dict[str, Json]:
+    found = decoded(first_of(value, "attributes", "tags", "SpanAttributes"))
+    if isinstance(found, dict | list):
+        result = attributes(found)
+    else:  # rows of a data frame, or the attributes alone
+        result = {key.removeprefix("attributes."): item for key, item in value.items()}
+    if isinstance(result.get("gen_ai"), dict):
+        result = {**result, **dotted("gen_ai", result["gen_ai"])}
+    kind = as_str(value.get("span_kind"))
+    if kind in _KINDS and "openinference.span.kind" not in result:
+        result["openinference.span.kind"] = kind
+    if value.get("kind") == "pending_span":  # Logfire's column
+        result["logfire.span_type"] = "pending_span"
+    info = value.get("trace_info")
+    return {**result, "trace_info": info} if isinstance(info, dict) else result
+
+
+def _events(value: Json) -> Iterator[tuple[str, dict[str, Json]]]:
+    for item in as_list(decoded(value)):
+        event = as_dict(item)
+        name = as_str(first_of(event, "name", "event_name"))
+        yield name, attributes(decoded(first_of(event, "attributes", "event_attributes")))

@@ -1,0 +1,1 @@
+"""Observability platforms: Langfuse, LangSmith."""

@@ -1,0 +1,159 @@
+"""Langfuse: traces with their observations, pages of its API, blob exports.
+
+Source: langfuse.md. A record is an observation, and the trace or page around observations; only
+generations are calls of a model. A trace is put in order by time, since exports are not, and its
+generations whose messages extend one another become one conversation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import Event, Ignored, Json
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import unique
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
+from builder.readers.traces.platforms.steps import Held
+from builder.sources.csv_rows import csv_header, csv_rows
+from builder.sources.source import Record, Source
+
+TYPES = frozenset(
+    {
+        "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR",
+        "EMBEDDING", "GUARDRAIL",
+    }
+)  # fmt: skip
+_COLUMNS = (
+    frozenset({"traceId", "type", "startTime", "input", "output"}),
+    frozenset({"trace_id", "type", "start_time", "input", "output"}),
+)
+_PEEKED = 20
+
+
+def recognise(source: Source) -> str | None:
+    """Claim what has observations, traces or scores of the platform, or its view of them."""
+    header = csv_header(source)
+    if _COLUMNS[0] <= set(header) or _COLUMNS[1] <= set(header):
+        return "a table of observations"
+    kinds = {"observation": "observations", "trace": "traces", "score": "scores"}
+    for value in source.peek.objects[:_PEEKED]:
+        kind = _kind(value)
+        if kind == "view":
+            return "messages by observation id, as the platform shows them"
+        if kind == "page":
+            return "a page of observations or traces"
+        if kind is not None:
+            return f"{kinds[kind]} with trace ids"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of the source's traces, and what became of its other records."""
+    reading = _Reading(source)
+    for item in csv_rows(source) if csv_header(source) else source.records():
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from reading.take(item)
+    yield from reading.rest()
+
+
+def _kind(value: dict[str, Json]) -> str | None:
+    """What an object is: observation, trace (with or without observations), score, page, view."""
+    trace_id = name_or_none(value.get("traceId")) or name_or_none(value.get("trace_id"))
+    started = value.get("startTime") or value.get("start_time")
+    if trace_id and started and as_str(value.get("type")) in TYPES:
+        return "observation"
+    if trace_id and "value" in value and ("dataType" in value or "data_type" in value):
+        return "score"
+    inside = value.get("observations")
+    if isinstance(inside, list) and (isinstance(value.get("trace"), dict) or "timestamp" in value):
+        first = next((item for item in inside if isinstance(item, dict)), None)
+        return "trace" if first is None or _kind(first) == "observation" else None
+    named = ("sessionId" in value or "session_id" in value) and "timestamp" in value
+    if named and ("userId" in value or "user_id" in value) and "release" in value:
+        return "trace"
+    listed = value.get("data")
+    if isinstance(listed, list) and isinstance(value.get("meta"), dict):
+        kinds = [_kind(item) for item in listed[:_PEEKED] if isinstance(item, dict)]
+        return "page" if any(kind in ("observation", "trace", "score") for kind in kinds) else None
+    return "view" if value and all(map(_is_view, value.values())) else None
+
+
+def _is_view(value: Json) -> bool:
+    """Whether a value is the platform's reading of one observation's input and output."""
+    sides = as_dict(value)
+    return bool(sides) and all(
+        key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)
+        for key, side in sides.items()
+    )
+
+
+class _Reading:
+    """Observations on their way to their traces."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.held = Held()
+        self.names: Counter[str] = Counter()
+
+    def take(self, record: Record) -> Iterator[Event]:
+        """One more record; those inside it are counted as well."""
+        value = record.value
+        if not isinstance(value, dict):
+            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
+            return
+        kind = _kind(value)
+        where = "" if record.where == "file" else record.where
+        if kind == "observation":
+            yield from self._observation(record.where, value)
+        elif kind == "trace":
+            yield Ignored("trace")
+            trace = as_dict(value.get("trace")) or value
+            session = trace.get("sessionId") or trace.get("session_id")
+            self.held.name_session(as_str(trace.get("id")), as_str(session))
+            inside = as_list(value.get("observations"))
+            if not all(isinstance(item, str) for item in inside):  # ids: told elsewhere
+                for item in self.source.counted(inside, f"{where}[{{}}]"):
+                    yield from self._inside(item)
+        elif kind == "page":
+            yield Ignored("page")
+            for item in self.source.counted(as_list(value.get("data")), f"{where}[{{}}]"):
+                yield from self.take(item)
+        elif kind == "view":
+            yield Ignored("chatml_view")
+        elif kind == "score":
+            yield Ignored("score")
+        else:
+            yield Ignored(unknown(value.get("type", "record")))
+
+    def _inside(self, record: Record) -> Iterator[Event]:
+        """An observation inside its trace."""
+        if not isinstance(record.value, dict):
+            found = type(record.value).__name__
+            yield Problem("not_object", record.where, f"an observation is a {found}")
+            return
+        yield from self._observation(record.where, record.value)
+
+    def _observation(self, where: str, value: dict[str, Json]) -> Iterator[Event]:
+        name, kind = name_or_none(value.get("id")), as_str(value.get("type"))
+        where = unique(f"observation {name[:200]}" if name else where, self.names)
+        step = read_step(where, value, kind.lower() if kind in TYPES else unknown(kind))
+        trace_id = as_str(of_row(value, "traceId", "trace_id"))
+        session = as_str(of_row(value, "sessionId", "session_id"))
+        yield from self.held.add(trace_id, session, step)
+
+    def rest(self) -> Iterator[Event]:
+        """The conversations that were open."""
+        yield from self.held.rest()
+
+
+READER = Reader(
+    name="langfuse",
+    summary="Langfuse traces: trace and observations, API pages, exported rows (JSON, CSV)",
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,162 @@
+"""What a generation of Langfuse says of its call of a model.
+
+Source: langfuse.md "Tools location", "Content dialects". Newer instrumentations log the messages
+as input and output, and the rest as attributes of OpenTelemetry in the metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from builder.conversation import Json, Message
+from builder.readers.api.capture.api import ApiAnswer
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.answers import (
+    Outcome,
+    calls_by_columns,
+    fault_of,
+    read_outcome,
+)
+from builder.readers.traces.any_vendor.messages import read_messages
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.any_vendor.requests import (
+    Request,
+    definitions,
+    read_request,
+    system_text,
+    tools_of,
+    with_system,
+)
+from builder.readers.traces.platforms.steps import ModelCall, Step
+
+_SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
+_FLAT = re.compile(
+    r"llm\.input_messages\.(\d{1,5})\.message\."
+    r"(?:tool_calls\.(\d{1,4})\.tool_call\.)?"
+    r"(role|content|name|tool_call_id|id|function\.name|function\.arguments)"
+)
+_TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
+
+
+def of_row(row: dict[str, Json], camel: str, snake: str) -> Json:
+    """A field of an observation: the API names it in camel case, an export in snake case."""
+    return row.get(camel) if row.get(camel) is not None else row.get(snake)
+
+
+def read_step(where: str, row: dict[str, Json], code: str) -> Step:
+    """The step that an observation is."""
+    kind = as_str(row.get("type"))
+    called = kind == "GENERATION"
+    agent = kind == "AGENT"
+    metadata = as_dict(decoded(row.get("metadata"))) if called or agent else {}
+    attributes = as_dict(decoded(metadata.get("attributes")))
+    call = _call(row, metadata, attributes) if called else None
+    texts = (system_text(attributes.get(key)) for key in _SYSTEMS)
+    return Step(
+        where=where,
+        id=name_or_none(row.get("id")),
+        parent=name_or_none(of_row(row, "parentObservationId", "parent_observation_id")),
+        order=as_str(of_row(row, "startTime", "start_time")),
+        code=code,
+        nests=agent or kind == "TOOL",
+        agent=agent,
+        system=next((text for text in texts if text), ""),
+        call=call,
+    )
+
+
+def _call(
+    row: dict[str, Json], metadata: dict[str, Json], attributes: dict[str, Json]
+) -> ModelCall:
+    notes = PartNotes()
+    parameters = as_dict(decoded(of_row(row, "modelParameters", "model_parameters")))
+    request = read_request(row.get("input"), notes)
+    if (notes.unknown or not request.messages) and (flat := _flat_messages(attributes)):
+        notes = PartNotes()
+        request = replace(request, messages=tuple(read_messages(flat, notes)))
+    outcome = read_outcome(row.get("output"), notes)
+    answers = outcome.answers
+    if not answers:
+        names = of_row(row, "toolCallNames", "tool_call_names")
+        made = calls_by_columns(of_row(row, "toolCalls", "tool_calls"), names)
+        answers = (ApiAnswer(Message("assistant", tuple(made))),) if made else ()
+    ends = decoded(attributes.get("gen_ai.response.finish_reasons"))
+    reasons = list(ends) if isinstance(ends, list) else [ends]
+    reasons += [attributes.get("ai.response.finishReason"), parameters.get("finishReason")]
+    fault = next((code for reason in reasons if (code := fault_of(reason))), None)
+    failed = row.get("level") == "ERROR"
+    if failed:
+        fault = fault or "error"
+    answers = tuple(replace(answer, fault=answer.fault or fault) for answer in answers)
+    model = name_or_none(row.get("model")) or name_or_none(row.get("provided_model_name"))
+    return ModelCall(
+        messages=with_system(request.messages, outcome.instructions),
+        outcome=replace(outcome, answers=answers),
+        notes=notes,
+        tools=_tools(row, metadata, attributes, request, outcome, notes),
+        model=model or request.model,
+        whole=row.get("input") is not None and row.get("output") is not None,
+        failed=failed,
+        response=outcome.id or name_or_none(attributes.get("gen_ai.response.id")),
+        previous=outcome.previous or name_or_none(attributes.get("gen_ai.conversation.id")),
+    )
+
+
+def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
+    """The request's messages out of OpenInference's numbered attributes, in OpenAI's form.
+
+    Instrumentations that log a repr as input (Agno) have them beside it.
+    """
+    found: dict[int, dict[str, Json]] = {}
+    calls: dict[tuple[int, int], dict[str, Json]] = {}
+    for name, value in attributes.items():
+        if not (match := _FLAT.fullmatch(name)):
+            continue
+        at, call, key = int(match[1]), match[2], match[3]
+        message = found.setdefault(at, {})
+        if call is None:
+            message[key] = value
+        else:
+            calls.setdefault((at, int(call)), {})[key] = value
+    for (at, _), call_fields in sorted(calls.items()):
+        function: Json = {
+            "name": call_fields.get("function.name"),
+            "arguments": call_fields.get("function.arguments"),
+        }
+        made: Json = {"id": call_fields.get("id"), "function": function}
+        found[at]["tool_calls"] = [*as_list(found[at].get("tool_calls")), made]
+    return [found[at] for at in sorted(found)]
+
+
+def _tools(
+    row: dict[str, Json],
+    metadata: dict[str, Json],
+    attributes: dict[str, Json],
+    request: Request,
+    outcome: Outcome,
+    notes: PartNotes,
+) -> tuple[Json, ...] | None:
+    """The definitions, from the first of the places that has any."""
+    offered = as_dict(decoded(attributes.get("model_request_parameters")))
+    pydantic = [*as_list(offered.get("function_tools")), *as_list(offered.get("output_tools"))]
+    numbered = sorted(
+        (key for key in attributes if _TOOL.fullmatch(key)), key=lambda key: (len(key), key)
+    )
+    parameters = as_dict(decoded(of_row(row, "modelParameters", "model_parameters")))
+    listed: Json
+    for listed in (
+        list(request.tools or ()),
+        list(notes.tools),
+        list(outcome.tools or ()),
+        metadata.get("tools"),
+        attributes.get("gen_ai.tool.definitions"),
+        attributes.get("ai.prompt.tools"),
+        pydantic,
+        [attributes[key] for key in numbered],
+        of_row(row, "toolDefinitions", "tool_definitions"),
+    ):
+        if found := definitions(listed):
+            return tuple(found)
+    none = request.tools if request.tools is not None else outcome.tools
+    return tools_of(parameters) or none

@@ -1,0 +1,206 @@
+"""LangSmith: exported runs, with their children inside or beside them.
+
+Source: langsmith.md. A record is a run, and the list or page around runs. Only runs of type llm
+show what the model saw; a trace is put in order by `dotted_order`, which sorts as the runs began.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from builder.conversation import Event, Ignored, Json
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.messages import unique
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.traces.any_vendor.answers import read_outcome
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.any_vendor.requests import (
+    definitions,
+    read_request,
+    tools_of,
+    with_system,
+)
+from builder.readers.traces.langchain.messages import is_message
+from builder.readers.traces.platforms.steps import Held, ModelCall, Step
+from builder.sources.source import Record, Source
+
+TYPES = frozenset(
+    {"llm", "chain", "tool", "retriever", "prompt", "parser", "embedding", "chat_model"}
+)
+_CALLS = ("llm", "chat_model")
+"""Types of runs that call a model; LangChain's own tracers name the second."""
+_PAGES = ("runs", "data")
+_SESSIONS = ("thread_id", "session_id", "conversation_id")
+_PEEKED = 20
+
+
+def recognise(source: Source) -> str | None:
+    """Claim objects that are runs, or lists of them."""
+    for value in source.peek.objects[:_PEEKED]:
+        if _is_run(value):
+            return "runs with run_type"
+        if _page(value) is not None:
+            return "lists of runs with run_type"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of the source's traces, and what became of its other records."""
+    reading = _Reading(source)
+    for item in source.records():
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from reading.take(item)
+    yield from reading.rest()
+
+
+def _is_run(value: Json) -> bool:
+    run = as_dict(value)
+    named = any(isinstance(run.get(key), str) for key in ("id", "run_id", "dotted_order"))
+    return (named or "inputs" in run) and as_str(run.get("run_type")) in TYPES
+
+
+def _page(value: dict[str, Json]) -> list[Json] | None:
+    """The runs of a page, or None if it is none."""
+    for key in _PAGES:
+        listed = value.get(key)
+        if isinstance(listed, list) and any(map(_is_run, listed[:_PEEKED])):
+            return listed
+    return None
+
+
+class _Reading:
+    """Runs on their way to their traces."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.held = Held()
+        self.names: Counter[str] = Counter()
+
+    def take(self, record: Record) -> Iterator[Event]:
+        """One more record; those inside it are counted as well."""
+        value = record.value
+        where = "" if record.where == "file" else record.where
+        if not isinstance(value, dict):
+            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
+        elif isinstance(value.get("run_type"), str):
+            yield from self._run(record.where, value, "", "")
+        elif (listed := _page(value)) is not None:
+            yield Ignored("page")
+            for item in self.source.counted(listed, f"{where}[{{}}]"):
+                yield from self.take(item)
+        else:
+            yield Ignored(unknown(value.get("type", "record")))
+
+    def _run(self, where: str, run: dict[str, Json], trace_id: str, parent: str) -> Iterator[Event]:
+        """A run and those inside it. `trace_id` and `parent` are those of the run around it."""
+        dotted = as_str(run.get("dotted_order"))
+        name = name_or_none(run.get("id")) or name_or_none(run.get("run_id")) or _id(dotted, -1)
+        trace_id = as_str(run.get("trace_id")) or trace_id or _id(dotted, 0) or name or ""
+        above = name_or_none(run.get("parent_run_id")) or parent or _id(dotted, -2)
+        extra = as_dict(decoded(run.get("extra")))
+        metadata = as_dict(decoded(extra.get("metadata")))
+        session = next((text for key in _SESSIONS if (text := as_str(metadata.get(key)))), "")
+        kind = as_str(run.get("run_type"))
+        where = unique(f"run {name[:200]}" if name else where, self.names)
+        pairs = _pairs(run) if kind in _CALLS else [None]
+        self.source.count_records(len(pairs) - 1)  # each prompt of a batch is one
+        for number, pair in enumerate(pairs):
+            step = Step(
+                where=unique(f"{where} prompt {number}", self.names) if number else where,
+                id=None if number else name,
+                parent=above or None,
+                order=dotted or as_str(run.get("start_time")),
+                code=kind if kind in TYPES else unknown(kind),
+                nests=kind == "tool",
+                call=None if pair is None else _call(pair, run, extra, metadata),
+            )
+            yield from self.held.add(trace_id, session, step)
+        children = as_list(decoded(run.get("child_runs")))
+        inside = where.replace("{", "{{").replace("}", "}}")
+        for item in self.source.counted(children, f"{inside} child_runs[{{}}]"):
+            if isinstance(item.value, dict):
+                yield from self._run(item.where, item.value, trace_id, name or "")
+            else:
+                found = type(item.value).__name__
+                yield Problem("not_object", item.where, f"a run is a {found}")
+
+    def rest(self) -> Iterator[Event]:
+        """The conversations that were open."""
+        yield from self.held.rest()
+
+
+def _id(dotted: str, at: int) -> str:
+    """The run id in a segment of a dotted order (`<time>Z<id>.<time>Z<id>`), or ""."""
+    segments = dotted.split(".") if dotted else []
+    return segments[at].rpartition("Z")[2] if -len(segments) <= at < len(segments) else ""
+
+
+def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
+    """Input and output of each prompt of an llm run: a batch has several."""
+    inputs, outputs = decoded(run.get("inputs")), decoded(run.get("outputs"))
+    for key in ("messages", "prompts"):
+        prompts = as_list(as_dict(inputs).get(key))
+        several = key == "prompts" or all(
+            isinstance(prompt, list) and not is_message(prompt) for prompt in prompts
+        )
+        if len(prompts) > 1 and several:
+            answers = as_list(as_dict(outputs).get("generations"))
+            listed = [answers[at : at + 1] for at in range(len(prompts))]
+            return [
+                ({**as_dict(inputs), key: [prompt]}, {"generations": list(answer)})
+                for prompt, answer in zip(prompts, listed, strict=True)
+            ]
+    return [(inputs, outputs)]
+
+
+def _is_chat(outputs: Json) -> bool:
+    """Whether outputs are a chat model's: its generations hold messages."""
+    batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
+    return any("message" in as_dict(generation) for generation in batch)
+
+
+def _call(
+    pair: tuple[Json, Json], run: dict[str, Json], extra: dict[str, Json], metadata: dict[str, Json]
+) -> ModelCall:
+    """What an llm run says of its call of a model."""
+    notes = PartNotes()
+    inputs, outputs = pair
+    request, outcome = read_request(inputs, notes), read_outcome(outputs, notes)
+    if "prompts" in as_dict(inputs) and _is_chat(outputs):
+        notes.unknown.append("flattened")  # messages as one text, whose words are whose is lost
+        request = replace(request, messages=())
+    failed = bool(run.get("error")) or run.get("status") == "error"
+    fault = "error" if failed else None
+    if "end_time" in run and run["end_time"] is None:
+        fault = fault or "truncated"
+    answers = tuple(replace(answer, fault=answer.fault or fault) for answer in outcome.answers)
+    params = as_dict(decoded(extra.get("invocation_params")))
+    places = (request.tools, tools_of(params), tools_of(extra), tuple(notes.tools) or None)
+    empty = next((listed for listed in places if listed is not None), None)
+    tools = next((listed for listed in places if listed), empty)
+    named = (params.get("model"), params.get("model_name"), metadata.get("ls_model_name"))
+    model = request.model or next((name for one in named if (name := name_or_none(one))), None)
+    return ModelCall(
+        messages=with_system(request.messages, outcome.instructions),
+        outcome=replace(outcome, answers=answers),
+        notes=notes,
+        tools=None if tools is None else tuple(definitions(list(tools))),
+        model=model,
+        whole=bool(run.get("inputs")) and bool(run.get("outputs")),
+        failed=failed,
+        response=outcome.id,
+        previous=outcome.previous or name_or_none(as_dict(inputs).get("previous_response_id")),
+    )
+
+
+READER = Reader(
+    name="langsmith",
+    summary="LangSmith runs: JSONL, lists or pages of runs with run_type, children inside them",
+    recognise=recognise,
+    read=read,
+)

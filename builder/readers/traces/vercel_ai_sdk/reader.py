@@ -1,0 +1,168 @@
+"""Vercel AI SDK: chats as the user interface keeps them, and the messages sent to models.
+
+Source: vercel-ai-sdk.md. A record is an element of a list, a line or a document: a chat, a message
+of one, or a row of a table of messages. Single messages are one conversation, or one for each chat
+that they name. The interface knows neither system text nor tools unless the application keeps them
+beside the messages. Of its telemetry a record is a span.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.conversation import Conversation, Event, Ignored, Json, Message
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.comparison import with_keys
+from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.traces.any_vendor.messages import read_messages
+from builder.readers.traces.any_vendor.parts import PartNotes
+from builder.readers.traces.any_vendor.requests import (
+    definitions,
+    system_text,
+    tools_of,
+    with_system,
+)
+from builder.readers.traces.otel.span_log import read_spans
+from builder.readers.traces.otel.spans import VERCEL, first_dialect
+from builder.readers.traces.vercel_ai_sdk.ui import (
+    content_of,
+    has_sdk_messages,
+    is_ui_message,
+    messages_of,
+    model_of,
+    read_ui_message,
+)
+from builder.sources.source import Record, Source
+
+_CHATS = (
+    "chatId", "chat_id", "threadId", "thread_id", "conversationId", "conversation_id", "sessionId",
+)  # fmt: skip
+_TIMES = ("createdAt", "created_at")
+_PEEKED = 50
+
+
+def recognise(source: Source) -> str | None:
+    """Claim messages with parts of the interface, or with tool-call parts."""
+    for value in source.peek.records[:_PEEKED]:
+        if is_ui_message(value):
+            return "UI messages with typed parts or toolInvocations"
+        if has_sdk_messages(value) or has_sdk_messages([value]):
+            return "chats of UI messages, or messages with tool-call parts"
+    return "spans of the AI SDK's telemetry" if first_dialect(source) == VERCEL else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """The conversations of the source, and what became of its other records."""
+    if first_dialect(source) == VERCEL:
+        yield from read_spans(source)
+        return
+    reading = _Reading()
+    for item in source.records():
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from reading.take(item)
+    yield from reading.rest()
+
+
+@dataclass(slots=True)
+class _Chat:
+    """Messages that came one by one, and the records that they came in."""
+
+    where: str
+    last: str = ""
+    records: int = 0
+    items: list[Json] = field(default_factory=list)
+
+
+class _Reading:
+    """Records on their way to conversations."""
+
+    def __init__(self) -> None:
+        self.names: Counter[str] = Counter()
+        self.chats: dict[str, _Chat] = {}
+
+    def take(self, record: Record) -> Iterator[Event]:
+        """One more record."""
+        value = record.value
+        if not isinstance(value, dict | list):
+            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
+            return
+        row = as_dict(value)
+        if "role" in row:
+            chat_id = next((name for key in _CHATS if (name := name_or_none(row.get(key)))), None)
+            chat = self.chats.setdefault(chat_id or "", _Chat(record.where))
+            chat.items.append(value)
+            chat.last = record.where
+            chat.records += 1
+        elif items := messages_of(value):
+            name = unique(as_str(row.get("id"))[:200] or record.where, self.names)
+            yield _conversation(items, name, record.where, 1, row)
+        elif isinstance(row.get("messages"), list):
+            yield Ignored("no_messages")
+        else:
+            yield Ignored(unknown(row.get("type", "record")))
+
+    def rest(self) -> Iterator[Event]:
+        """The conversations of the messages that came one by one."""
+        for chat_id, chat in self.chats.items():
+            where = chat.where if chat.where == chat.last else f"{chat.where} to {chat.last}"
+            name = unique(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
+            yield _conversation(_by_time(chat.items), name, where, chat.records, {})
+
+
+def _by_time(items: list[Json]) -> list[Json]:
+    """Rows of a table in the order of their times, if all have one: a dump may have another."""
+    for key in _TIMES:
+        times = [as_dict(item).get(key) for item in items]
+        for kind in (str, int):
+            found = [time for time in times if isinstance(time, kind)]
+            if len(found) == len(items):
+                order = sorted(range(len(items)), key=lambda number: (found[number], number))
+                return [items[number] for number in order]
+    return items
+
+
+def _conversation(
+    items: list[Json], name: str, where: str, records: int, chat: dict[str, Json]
+) -> Event:
+    notes = PartNotes()
+    messages: list[Message] = []
+    for number, item in enumerate(items):
+        message = as_dict(item)
+        body = content_of(message)
+        if message.get("role") == "data":
+            continue  # the application's own, never sent
+        if "parts" in message or "toolInvocations" in message or isinstance(body, dict):
+            messages += read_ui_message(message, number, notes)
+        else:
+            messages += read_messages([{**message, "content": body}], notes)
+    messages = list(with_system(messages, system_text(chat.get("system"))))
+    if not messages:
+        return Problem("no_messages", where, "no message says anything", records)
+    tools = tools_of(chat)
+    return Conversation(
+        id=name,
+        record=where,
+        messages=with_keys(messages),
+        tools=None if tools is None else tuple(definitions(list(tools))),
+        model=name_or_none(chat.get("model")) or model_of(items),
+        records=records,
+        problems=unknown_parts(sorted(set(notes.unknown)), where),
+        changes=notes.changes,
+    )
+
+
+READER = Reader(
+    name="vercel-ai-sdk",
+    summary=(
+        "Vercel AI SDK chats: UI messages (AI SDK 4 and later) and model messages with "
+        "tool-call parts; the spans of its telemetry"
+    ),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,128 @@
+"""Spans of the AI SDK's telemetry: one for each model call, within one for the whole loop.
+
+Source: vercel-ai-sdk.md "Telemetry spans". `ai.generateText.doGenerate` and its like hold the
+prompt that the provider was given; `ai.generateText` repeats what they say; `ai.toolCall` is a run
+of a tool. Without a context manager each of them has a trace of its own.
+"""
+
+from __future__ import annotations
+
+from builder.conversation import (
+    Data,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.readers.api.capture.api import ApiAnswer
+from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.answers import fault_of
+from builder.readers.traces.any_vendor.messages import read_messages
+from builder.readers.traces.any_vendor.parts import PartNotes, read_call
+from builder.readers.traces.any_vendor.requests import definitions, read_request
+from builder.readers.traces.otel.reading import SpanReading, history_of
+from builder.readers.traces.otel.span_values import decoded, first_of, is_cut
+from builder.readers.traces.otel.spans import Span
+
+_PROMPT = "ai.prompt.messages"
+_SESSIONS = tuple(
+    f"ai.telemetry.metadata.{name}"
+    for name in ("sessionId", "threadId", "conversationId", "chatId", "session_id", "thread_id")
+)
+_CONVERSATIONS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
+
+
+def read_span(span: Span) -> SpanReading | None:
+    """What the span says; None if it is none of the AI SDK's."""
+    given = span.attributes
+    operation = as_str(given.get("ai.operationId")) or span.name
+    if operation == "ai.toolCall" or "ai.toolCall.name" in given:
+        return _tool_run(given)
+    if not operation.startswith("ai.") and _PROMPT not in given and "ai.prompt" not in given:
+        return None
+    if operation.startswith("ai.") and not operation.startswith(_CONVERSATIONS):
+        return SpanReading("other")
+    session = as_str(first_of(given, *_SESSIONS))
+    inner = operation.endswith((".doGenerate", ".doStream")) or _PROMPT in given
+    return _request(span, "model" if inner else "agent", session)
+
+
+def _tool_run(given: dict[str, Json]) -> SpanReading:
+    name = name_or_none(given.get("ai.toolCall.name"))
+    call_id = name_or_none(given.get("ai.toolCall.id"))
+    value = decoded(given.get("ai.toolCall.result"))
+    content = Text(value) if isinstance(value, str) else Data(value)
+    return SpanReading(
+        "tool",
+        call=ToolCall(name, given.get("ai.toolCall.args"), call_id) if name else None,
+        result=ToolResult((content,), call_id, name) if value is not None else None,
+    )
+
+
+def _request(span: Span, kind: str, session: str) -> SpanReading:
+    given = span.attributes
+    notes = PartNotes()
+    prompt = first_of(given, _PROMPT, "ai.prompt")
+    sent: list[Message] = []
+    if _PROMPT in given:
+        for item in as_list(decoded(prompt)):
+            sent += _ran_by_provider(item) or read_messages([item], notes)
+    elif isinstance(prompt, str):
+        sent += read_request(prompt, notes).messages
+    model = first_of(given, "ai.response.model", "ai.model.id", "gen_ai.request.model")
+    answers = _answers(span, name_or_none(model))
+    listed = decoded(given.get("ai.prompt.tools"))
+    tools = tuple(definitions(listed)) if listed is not None else None
+    if tools is None and sent and kind == "model":
+        said = (*sent, *(answer.message for answer in answers))
+        tools = None if any(calls(message) for message in said) else ()  # written with the prompt
+    if prompt is None and not answers:
+        return SpanReading(kind, session=session)
+    history = history_of(
+        sent,
+        answers,
+        span,
+        tools=tools,
+        model=name_or_none(model),
+        unknown=notes.unknown,
+        cut=is_cut(prompt),
+    )
+    return SpanReading(kind, history, tuple(answers), session=session)
+
+
+def _ran_by_provider(item: Json) -> list[Message]:
+    """A turn with results of its own: the provider ran its tools, no client could answer them."""
+    message = as_dict(item)
+    parts = [as_dict(part) for part in as_list(message.get("content"))]
+    if message.get("role") != "assistant" or not any(
+        part.get("type") == "tool-result" or part.get("providerExecuted") is True for part in parts
+    ):
+        return []
+    return [Message("assistant", (Unparsed("", "server_tool"),))]
+
+
+def _answers(span: Span, model: str | None) -> list[ApiAnswer]:
+    given = span.attributes
+    parts: list[Part] = []
+    thought = given.get("ai.response.reasoning")
+    if isinstance(thought, str) and thought:
+        parts.append(Reasoning(thought))
+    text = first_of(given, "ai.response.text", "ai.response.object", "ai.result.text")
+    if isinstance(text, str) and text:
+        parts.append(Text(text))
+    called = first_of(given, "ai.response.toolCalls", "ai.result.toolCalls")
+    for item in as_list(decoded(called)):
+        own = as_dict(item).get("providerExecuted") is not True
+        parts.append(read_call(item) if own else Unparsed("", "server_tool"))
+    reason = first_of(given, "ai.response.finishReason", "ai.finishReason")
+    fault = fault_of(reason)
+    if is_cut(called) or (span.failed and reason is None):
+        fault = "truncated"
+    if not parts and not is_cut(called):
+        return []
+    return [ApiAnswer(Message("assistant", tuple(parts)), fault=fault, model=model)]

@@ -1,0 +1,283 @@
+"""Messages of the AI SDK's user interface: one of the assistant holds a whole loop of steps.
+
+Source: vercel-ai-sdk.md "UIMessage"; vercel/ai convert-to-model-messages.ts for what the model
+sees of it: a step is said, then its results, then the next step; parts of the interface alone
+(sources, data) are not sent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    Unparsed,
+)
+from builder.conversation import ToolResult as Result
+from builder.jsonio import dumps
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+
+_ROLES = frozenset({"system", "user", "assistant", "data"})
+_PARTS = frozenset(
+    {"step-start", "file", "source", "source-url", "source-document", "dynamic-tool"}
+)  # fmt: skip
+_SHOWN = ("source", "source-url", "source-document", "step-start")
+_STATES = {
+    "partial-call": "input-streaming",
+    "call": "input-available",
+    "result": "output-available",
+}
+"""States of AI SDK 4, as what they are called since."""
+
+
+def is_ui_message(value: Json) -> bool:
+    """Whether a value is a message of the interface, of AI SDK 4 or later."""
+    item = as_dict(value)
+    if as_str(item.get("role")) not in _ROLES:
+        return False
+    parts = decoded(item.get("parts"))
+    if isinstance(parts, list) and parts:
+        return all(map(_is_ui_part, parts))
+    listed = as_list(item.get("toolInvocations"))
+    return bool(listed) and all("toolCallId" in as_dict(one) for one in listed)
+
+
+def has_sdk_messages(value: Json) -> bool:
+    """Whether a chat has messages of the interface, or messages with calls and results as parts."""
+    return any(
+        is_ui_message(item)
+        or any(
+            as_str(as_dict(part).get("type")) in ("tool-call", "tool-result")
+            for part in as_list(content_of(as_dict(item)))
+        )
+        for item in messages_of(value)
+    )
+
+
+def content_of(message: dict[str, Json]) -> Json:
+    """A message's content; a table keeps it as the JSON text of its parts."""
+    body = message.get("content")
+    if isinstance(body, str) and body.startswith('[{"type"'):
+        parts = decoded(body)
+        if isinstance(parts, list) and all("type" in as_dict(part) for part in parts):
+            return parts
+    return body
+
+
+def messages_of(value: Json) -> list[Json]:
+    """The messages of a chat: a list of them, or what an object keeps as `messages`."""
+    if isinstance(value, dict) and "messages" not in value:
+        return []
+    listed = value if isinstance(value, list) else decoded(as_dict(value).get("messages"))
+    return [item for item in as_list(listed) if "role" in as_dict(item)]
+
+
+def _is_ui_part(value: Json) -> bool:
+    part = as_dict(value)
+    kind = as_str(part.get("type"))
+    if kind == "text":
+        return isinstance(part.get("text"), str)
+    if kind == "reasoning":
+        return isinstance(part.get("text", part.get("reasoning")), str)
+    if kind == "tool-invocation":
+        return "toolInvocation" in part
+    if kind.startswith("tool-"):
+        return "toolCallId" in part and "state" in part
+    return kind in _PARTS or kind.startswith("data-")
+
+
+def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
+    """What the model saw of a message, and what it said: a message for each step and its results.
+
+    `number` is the message's own in the chat, for turns where it has no id.
+    """
+    role = as_str(item.get("role"))
+    inside = decoded(item.get("content"))
+    if isinstance(inside, dict) and "parts" in inside:
+        item = {**item, **inside}
+    parts = decoded(item.get("parts"))
+    if not isinstance(parts, list):
+        parts = _old_parts(item)
+    if role != "assistant":
+        said = [part for one in parts for part in _said(as_dict(one), notes)]
+        return [Message(role[:40], tuple(said))] if said else []
+    name = as_str(item.get("id"))[:200] or str(number)
+    found: list[Message] = []
+    for count, step in enumerate(_steps(_once(parts))):
+        found += _step(step, f"{name} {count}", notes)
+    return found
+
+
+def _old_parts(item: dict[str, Json]) -> list[Json]:
+    """The parts of a message of AI SDK 4 that has none: calls stand before the text."""
+    body = decoded(item.get("content")) if not isinstance(item.get("content"), str) else None
+    if isinstance(body, list):
+        return body
+    found: list[Json] = []
+    if thought := as_str(item.get("reasoning")):
+        found.append({"type": "reasoning", "text": thought})
+    old = as_list(item.get("toolInvocations"))
+    found += [{"type": "tool-invocation", "toolInvocation": one} for one in old]
+    if text := as_str(item.get("content")):
+        found.append({"type": "text", "text": text})
+    return found
+
+
+def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
+    """The fields of a part that is a call, under the names of today; None if it is none."""
+    kind = as_str(part.get("type"))
+    if kind == "tool-invocation":
+        old = as_dict(part.get("toolInvocation"))
+        state = as_str(old.get("state"))
+        return {
+            **old, "state": _STATES.get(state, state), "input": old.get("args"),
+            "output": old.get("result"),
+        }  # fmt: skip
+    if kind == "dynamic-tool":
+        return part
+    if kind.startswith("tool-") and "toolCallId" in part:
+        return {**part, "toolName": kind.removeprefix("tool-")}
+    return None
+
+
+def _once(parts: list[Json]) -> list[Json]:
+    """The parts, of a call that stands there more than once the last: its results came in turn."""
+    last: dict[str, int] = {}
+    for number, value in enumerate(parts):
+        tool = _tool(as_dict(value))
+        if tool is not None and (name := name_or_none(tool.get("toolCallId"))):
+            last[name] = number
+    kept = set(last.values())
+    return [
+        value
+        for number, value in enumerate(parts)
+        if number in kept
+        or (tool := _tool(as_dict(value))) is None
+        or not name_or_none(tool.get("toolCallId"))
+    ]
+
+
+def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
+    """The parts of each step.
+
+    Without marks of steps a call that says another step, or text after a call, begins the next.
+    """
+    marked = any(as_dict(part).get("type") == "step-start" for part in parts)
+    step: list[dict[str, Json]] = []
+    called: Json = None
+    for value in parts:
+        part = as_dict(value)
+        tool = _tool(part)
+        if marked:
+            begins = part.get("type") == "step-start"
+        elif tool is None:
+            begins = called is not None and part.get("type") in ("text", "reasoning")
+        else:
+            begins = called is not None and tool.get("step", 0) != called
+        if begins:
+            yield step
+            step, called = [], None
+        if tool is not None:
+            called = tool.get("step", 0)
+        step.append(part)
+    yield step
+
+
+def _step(parts: list[dict[str, Json]], turn: str, notes: PartNotes) -> Iterator[Message]:
+    """One answer of the model, then its results.
+
+    What it says after a call that its provider executed is the next: it saw the result.
+    """
+    said: list[Part] = []
+    results: list[Part] = []
+    executed = 0
+    for part in parts:
+        tool = _tool(part)
+        if tool is None:
+            new = _said(part, notes)
+            if new and executed and results:
+                yield Message("assistant", tuple(said), turn=turn)
+                yield Message("tool", tuple(results))
+                said, results = [], []
+                turn = f"{turn}+"
+            said += new
+            continue
+        call, result = _call(tool)
+        said.append(call)
+        results += [result] if result is not None else []
+        executed += tool.get("providerExecuted") is True
+    if said:
+        yield Message("assistant", tuple(said), turn=turn)
+    if results:
+        yield Message("tool", tuple(results))
+
+
+def _said(part: dict[str, Json], notes: PartNotes) -> list[Part]:
+    """What a part that is no call says; a text that was still coming is no whole one."""
+    kind = as_str(part.get("type"))
+    if kind in ("text", "reasoning"):
+        text = as_str(part.get("text")) or as_str(part.get("reasoning"))
+        if not text:
+            return []
+        if part.get("state") == "streaming" and kind == "text":
+            return [Unparsed(text, "truncated")]
+        return [Text(text) if kind == "text" else Reasoning(text)]
+    if kind in ("file", "image"):
+        media = as_str(part.get("mediaType")) or as_str(part.get("mimeType"))
+        named = media.partition("/")[0] if kind == "file" else "image"
+        return [Media(named if named in ("image", "audio", "video") else "file")]
+    if kind.startswith("data-"):
+        notes.changes["data_part_ignored"] += 1
+    elif kind not in _SHOWN:
+        notes.unknown.append(kind or "part")
+    return []
+
+
+def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, Result | None]:
+    """A call and what it answered; no result while it is unanswered."""
+    state = as_str(tool.get("state"))
+    name, call_id = name_or_none(tool.get("toolName")), name_or_none(tool.get("toolCallId"))
+    value = tool.get("input")
+    if value is None:
+        value = tool.get("rawInput")
+    if name is None:
+        return Unparsed(dumps(tool), "bad_call"), None
+    if state == "input-streaming":
+        return Unparsed(value if isinstance(value, str) else dumps(value), "truncated"), None
+    call = ToolCall(name, value, id=call_id)
+    if state == "output-available":
+        return call, Result(_output(tool.get("output")), call_id, name)
+    if state == "output-error":
+        return call, Result(_output(tool.get("errorText")), call_id, name, is_error=True)
+    if state == "output-denied":
+        # Without a reason the SDK's own words were sent, which its versions do not share.
+        reason = as_dict(tool.get("approval")).get("reason")
+        return call, Result(_output(reason), call_id, name, is_error=True)
+    return call, None
+
+
+def _output(value: Json) -> tuple[Text | Data, ...]:
+    if value is None or value == "":
+        return ()
+    return (Text(value) if isinstance(value, str) else Data(value),)
+
+
+def model_of(items: list[Json]) -> str | None:
+    """The model that the metadata of the messages name most."""
+    names: Counter[str] = Counter()
+    for item in items:
+        metadata = as_dict(decoded(as_dict(item).get("metadata")))
+        for key in ("model", "modelId", "model_id"):
+            if name := name_or_none(metadata.get(key)):
+                names[name] += 1
+                break
+    return max(names, key=lambda name: names[name]) if names else None

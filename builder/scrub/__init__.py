@@ -1,0 +1,1 @@
+"""Finds and replaces what must not be written: secrets and personal data."""

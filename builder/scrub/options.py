@@ -1,0 +1,41 @@
+"""Options of `audit.secrets` and `audit.personal_data`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubOptions:
+    """What is done in `build` before a sample is verified.
+
+    secrets        redact, reject, report or off
+    personal_data  pseudonymise, reject, report or off
+    """
+
+    secrets: str = "redact"
+    personal_data: str = "report"
+
+    @property
+    def needs_key(self) -> bool:
+        """Does a stand-in follow from the key of the run?"""
+        return self.secrets != "off" or self.personal_data == "pseudonymise"
+
+    @property
+    def told(self) -> str:
+        """What was done, in sentences for the card and the terminal."""
+        return f"{_SECRETS[self.secrets]} {_PERSONAL[self.personal_data]}"
+
+
+_SECRETS = {
+    "redact": "Secrets were looked for in every text and replaced by placeholders.",
+    "reject": "Conversations in which a secret was found were left out.",
+    "report": "Secrets were looked for and left where they are.",
+    "off": "Nothing was scanned for secrets.",
+}
+_PERSONAL = {
+    "pseudonymise": "Personal data were looked for by their form and replaced by pseudonyms.",
+    "reject": "Conversations in which personal data were found by their form were left out.",
+    "report": "Personal data were looked for by their form and left where they are.",
+    "off": "Nothing was scanned for personal data.",
+}

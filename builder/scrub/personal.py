@@ -1,0 +1,353 @@
+r"""Personal data in decoded text: what a form or check digits tell, and names in paths.
+
+Mail addresses, phone numbers, IP addresses, IBANs and cards (with their check digits), the names of
+users in home folders (also encoded, `-Users-name-project`) and of machines. Names of people in
+running text are not looked for. Addresses that belong to nobody (loopback, private networks,
+`git@`, `.invalid`) and names that every image has (`ubuntu`, `runner`) are no personal data.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from builder.scrub.hits import Hit, apart, found_in, remembering
+from builder.scrub.prefilter import Prefilter, necessary
+from builder.scrub.rules import after_none_of, anywhere
+
+KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name")
+
+
+_MAIL = after_none_of(
+    r"\w.+%\\-",
+    r"[A-Za-z0-9_][\w.+%-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61})\.){1,8}(?P<top>[A-Za-z]{2,24})",
+    end=r"(?![\w@-]|\.\w)",
+)
+_NO_MAIL = re.compile(
+    r"(?:git|hg|svn|noreply|no-reply|do-not-reply|donotreply|root)@|.*@noreply\.", re.IGNORECASE
+)
+_IN_URL = re.compile(r"://[^\s/]{0,99}:$")
+_NO_TOP = frozenset((
+    "invalid", "localhost", "local", "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "mjs",
+    "css", "py", "json", "md", "html", "service", "timer", "target", "mount", "socket", "yml",
+))  # fmt: skip
+"""What stands after an @ in names of files and units."""
+
+_PHONE = after_none_of(
+    r"\w+./=-",
+    r"\+[1-9](?:[ .()-]{0,2}\d){7,14}",
+    r"0(?<!\d 0)0[1-9]\d(?:[ .-]\d{2,5}){2,5}",
+    r"1[ .-](?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[.-]\d{4}",
+    r"\([2-9]\d{2}\) ?[2-9]\d{2}[.-]\d{4}",
+    r"[2-9]\d{2}[ .-][2-9]\d{2}[.-]\d{4}",
+    end=r"(?![\w/]|[.-]\d)",
+)
+
+_IPV4 = after_none_of(r"\w.", r"\d\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}", end=r"(?!\w|\.\d)")
+_IPV6 = after_none_of(r"\w:.", r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}", end=r"(?![\w:])")
+_RESOLVERS = frozenset(("1.1.1.1", "1.0.0.1", "8.8.8.8", "8.8.4.4", "9.9.9.9", "1.2.3.4"))
+
+_IBAN = after_none_of(
+    "A-Za-z0-9",
+    r"[A-Z][A-Z]\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?",
+    end="(?![A-Za-z0-9])",
+)
+_IBAN_LENGTHS = {
+    code: length
+    for length, codes in {
+        15: "NO", 16: "BE", 18: "DK FI FO GL NL", 19: "MK SI", 20: "AT BA EE KZ LT LU XK",
+        21: "CH HR LI LV", 22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ TL",
+        24: "AD CZ ES MD PK RO SA SE SK TN VG", 25: "PT ST", 26: "IS TR",
+        27: "FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HU LB PL", 29: "BR EG PS QA UA",
+        30: "JO KW MU", 31: "MT SC", 32: "LC",
+    }.items()
+    for code in codes.split()
+}  # fmt: skip
+"""Length by country (the register of ISO 13616)."""
+
+_CARD = after_none_of(
+    r"\w.+-",
+    r"[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}",
+    r"3[47]\d{2}[ -]?\d{6}[ -]?\d{5}",
+    end=r"(?![\w-]|\.\d)",
+)
+_CARD_BEGINS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65|64[4-9]|62|35|30[0-5]|36|38")
+
+_HOME = anywhere(
+    r"(?:(?:/|%2[Ff])(?:home|Users)(?:/|%2[Ff])|\b[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
+    r"(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
+)
+_HOME_OF_POSIX = re.compile(
+    r"[/%](?:(?<=/)|(?<=%)2[Ff])(?:home|Users)(?:/|%2[Ff])(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
+)
+"""The same for a text without paths of Windows, whose drives may be any letter."""
+_ENCODED = anywhere(
+    r"-(?<![A-Za-z0-9]-)(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
+)
+_PROMPT = after_none_of(
+    r"\w.@/\\-",
+    r"[a-z_][\w.-]{0,31}@(?P<host>[A-Za-z0-9][\w.-]{1,62})",
+    end=r"(?=:[~/]| ?[~%$#] )",
+)
+_EVERYBODY = frozenset((
+    "admin", "administrator", "agent", "airflow", "all", "alpine", "app", "appuser", "appveyor",
+    "azureuser", "bin", "build", "builder", "buildkite", "centos", "ci", "circleci", "claude",
+    "coder", "codespace", "codex", "containeruser", "daemon", "debian", "default", "deploy",
+    "dev", "developer", "devuser", "docker", "ec2-user", "example", "fedora", "git", "gitpod",
+    "guest", "jenkins", "jovyan", "kali", "linuxbrew", "me", "mysql", "name", "nobody", "node",
+    "nonroot", "oem", "openhands", "pi", "postgres", "public", "root", "runner", "runneradmin",
+    "sandbox", "service", "shared", "swe-agent", "test", "tester", "testuser", "travis",
+    "ubuntu", "user", "username", "users", "vagrant", "vscode", "worker", "www-data", "you",
+    "your", "your-name", "your-username", "your_username", "yourname", "youruser",
+    "yourusername",
+))  # fmt: skip
+"""Names of home folders that stand in images and in documentation."""
+
+_HOST = after_none_of(
+    r"\w.\\-",
+    r"DESKTOP-[A-Z0-9]{6,11}",
+    r"LAPTOP-[A-Z0-9]{6,11}",
+    r"WIN-[A-Z0-9]{6,11}",
+    r"EC2AMAZ-[A-Z0-9]{6,11}",
+    r"\w\w{1,29}s?-(?:[Mm]ac[Bb]ook|i?[Mm]ac-?(?:[Mm]ini|[Ss]tudio)|[Ii][Mm]ac|thinkpad|laptop)"
+    r"(?:-(?:[Pp]ro|[Aa]ir|\d{1,4})){0,3}(?:\.(?:local|lan|home))?",
+    r"ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[a-z0-9.-]{1,60}internal)?",
+    end=r"(?![\w-])",
+)
+_HOST_CUES = (
+    "DESKTOP-",
+    "LAPTOP-",
+    "WIN-",
+    "EC2AMAZ-",
+    "ip-",
+    "-mac",
+    "-Mac",
+    "-iM",
+    "-im",
+    "-IM",
+    "-Im",
+    "-think",
+    "-laptop",
+)
+_NAMED_HOST = anywhere(
+    r"[Nn](?:ame|AME)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
+    r"(?P<host>[A-Za-z0-9][\w.-]{2,62})(?![\w(\[.])"
+)
+_HOST_NAME = "(?:host|computer|node|server)[_ ]?"
+_HOST_NAMES = re.compile(f"(?<![A-Za-z]){_HOST_NAME}$", re.IGNORECASE)
+_UNAME = anywhere(r"(?:Linux|Darwin|FreeBSD) (?P<host>[A-Za-z0-9][\w.-]{1,62}) \d+\.\d+")
+_INNER_HOST = anywhere(
+    r"[@/](?:(?<=@)|(?<=//))(?P<host>[A-Za-z0-9][\w-]{1,62}(?:\.[\w-]{1,62}){0,4}"
+    r"\.(?:local|lan|corp|intranet|localdomain|internal))(?![\w.])"
+)
+_NO_HOST = re.compile(
+    r"localhost|host\.docker\.internal|kubernetes|metadata\.google\.internal|host-\d{12}|[\d.]+"
+    r"|(?:your|my|example|some|the|process|os|self|config|string|null|none|true|false|undefined|github"
+    r"|gitlab|bitbucket|hostname|server|container|node|default)\b.*|.*\bexample\.(?:com|org|net)",
+    re.IGNORECASE,
+)
+
+
+@remembering
+def find_personal(text: str) -> tuple[Hit, ...]:
+    """The personal data in a decoded text, in order, none overlapping."""
+    return apart(hit for finder in _MAY_HIT(text) for hit in finder(text))
+
+
+def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
+    """The personal data in each of some texts."""
+    return found_in(texts, find_personal, _MAY_HIT)
+
+
+_MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
+"""What every mail address holds. It begins with one character, which `re` finds at once."""
+
+
+def _mails(text: str) -> Iterator[Hit]:
+    for match in _MAIL.pattern.finditer(text) if _MAIL_AT.search(text) else ():
+        if _IN_URL.search(text, max(0, match.start() - 100), match.start()):
+            continue  # the password of a URL
+        if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
+            yield Hit(match.start(), match.end(), "mail")
+
+
+def _phones(text: str) -> Iterator[Hit]:
+    for match in _PHONE.pattern.finditer(text):
+        digits = sum(map(str.isdigit, match[0]))
+        is_added = match[0][1:].isdigit() and text[match.start() - 1 : match.start()] in ("", "\n")
+        if 8 <= digits <= 15 and not (match[0][0] == "+" and is_added):  # a line of a diff
+            yield Hit(match.start(), match.end(), "phone")
+
+
+_DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
+"""What a text holds in which an IBAN counts: one made of letters alone is none."""
+
+
+def _ibans(text: str) -> Iterator[Hit]:
+    for match in _IBAN.pattern.finditer(text):
+        if is_iban(match[0]) and _DIGITS.search(text):
+            yield Hit(match.start(), match.end(), "iban")
+
+
+def _cards(text: str) -> Iterator[Hit]:
+    for match in _CARD.pattern.finditer(text):
+        if is_card(match[0]):
+            yield Hit(match.start(), match.end(), "card")
+
+
+def is_iban(text: str) -> bool:
+    """Has it the length of its country, and check digits that hold (ISO 7064, mod 97-10)?"""
+    plain = text.replace(" ", "")
+    if len(plain) != _IBAN_LENGTHS.get(plain[:2]):
+        return False
+    turned = plain[4:] + plain[:4]
+    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+
+
+def is_card(text: str) -> bool:
+    """Does it begin as a card does, and does its check digit hold (Luhn)?"""
+    digits = [int(char) for char in text if char.isdigit()]
+    if not 13 <= len(digits) <= 19 or not _CARD_BEGINS.match(text) or len(set(digits)) < 2:
+        return False
+    doubled = [n * 2 - 9 * (n > 4) for n in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+_DOTTED = re.compile(r"\.(?<=\d\.)\d{1,3}\.\d")
+
+
+def _addresses(text: str) -> Iterator[Hit]:
+    for match in _IPV4.pattern.finditer(text) if _DOTTED.search(text) else ():
+        before = text[max(0, match.start() - 9) : match.start()].lower()
+        version = before.endswith(("v", "version ", "version: ", "ver ")) or (
+            before.endswith("/") and not before.endswith("//")
+        )
+        if not version and match[0] not in _RESOLVERS and _is_somebodys(match[0]):
+            yield Hit(match.start(), match.end(), "ip")
+
+
+_GROUPED = re.compile(r":(?<=[23][0-9A-Fa-f]{3}:)")
+
+
+def _long_addresses(text: str) -> Iterator[Hit]:
+    for match in _IPV6.pattern.finditer(text) if _GROUPED.search(text) else ():
+        if _is_somebodys(match[0]):
+            yield Hit(match.start(), match.end(), "ip")
+
+
+_DOCUMENTED = tuple(
+    map(
+        ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+    )
+)
+"""Networks of documentation (RFC 5737, RFC 3849): in a log they stand for somebody's."""
+
+
+def _is_somebodys(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return address.is_global or any(address in network for network in _DOCUMENTED)
+
+
+def _users(text: str) -> Iterator[Hit]:
+    if "Users" in text or "home" in text:
+        is_windows = ":\\" in text or ":/Users" in text
+        yield from _named_users((_HOME.pattern if is_windows else _HOME_OF_POSIX).finditer(text))
+
+
+def _encoded_users(text: str) -> Iterator[Hit]:
+    yield from _named_users(_ENCODED.pattern.finditer(text))
+
+
+def _named_users(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
+    for place in places:
+        name = place["name"].rstrip(".")
+        if _is_users(name):
+            yield Hit(place.start("name"), place.start("name") + len(name), "user_name")
+
+
+_STAND_IN = re.compile(r"user\d{12}")
+
+
+def _is_users(name: str) -> bool:
+    return name.lower() not in _EVERYBODY and not _STAND_IN.fullmatch(name) and not name.isdigit()
+
+
+_PROMPT_AT = re.compile(r"@[A-Za-z0-9][\w.-]{1,62}(?=:[~/]| ?[~%$#] )")
+
+
+def _prompts(text: str) -> Iterator[Hit]:
+    for match in _PROMPT.pattern.finditer(text) if _PROMPT_AT.search(text) else ():
+        name, _, host = match[0].partition("@")
+        if _is_users(name) and name not in ("git", "hg"):
+            yield Hit(match.start(), match.start() + len(name), "user_name")
+        if not _NO_HOST.fullmatch(host) and name != "git":
+            yield Hit(*match.span("host"), "host_name")
+
+
+def _unames(text: str) -> Iterator[Hit]:
+    if any(cue in text for cue in ("inux ", "arwin ", "BSD ")):
+        yield from _named_hosts(_UNAME.pattern.finditer(text))
+
+
+_INNER_TOP = re.compile(r"\.(?:local|lan|corp|int)")
+
+
+def _inner_hosts(text: str) -> Iterator[Hit]:
+    if _INNER_TOP.search(text):
+        yield from _named_hosts(_INNER_HOST.pattern.finditer(text))
+
+
+def _hosts_by_key(text: str) -> Iterator[Hit]:
+    for place in _NAMED_HOST.pattern.finditer(text):
+        if _HOST_NAMES.search(text, max(0, place.start() - 10), place.start()):
+            yield from _named_hosts([place])
+
+
+def _named_hosts(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
+    for place in places:
+        if not _NO_HOST.fullmatch(place["host"]):
+            yield Hit(*place.span("host"), "host_name")
+
+
+def _hosts(text: str) -> Iterator[Hit]:
+    for match in _HOST.pattern.finditer(text) if any(cue in text for cue in _HOST_CUES) else ():
+        yield Hit(match.start(), match.end(), "host_name")
+
+
+_MAY_HIT = Prefilter((
+    (_MAIL.condition, _mails),
+    (_PHONE.condition, _phones),
+    (_IBAN.condition, _ibans),
+    (_CARD.condition, _cards),
+    (_IPV4.condition, _addresses),
+    (_IPV6.condition, _long_addresses),
+    (_HOME.condition, _users),
+    (_ENCODED.condition, _encoded_users),
+    (_PROMPT.condition, _prompts),
+    (_UNAME.condition, _unames),
+    (_INNER_HOST.condition, _inner_hosts),
+    (necessary(_HOST_NAME + "\n?", ignore_case=True) + _NAMED_HOST.condition, _hosts_by_key),
+    (_HOST.condition, _hosts),
+))  # fmt: skip
+
+
+def pseudonym(kind: str, digits: str) -> str:
+    """What stands for a datum of a kind; `digits` are twelve of its keyed digest.
+
+    It has the form of what it stands for where that has a range that belongs to nobody, and is
+    never found as personal data itself.
+    """
+    number = int(digits)
+    return {
+        "mail": f"person{digits}@redacted.invalid",
+        "phone": f"+0{digits}",
+        "ip": f"240.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+        "iban": f"XX00{digits}",
+        "card": f"0000{digits}",
+        "user_name": f"user{digits}",
+        "host_name": f"host-{digits}",
+    }[kind]

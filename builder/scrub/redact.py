@@ -1,0 +1,251 @@
+"""What becomes of secrets and personal data in a dialogue: stand-ins, or the reason of a reject.
+
+The same secret has the same stand-in everywhere in a dataset, so that calls and their results still
+match: `REDACTED_`, its kind, and twelve digits of a keyed BLAKE2b digest. The key is derived from
+the beginnings of the logs themselves (`derive_key`): the same inputs give the same bytes on any
+machine, and the key is in none of them. Its limit: whoever has the logs can test a guess; so can
+whoever can write down the beginnings of all logs byte for byte.
+
+A secret that was found by its surroundings in one place is replaced in all of the conversation. A
+password that stands in another conversation with nothing that tells it is not found there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.sample import Dialogue
+from builder.scrub.hits import Find, Hit, apart
+from builder.scrub.options import ScrubOptions
+from builder.scrub.personal import find_personal, pseudonym
+from builder.scrub.secrets import (
+    MARK,
+    find_secrets,
+    mask_pieces,
+    named_secret,
+    scanned_secrets,
+    secrets_in,
+)
+from builder.scrub.texts import dialogue_strings, map_dialogue
+from builder.sources.copies import beginnings
+from builder.sources.source import Source
+from builder.text import token_pattern
+
+KEY_BYTES = 1 << 14
+"""Of each file so many bytes go into the key."""
+
+MIN_KNOWN = 6
+"""A shorter secret is replaced only where its surroundings tell it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """A dialogue with its stand-ins and {code: count} of them, or why it is rejected."""
+
+    dialogue: Dialogue
+    changes: dict[str, int] = field(default_factory=dict)
+    problem: Problem | None = None
+
+
+def derive_key(sources: Iterable[Source]) -> bytes:
+    """32 bytes that only the logs tell: a digest of the beginnings of all files, in order."""
+    digest = hashlib.blake2b(digest_size=32, person=b"builder-redact")
+    files = (item for source in sources for item in source.members or (source,))
+    for head in beginnings(files, KEY_BYTES):
+        digest.update(len(head).to_bytes(8, "big") + head)
+    return digest.digest()
+
+
+class Scrubber:
+    """Finds and replaces what must not be written. `used`: did a stand-in depend on the key?"""
+
+    def __init__(self, options: ScrubOptions, key: bytes, added_tokens: tuple[str, ...]) -> None:
+        self.options = options
+        self.key = key
+        self.used = False
+        self._pattern = token_pattern(added_tokens)
+
+    def dialogue(self, dialogue: Dialogue) -> Scrubbed:
+        """The dialogue without secrets and personal data, or the reason to reject it."""
+        try:
+            return self._scrubbed(dialogue)
+        except KeyError:  # two keys of an object hold one secret in two spellings
+            detail = "two keys of an object would become equal"
+            return Scrubbed(dialogue, problem=Problem("secret", "conversation", detail, records=0))
+
+    def _scrubbed(self, dialogue: Dialogue) -> Scrubbed:
+        changes: dict[str, int] = {}
+        if self.options.secrets in ("redact", "reject"):
+            known, found = _known(dialogue)
+            if known and self.options.secrets == "reject":
+                return _rejected(dialogue, "secret", known)
+            if known:
+                finder = _Finder(known, found)
+                dialogue, places = self._changed(dialogue, finder.hits, self.placeholder)
+                changes["secret_redacted"] = places
+        if self.options.personal_data in ("pseudonymise", "reject"):
+            found = _hits(dialogue, find_personal)
+            if found and self.options.personal_data == "reject":
+                return _rejected(dialogue, "personal_data", _data(found))
+            if found:
+                dialogue, places = self._changed(
+                    dialogue, lambda text, _: found.get(text, ()), self.pseudonym
+                )
+                changes["pseudonymised"] = places
+        return Scrubbed(dialogue, changes)
+
+    def text(self, text: str) -> str:
+        """A text for meta, rejects or the manifest without them."""
+        if self.options.secrets != "off":
+            text = _replaced(text, find_secrets(text), self.placeholder)
+        if self.options.personal_data == "pseudonymise":
+            text = _replaced(text, find_personal(text), self.pseudonym)
+        return text
+
+    def problem(self, problem: Problem) -> Problem:
+        """A reject without them: its detail may quote the log and be cut off inside of a secret."""
+        detail = self.text(problem.detail)
+        if self.options.secrets != "off":
+            detail = mask_pieces(detail)
+        return replace(problem, where=self.text(problem.where), detail=detail)
+
+    def placeholder(self, secret: str, hit: Hit) -> str:
+        """What stands for a secret.
+
+        The kind is in it only where the secret itself tells it: the same secret is found by its
+        name here and by a header there. It ends in a digit, with which nothing composes in NFC.
+        """
+        kind = hit.kind if hit.certain else "secret"
+        same = _KEY_TEXT.sub("", secret) if kind == "private_key" else secret
+        return f"{MARK}{kind.upper()}_{self._digits(same)}"
+
+    def pseudonym(self, datum: str, hit: Hit) -> str:
+        """What stands for a personal datum; spellings with and without spaces are one."""
+        same = datum.lower() if hit.kind == "mail" else datum
+        if hit.kind in ("phone", "iban", "card"):
+            same = _SPACES.sub("", datum)
+        return pseudonym(hit.kind, self._digits(same))
+
+    def _digits(self, text: str) -> str:
+        """Twelve digits that follow from the text and the key."""
+        self.used = True
+        digest = hashlib.blake2b(text.encode("utf-8", "replace"), key=self.key, digest_size=8)
+        return f"{int.from_bytes(digest.digest(), 'big') % 10**12:012d}"
+
+    def _changed(
+        self, dialogue: Dialogue, find: Callable[[str, str], Sequence[Hit]], stand_in: StandIn
+    ) -> tuple[Dialogue, int]:
+        """The dialogue with a stand-in at each hit, and how many there are."""
+        places = 0
+
+        def change(text: str, name: str) -> str:
+            nonlocal places
+            hits = find(text, name)
+            places += len(hits)
+            return _replaced(text, hits, stand_in)
+
+        return map_dialogue(dialogue, change, self._pattern), places
+
+
+StandIn = Callable[[str, Hit], str]
+
+_SPACES = re.compile(r"[ ().-]+")
+
+
+def _rejected(dialogue: Dialogue, code: str, found: Mapping[str, str]) -> Scrubbed:
+    kinds = ", ".join(sorted(set(found.values())))
+    problem = Problem(code, "conversation", f"{len(found)} found: {kinds}", records=0)
+    return Scrubbed(dialogue, problem=problem)
+
+
+def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
+    if not hits:
+        return text
+    pieces: list[str] = []
+    at = 0
+    for hit in hits:
+        pieces += (text[at : hit.start], stand_in(text[hit.start : hit.end], hit))
+        at = hit.end
+    return "".join(pieces) + text[at:]
+
+
+def _hits(dialogue: Dialogue, find: Find) -> dict[str, tuple[Hit, ...]]:
+    """{text: what is found in it} of the texts of a dialogue in which something is found."""
+    return {text: hits for _, text in dialogue_strings(dialogue) if (hits := find(text))}
+
+
+def _data(found: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
+    """{datum: kind} of what is found."""
+    return {text[hit.start : hit.end]: hit.kind for text, hits in found.items() for hit in hits}
+
+
+_KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
+"""What differs between spellings of one private key: line ends, escaped or not."""
+
+
+def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
+    """{secret: kind} of all that is found in the dialogue, in order, and {text: hits}."""
+    known: dict[str, str] = {}
+    found: dict[str, tuple[Hit, ...]] = {}
+    told = list(dialogue_strings(dialogue))
+    texts = [text for _, text in told]
+    for (name, text), hits in zip(told, secrets_in(texts), strict=True):
+        if name and named_secret(name, text):
+            known.setdefault(text, "secret")
+        if hits:
+            found[text] = hits
+        for hit in hits:
+            secret = text[hit.start : hit.end]
+            if hit.certain or secret not in known:
+                known[secret] = hit.kind if hit.certain else "secret"
+    for secret in scanned_secrets(texts):
+        known.setdefault(secret, "secret")
+    return known, found
+
+
+class _Finder:
+    """Finds secrets by what tells them and, where they are long enough, by being known."""
+
+    def __init__(self, known: dict[str, str], found: dict[str, tuple[Hit, ...]]) -> None:
+        self.known = known
+        self._found = found
+        self._begins: dict[str, list[tuple[str, str]]] = {}
+        for secret, kind in known.items():
+            if len(secret) >= (16 if secret.isalpha() else MIN_KNOWN):  # never a mere word
+                for spelling in sorted({secret, dumps(secret)[1:-1], quote(secret, safe="")}):
+                    self._begins.setdefault(spelling[:MIN_KNOWN], []).append((spelling, kind))
+        for listed in self._begins.values():
+            listed.sort(key=lambda item: -len(item[0]))
+
+    def hits(self, text: str, name: str) -> tuple[Hit, ...]:
+        """The secrets in a text that stands under a name ("": under none)."""
+        if name and named_secret(name, text):
+            return (Hit(0, len(text), self.known.get(text, "secret"), certain=False),)
+        return apart([*self._found.get(text, ()), *self._again(text)])
+
+    def _again(self, text: str) -> Iterator[Hit]:
+        if not any(begin in text for begin in self._begins):
+            return
+        at = 0
+        last = len(text) - MIN_KNOWN
+        while at <= last:
+            for spelling, kind in self._begins.get(text[at : at + MIN_KNOWN], ()):
+                if text.startswith(spelling, at) and _stands_alone(text, at, at + len(spelling)):
+                    yield Hit(at, at + len(spelling), kind, certain=kind != "secret")
+                    at += len(spelling) - 1
+                    break
+            at += 1
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Is a short secret no part of a longer word? (A long one is itself wherever it stands.)."""
+    if end - start >= 16:
+        return True
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return not (before.isalnum() or after.isalnum())

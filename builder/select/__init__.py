@@ -1,0 +1,1 @@
+"""Chooses samples and assigns them to splits."""

@@ -1,0 +1,1 @@
+"""Sources of bytes and records: files, chunks, tables, databases, archives, object stores."""

@@ -1,0 +1,166 @@
+"""Members of a zip archive, zstd among their methods, read one at a time and with limits.
+
+`zipfile` reads the directory; the members are unpacked here, since it knows zstd (method 93) from
+Python 3.14 on only. Nothing is extracted to disk, and no member's name is used as a path.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from builder.problem import Problem
+from builder.sources.source import STREAM_ERRORS, Source, stream_problem
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MAX_MEMBERS = 200_000
+MAX_DIRECTORY_BYTES = 32 << 20
+"""An archive with a longer directory is not read in pieces."""
+_STORED, _DEFLATED, _ZSTD = 0, 8, 93
+_ENCRYPTED = 0x1
+_LOCAL_HEADER = 30
+"""Bytes of a member's local header before its name (APPNOTE 4.3.7)."""
+_LOCATOR, _END = 20, 22
+"""Bytes of the end of an archive without a comment, and of what tells zip64's (4.3.15, 4.3.16)."""
+
+_DIRECTORY_ERRORS: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile, struct.error, ValueError, OverflowError,
+    NotImplementedError,  # from zipfile: a member needs a later version of the format than it knows
+)  # fmt: skip
+_UNPACK_ERRORS: tuple[type[Exception], ...] = (*STREAM_ERRORS, ValueError)
+
+
+def first_name(source: Source) -> str:
+    """The name of the member that an archive begins with, as far as its first bytes show it."""
+    head = source.head
+    length = int.from_bytes(head[26:28], "little")
+    return head[_LOCAL_HEADER : _LOCAL_HEADER + length].decode("utf-8", "replace")
+
+
+def sizes(source: Source) -> Sequence[int]:
+    """For a reader's `item_sizes`: the bytes of each member, as the directory says.
+
+    () if there are too many, the directory is too long, or the archive cannot be read.
+    """
+    try:
+        with source.open() as stream:
+            if _directory_bytes(stream) > MAX_DIRECTORY_BYTES:
+                return ()
+            with zipfile.ZipFile(stream) as archive:
+                found = archive.infolist()
+    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS):
+        return ()
+    return [info.file_size for info in _files(found)] if len(found) <= MAX_MEMBERS else ()
+
+
+def member(source: Source, name: str) -> bytes | Problem | None:
+    """The first member of the name, not counted; None: there is none, or no directory."""
+    try:
+        with source.open() as stream, zipfile.ZipFile(stream) as archive:
+            found = next((info for info in archive.infolist() if info.filename == name), None)
+            return _unpack(stream, found, source.max_record_bytes) if found is not None else None
+    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS):
+        return None
+
+
+def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
+    """(name, bytes) of each member in the order of the archive; counts each as a record.
+
+    What cannot be read is a Problem: `too_large` beyond the source's limit, `truncated`,
+    `unreadable`. An archive without a readable directory is one Problem with the name "".
+    """
+    try:
+        with source.open() as stream, zipfile.ZipFile(stream) as archive:
+            found = archive.infolist()
+            for info in source.own(_files(found)):
+                source.count_records()
+                yield info.filename, _unpack(stream, info, source.max_record_bytes)
+            if len(found) > MAX_MEMBERS:
+                source.count_records()
+                detail = f"{len(found)} members, {MAX_MEMBERS} are read"
+                yield "", Problem("too_large", "archive", detail)
+    except _DIRECTORY_ERRORS as error:
+        source.count_records()
+        yield "", Problem("unreadable", "archive", str(error) or type(error).__name__)
+    except STREAM_ERRORS as error:
+        source.count_records()
+        yield "", stream_problem(error, "archive")
+
+
+def _directory_bytes(stream: BinaryIO) -> int:
+    """How long an archive without a comment says its directory is. Raises BadZipFile, OSError."""
+    stream.seek(-(_LOCATOR + _END), io.SEEK_END)
+    end = stream.read(_LOCATOR + _END)
+    if end[_LOCATOR : _LOCATOR + 4] != b"PK\x05\x06":
+        raise zipfile.BadZipFile("a comment at its end, or none")
+    (size,) = struct.unpack_from("<I", end, _LOCATOR + 12)
+    if not end.startswith(b"PK\x06\x07"):
+        return int(size)
+    (at,) = struct.unpack_from("<Q", end, 8)
+    stream.seek(at + 40)
+    (size,) = struct.unpack("<Q", stream.read(8))
+    return int(size)
+
+
+def _files(found: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    return [info for info in found[:MAX_MEMBERS] if not info.is_dir()]
+
+
+def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:
+    """The bytes of a member, whatever the directory says of their number."""
+    name = info.filename
+    if info.flag_bits & _ENCRYPTED:
+        return Problem("unreadable", name, "encrypted")
+    if info.compress_size > limit:
+        return Problem("too_large", name, f"{info.compress_size} bytes, the limit is {limit}")
+    try:
+        stream.seek(info.header_offset)
+        header = stream.read(_LOCAL_HEADER)
+        skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        stream.seek(skip, 1)
+        packed = stream.read(info.compress_size)
+        if len(packed) < info.compress_size:
+            return Problem("truncated", name, "the archive ends inside it")
+        data = _decompress(packed, info.compress_type, limit)
+    except _UNPACK_ERRORS as error:
+        return stream_problem(error, name)
+    if data is None:
+        return Problem("unreadable", name, f"compression method {info.compress_type}")
+    if len(data) > limit:
+        return Problem("too_large", name, f"more than {limit} bytes")
+    if zlib.crc32(data) != info.CRC:
+        return Problem("unreadable", name, "its checksum does not fit")
+    return data
+
+
+def _decompress(packed: bytes, method: int, limit: int) -> bytes | None:
+    """At most `limit` + 1 bytes; None for an unknown method. Raises one of STREAM_ERRORS."""
+    if method == _STORED:
+        return packed
+    if method == _DEFLATED:
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        data = inflate.decompress(packed, limit + 1)
+        if not inflate.eof and len(data) <= limit:
+            raise EOFError
+        return data
+    if method != _ZSTD:
+        return None
+    pieces: list[bytes] = []
+    size = 0
+    while packed and size <= limit:  # a member may be several frames
+        frame = zstd.ZstdDecompressor()
+        pieces.append(frame.decompress(packed, limit + 1 - size))
+        size += len(pieces[-1])
+        if not frame.eof and size <= limit:
+            raise EOFError
+        packed = frame.unused_data if frame.eof else b""
+    return b"".join(pieces)

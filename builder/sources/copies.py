@@ -1,0 +1,62 @@
+"""Objects of a store copied to this machine for as long as they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from builder.sources.source import Source
+
+AT_ONCE = 16
+"""Objects whose beginnings are asked for at a time."""
+
+
+@contextlib.contextmanager
+def local_copy(source: Source) -> Iterator[Source]:
+    """The source as files in the system's temporary folder; itself if it is here.
+
+    Raises Changed, Gone, UsageError (`builder.sources.store.Remote.copy`).
+    """
+    if not is_remote(source):
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="builder-copy-") as scratch:
+        folder = Path(scratch)
+        members = [
+            _copy(member, folder / f"{number:08d}") for number, member in enumerate(source.members)
+        ]
+        yield _copy(source, folder / "file", members)
+
+
+def is_remote(source: Source) -> bool:
+    """Is it an object in a store, or a folder of such?"""
+    return any(item.remote is not None for item in (source, *source.members))
+
+
+def beginnings(sources: Iterable[Source], size: int) -> Iterator[bytes]:
+    """The first `size` bytes of each, decompressed: of objects many at a time.
+
+    Raises UsageError if a store cannot be read.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        waiting: deque[Future[bytes]] = deque()
+        for source in sources:
+            if source.remote is None and not waiting:
+                yield source.first(size)
+                continue
+            waiting.append(pool.submit(source.first, size))
+            if len(waiting) >= 2 * AT_ONCE:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _copy(source: Source, path: Path, members: list[Source] | None = None) -> Source:
+    if source.remote is not None:
+        source.remote.copy(path)
+    limit = source.max_record_bytes
+    return Source(source.name, path, members=members or (), max_record_bytes=limit)

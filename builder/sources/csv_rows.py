@@ -1,0 +1,67 @@
+"""Tables as comma-separated values: their header for recognition, their rows as records.
+
+Source: RFC 4180, as Python's csv reads it. Fields are texts; an empty one is None.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from builder.conversation import Json
+from builder.problem import Problem
+from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
+
+MAX_FIELD = 1 << 30
+"""Characters of a field; the module's own limit is too small for a logged prompt."""
+
+
+def csv_header(source: Source) -> tuple[str, ...]:
+    """The names in the first line of a text; () if it has none or is no table."""
+    if source.peek.kind != "text":
+        return ()
+    first = source.head.decode("utf-8-sig", "replace").splitlines()[:1]
+    try:
+        return tuple(next(csv.reader(first), ()))
+    except csv.Error:
+        return ()
+
+
+def csv_rows(source: Source) -> Iterator[Record | Problem]:
+    """The rows of a table by the names of its header, counted.
+
+    A row with another number of fields is a Problem `bad_row`. What ends the reading (a stream
+    that breaks off, a quote that never ends) is one as well.
+    """
+    before = csv.field_size_limit(MAX_FIELD)
+    try:
+        with source.open() as stream:
+            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            yield from _rows(source, csv.reader(text, strict=True))
+            text.detach()
+    except STREAM_ERRORS as error:
+        source.count_records()
+        yield stream_problem(error, "table")
+    except csv.Error as error:
+        source.count_records()
+        yield Problem("truncated" if "unexpected end" in str(error) else "bad_row", "table",
+                      str(error))  # fmt: skip
+    finally:
+        csv.field_size_limit(before)
+
+
+def _rows(source: Source, rows: Iterator[list[str]]) -> Iterator[Record | Problem]:
+    header = next(rows, [])
+    for number, row in enumerate(rows, 1):
+        if not row:
+            continue
+        source.count_records()
+        where = f"row {number}"
+        if len(row) != len(header):
+            yield Problem("bad_row", where, f"{len(row)} fields, the header names {len(header)}")
+            continue
+        value: dict[str, Json] = {
+            name: text or None for name, text in zip(header, row, strict=True)
+        }
+        yield Record(where, value)

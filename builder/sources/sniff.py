@@ -1,0 +1,83 @@
+"""What the beginning of a file shows, as far as its lines or rows tell; for recognition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import BinaryIO
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.sources.table import Table
+
+BOM = b"\xef\xbb\xbf"
+PEEK_LINES = 200
+PEEK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Peek:
+    """What the beginning of a file shows.
+
+    kind     empty, folder, sqlite, zip, jsonl, json, text or binary; a table is "jsonl"
+    records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
+             json: the first elements of the document if it is a list, else the document itself
+    problem  why text that begins like JSON could not be decoded
+    """
+
+    kind: str
+    records: tuple[Json, ...] = ()
+    problem: Problem | None = None
+
+    @cached_property
+    def objects(self) -> tuple[dict[str, Json], ...]:
+        """Those of `records` that are JSON objects."""
+        return tuple(value for value in self.records if isinstance(value, dict))
+
+
+def peek_rows(table: Table) -> Peek:
+    """What the first rows of a table show."""
+    rows = [row for _, row in islice(table.rows(), PEEK_LINES)]
+    values = tuple(row for row in rows if not isinstance(row, Problem))
+    problem = next((row for row in rows if isinstance(row, Problem)), None)
+    return Peek("jsonl" if values else "binary" if problem else "empty", values, problem)
+
+
+def container(line: bytes) -> dict[str, Json] | list[Json] | None:
+    """The object or list that a line is, or None: most lines of other texts do not even look so."""
+    if not line.startswith((b"{", b"[", BOM)) or not line.endswith((b"}", b"]")):
+        return None
+    try:
+        value = loads(line)
+    except JsonFault:
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json]]:
+    """The lines that are JSON, and what they hold."""
+    for line in lines:
+        try:
+            value = loads(line)
+        except JsonFault:
+            continue
+        yield line, value
+
+
+def some_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:
+    """The first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES.
+
+    Of a line no more than `limit` bytes. Raises what reading the stream raises.
+    """
+    read = lines = 0
+    while read < PEEK_BYTES and lines < PEEK_LINES:
+        line = stream.readline(limit)
+        if not line:
+            return
+        read += len(line)
+        if line.strip():
+            lines += 1
+            yield line.strip()

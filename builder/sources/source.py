@@ -1,0 +1,413 @@
+"""A source: one file of log, as readers see it — decompressed, read-only, with limits.
+
+Walking folders is `inputs.py`'s business, counting the ledger's. A source hands out records and
+counts them (`records_read`), so that the ledger's sum is checked against what was really read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import sqlite3
+import sys
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, TypeVar, cast
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import Problem
+from builder.sources.chunk import Chunk, ItemChunk, LineChunk
+from builder.sources.database import SQLITE_MAGIC, open_database
+from builder.sources.sniff import (
+    BOM,
+    PEEK_BYTES,
+    PEEK_LINES,
+    Peek,
+    container,
+    decoded_lines,
+    peek_rows,
+    some_lines,
+)
+from builder.sources.store import StoredObject
+from builder.sources.table import (
+    ARROW_MAGIC,
+    PARQUET_MAGIC,
+    STREAM_MAGIC,
+    FileTable,
+    HubTable,
+    Table,
+)
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+HEAD_BYTES = 1 << 16
+"""How much of a file recognition may look at before it asks for more."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZIP_MAGIC = b"PK\x03\x04"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a source: where it stands ("line 12", "[3]") and its decoded value."""
+
+    where: str
+    value: Json
+
+
+class Source:
+    """One file, or a folder that is one store.
+
+    `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
+    `data` is a source in memory (standard input, tests). A store has `members`, the files below
+    it, named relative to it and ordered by name; its own `peek.kind` is "folder". A source with a
+    `window` is a piece of a file: `lines` keeps to it, what is read by lines, and `own`. A table
+    (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote` source is an
+    object in a store: its beginning can be looked at; to read it, copy it here
+    (`builder.sources.copies`).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: Path | None = None,
+        *,
+        data: bytes | None = None,
+        members: Sequence[Source] = (),
+        max_record_bytes: int = 256 << 20,
+        window: Chunk | None = None,
+        table: Table | None = None,
+        remote: StoredObject | None = None,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.max_record_bytes = max_record_bytes
+        self.members = tuple(members)
+        self.window = window
+        self.remote = remote
+        self._records_read = 0
+        self._data = data
+        self._table = table
+        self._decoded: list[tuple[bytes, Json]] = []  # first lines: what recognition has of them
+
+    @property
+    def records_read(self) -> int:
+        """Records handed out so far, those of the members among them."""
+        return self._records_read + sum(member.records_read for member in self.members)
+
+    def count_records(self, records: int = 1) -> None:
+        """Count records that a reader took by other means (rows of a database)."""
+        self._records_read += records
+
+    def anew(self) -> Source:
+        """The same source, of which nothing is read and remembered yet."""
+        return Source(
+            self.name,
+            self.path,
+            data=self._data,
+            members=[member.anew() for member in self.members],
+            max_record_bytes=self.max_record_bytes,
+            window=self.window,
+            table=self._table,
+            remote=self.remote,
+        )
+
+    # -- bytes -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The decompressed bytes. Raises one of STREAM_ERRORS."""
+        with self._open() as raw:
+            magic = raw.read(4)
+            raw.seek(0)
+            if magic.startswith(GZIP_MAGIC):
+                with gzip.open(raw, "rb") as stream:
+                    yield cast("BinaryIO", stream)
+            elif magic == ZSTD_MAGIC:
+                with zstd.ZstdFile(raw, "rb") as stream:
+                    yield cast("BinaryIO", stream)
+            else:
+                yield raw
+
+    def _open(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        if self.remote is not None:
+            return self.remote.open()
+        return io.BytesIO(self._data or b"") if self.path is None else self.path.open("rb")
+
+    def raw(self) -> Iterator[bytes]:
+        """The file's own bytes, still compressed, in pieces. Raises OSError.
+
+        Of a dataset on the Hub the commit, which names its content.
+        """
+        if isinstance(self._table, HubTable):
+            yield f"{self._table.repository}@{self._table.commit}".encode()
+            return
+        with self._open() as stream:
+            if isinstance(self.window, LineChunk):
+                stream.seek(self.window.start)
+                left = self.window.end - self.window.start
+                while left > 0 and (piece := stream.read(min(left, 1 << 20))):
+                    left -= len(piece)
+                    yield piece
+                return
+            while piece := stream.read(1 << 20):
+                yield piece
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, decompressed; what could be read of a damaged stream; never raises."""
+        return self.first(HEAD_BYTES)
+
+    def first(self, size: int) -> bytes:
+        """The first `size` bytes, decompressed, or as many as can be read; never raises."""
+        pieces: list[bytes] = []
+        with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
+            while size > 0 and (piece := stream.read(min(size, 1 << 14))):
+                pieces.append(piece)
+                size -= len(piece)
+        return b"".join(pieces)
+
+    def whole(self) -> bytes:
+        """The decompressed bytes, one beyond the limit at most. Raises one of STREAM_ERRORS."""
+        pieces: list[bytes] = []
+        left = self.max_record_bytes + 1
+        with self.open() as stream:  # in pieces: memory for the limit itself may not be had
+            while left > 0 and (piece := stream.read(min(left, 1 << 24))):
+                pieces.append(piece)
+                left -= len(piece)
+        return b"".join(pieces)
+
+    @cached_property
+    def table(self) -> Table | None:
+        """The table that the source is, or None."""
+        if self._table is not None or self.path is None or self.members:
+            return self._table
+        magics = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
+        return FileTable(self.path) if self.head.startswith(magics) else None
+
+    # -- recognition -------------------------------------------------------------------------
+
+    @cached_property
+    def peek(self) -> Peek:
+        """What the file is made of, from its first bytes: for `recognise`."""
+        return _peek(self)
+
+    # -- records -----------------------------------------------------------------------------
+
+    def own(self, items: Sequence[T]) -> Sequence[T]:
+        """Those of all items of the file that this piece of it holds, in order; else all."""
+        window = self.window
+        return items[window.start : window.end] if isinstance(window, ItemChunk) else items
+
+    def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
+        """Records out of a decoded list, counted; `where` is a format of the position."""
+        for index, item in enumerate(items):
+            self._records_read += 1
+            yield Record(where.format(index), item)
+
+    def lines(self) -> Iterator[tuple[int, bytes, bool] | Problem]:
+        """(number from 1, bytes without line end, ended with a newline) of each non-blank line.
+
+        Counts each as a record. A line beyond the limit, and a stream that breaks off, are
+        Problems; after the latter nothing more comes. The rows of a table come as JSON text.
+        """
+        if self.table is not None:
+            yield from self._rows(self.table)
+            return
+        limit = self.max_record_bytes
+        window = self.window if isinstance(self.window, LineChunk) else None
+        number = window.first - 1 if window else 0
+        at = window.start if window else 0
+        try:
+            with self.open() as stream:
+                if window:
+                    stream.seek(at)
+                while line := stream.readline(limit + 1):
+                    if window and at >= window.end:
+                        return
+                    number += 1
+                    at += len(line)
+                    if len(line) > limit:
+                        size = len(line)
+                        while line and not line.endswith(b"\n"):
+                            line = stream.readline(1 << 20)
+                            size += len(line)
+                            at += len(line)
+                        self._records_read += 1
+                        yield Problem(
+                            "too_large", f"line {number}", f"{size} bytes, the limit is {limit}"
+                        )
+                        continue
+                    ended = line.endswith(b"\n")
+                    line = line.rstrip(b"\r\n")
+                    if number == 1:
+                        line = line.removeprefix(BOM)
+                    if line.strip():
+                        self._records_read += 1
+                        yield number, line, ended
+        except STREAM_ERRORS as error:
+            self._records_read += 1
+            yield stream_problem(error, f"after line {number}")
+
+    def _rows(self, table: Table) -> Iterator[tuple[int, bytes, bool] | Problem]:
+        if isinstance(self.window, ItemChunk) and isinstance(table, FileTable):
+            table = replace(table, window=self.window)
+        for number, row in table.rows():
+            self._records_read += 1
+            if isinstance(row, Problem):
+                yield row
+                continue
+            line = dumps(row).encode("utf-8", "surrogatepass")
+            if len(line) > self.max_record_bytes:
+                detail = f"{len(line)} bytes, the limit is {self.max_record_bytes}"
+                yield Problem("too_large", f"row {number}", detail)
+            else:
+                yield number, line, True
+
+    def json_lines(self) -> Iterator[Record | Problem]:
+        """The records of a JSONL file; each line that is no JSON is a Problem, the rest goes on.
+
+        A last line without newline that does not parse is `truncated`. The first values may be
+        those in `peek`: they are not to be changed.
+        """
+        decoded, self._decoded = iter(self._decoded), []
+        due = next(decoded, None)
+        name = "line" if self.table is None else "row"
+        for item in self.lines():
+            if isinstance(item, Problem):
+                yield item
+                continue
+            number, line, ended = item
+            if due is not None and due[0] == line:
+                yield Record(f"{name} {number}", due[1])
+                due = next(decoded, None)
+                continue
+            try:
+                yield Record(f"{name} {number}", loads(line))
+            except JsonFault as fault:
+                problem = fault.at(f"{name} {number}")
+                if not ended and fault.code in ("bad_json", "bad_utf8"):
+                    problem = Problem("truncated", problem.where, problem.detail)
+                yield problem
+
+    def records(self) -> Iterator[Record | Problem]:
+        """The records of a JSON or JSONL file, counted, whichever it is.
+
+        JSONL: its lines. A JSON list: its elements. Any other JSON document: itself ("file").
+        """
+        if self.peek.kind != "json":
+            yield from self.json_lines()
+            return
+        value = self.document()
+        if isinstance(value, Problem):
+            self._records_read += 1
+            yield value
+        elif isinstance(value, list):
+            yield from self.counted(value)
+        else:
+            self._records_read += 1
+            yield Record("file", value)
+
+    def document(self) -> Json | Problem:
+        """The whole file as one JSON value. Counts nothing: use `counted` for what is in it."""
+        return self._document
+
+    @cached_property
+    def _document(self) -> Json | Problem:
+        try:
+            data = self.whole()
+        except STREAM_ERRORS as error:
+            return stream_problem(error, "file")
+        if len(data) > self.max_record_bytes:
+            return Problem("too_large", "file", f"more than {self.max_record_bytes} bytes")
+        for line, value in self._decoded[:1]:
+            if data.startswith(line) and not data[len(line) :].strip(b" \t\r\n"):
+                return value
+        try:
+            return loads(data)
+        except JsonFault as fault:
+            return fault.at("file")
+
+    @contextlib.contextmanager
+    def sqlite(self) -> Iterator[sqlite3.Connection]:
+        """A read-only connection (`builder.sources.database`). Raises sqlite3.Error, OSError.
+
+        A write-ahead log beside the database is read as well, but not for a piece of it: it was cut
+        when it had none.
+        """
+        wal = self.log_beside() if self.window is None else None
+        with open_database(self.path, self.open, wal) as opened:
+            yield opened
+
+    def log_beside(self) -> Path | None:
+        """The write-ahead log beside a database, if there is anything in it. Raises OSError."""
+        if self.path is None or self.peek.kind != "sqlite":
+            return None
+        log = self.path.with_name(self.path.name + "-wal")
+        return log if log.exists() and log.stat().st_size else None
+
+
+STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
+"""What opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
+
+
+def stream_problem(error: Exception, where: str) -> Problem:
+    """The Problem for an error of STREAM_ERRORS: `truncated` or `unreadable`."""
+    if isinstance(error, EOFError):
+        return Problem("truncated", where, "the compressed stream ends before its end marker")
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Problem("unreadable", where, text or type(error).__name__)
+
+
+def _peek(source: Source) -> Peek:
+    if source.members:
+        return Peek("folder")
+    if source.table is not None:
+        return peek_rows(source.table)
+    head = source.head.removeprefix(BOM)
+    if not head.strip():
+        return Peek("empty")
+    if head.startswith(SQLITE_MAGIC):
+        return Peek("sqlite")
+    if head.startswith(ZIP_MAGIC):
+        return Peek("zip")
+    lines = _some_lines(source)
+    first = next(lines, b"")
+    value = container(first)
+    second = next(lines, None) if value is not None else None
+    if second is not None:
+        decoded = [(first.removeprefix(BOM), value), *decoded_lines(chain([second], lines))]
+        source._decoded = [pair for pair in decoded if len(pair[0]) <= PEEK_BYTES]
+        return Peek("jsonl", tuple(item for _, item in decoded))
+    lines.close()
+    problem: Problem | None = None
+    if value is not None or head.lstrip()[:1] in (b"[", b"{"):
+        source._decoded = [(first, value)] if value is not None else []
+        document = source.document()
+        source._decoded = []
+        if not isinstance(document, Problem):
+            items = document[:PEEK_LINES] if isinstance(document, list) else [document]
+            return Peek("json", tuple(items))
+        problem = document
+    # A log that begins with a broken line still has good ones.
+    values = [item for line in _some_lines(source) if (item := container(line)) is not None]
+    if any(isinstance(item, dict) and item for item in values):
+        return Peek("jsonl", tuple(values))
+    return Peek("binary" if b"\x00" in head else "text", problem=problem)
+
+
+def _some_lines(source: Source) -> Generator[bytes]:
+    with contextlib.suppress(*STREAM_ERRORS), source.open() as stream:
+        yield from some_lines(stream, source.max_record_bytes)

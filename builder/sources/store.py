@@ -1,0 +1,247 @@
+"""Logs in a store that fsspec reads (s3, gs, az, memory, …): listed here, copied to be read.
+
+Credentials are those that the store's own package finds in the environment. An object is copied
+whole to the machine that works on it, once, so that readers see files and nothing else.
+
+A store that cannot be read (network, rights) stops the run: were it taken for a fault of the data,
+a dataset would come out with a part of its logs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import glob
+import io
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from builder.problem import Problem, UsageError
+
+_STATES = (
+    *("ETag", "etag", "generation", "md5Hash", "content_md5"),
+    *("LastModified", "last_modified", "updated", "mtime", "modified", "created"),
+)
+"""What stores call what changes with an object: of its content first, then the time of a change."""
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
+_BLOCK = 1 << 14
+"""Bytes to ask for at a time where only the beginning is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object: where it is, its size in bytes, and what the store said of its state.
+
+    `state` is (what the store calls it, what it said); None: it tells no such thing. `beside` is
+    the write-ahead log that lies beside a database.
+    """
+
+    url: str
+    size: int
+    state: tuple[str, str] | None = None
+    beside: StoredObject | None = None
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Its bytes. Raises Gone, UsageError (the store cannot be read)."""
+        with faults(self.url):
+            system, path = connect(self.url)
+            stream = system.open(path, "rb", block_size=_BLOCK)
+        with stream:
+            yield cast("BinaryIO", io.BufferedReader(_Reading(stream, self.url), _BLOCK))
+
+    def copy(self, target: Path) -> None:
+        """Copy it to a file. Raises Changed, Gone, UsageError as `open`."""
+        with faults(self.url):
+            system, path = connect(self.url)
+            system.get_file(path, str(target))
+            system.invalidate_cache()
+            if self.state is not None:
+                now = _state(system.info(path), self.state[:1])
+                if now is not None and now != self.state:
+                    raise Changed(f"{self.url!r} changed while it was read")
+        if self.beside is not None:
+            self.beside.copy(target.with_name(target.name + "-wal"))
+
+
+class _Reading(io.RawIOBase):
+    """A stream from a store whose faults are the store's, never taken for an end of the data."""
+
+    def __init__(self, stream: Any, url: str) -> None:
+        self._stream = stream
+        self._url = url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._stream.seek(offset, whence))
+
+    def readinto(self, buffer: Any) -> int:
+        with faults(self._url):
+            data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class Changed(UsageError):
+    """The object is no longer the one that was listed."""
+
+
+class Gone(UsageError):
+    """The object is no longer there."""
+
+
+def is_url(spec: str) -> bool:
+    """Is it the address of a store: not of the Hub, which is its own kind of input?"""
+    protocol, found, _ = spec.partition("://")
+    named = protocol.replace("+", "").replace("-", "").isalnum()
+    return bool(found) and named and len(protocol) > 1 and protocol != "hf"
+
+
+def local_path(spec: str) -> str:
+    """A `file://` address as a path; anything else as it is."""
+    return spec.removeprefix("file://")
+
+
+def hub_name(dataset: str) -> str:
+    """OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
+    return dataset.removeprefix("hf://").removeprefix("datasets/")
+
+
+def is_hub_name(dataset: str) -> bool:
+    """May it be a Hub dataset: hf://…, or OWNER/NAME[@REVISION]?"""
+    return dataset.startswith("hf://") or _HUB_NAME.fullmatch(hub_name(dataset)) is not None
+
+
+def connect(url: str) -> tuple[Any, str]:
+    """(file system, path in it). Raises UsageError: no package for the protocol, a bad address."""
+    import fsspec  # noqa: PLC0415 - only where an address is used
+
+    protocol = url.partition("://")[0]
+    if "::" in url:
+        raise UsageError(f"{url!r}: addresses inside other addresses are not read")
+    options = {"auto_mkdir": True} if protocol == "local" else {}
+    try:
+        return cast("tuple[Any, str]", fsspec.url_to_fs(url, **options))
+    except ImportError as error:
+        extra = "'toolcall-dataset-builder[s3]'" if protocol in ("s3", "s3a") else "it"
+        raise UsageError(f"{url!r}: {error}: pip install {extra}") from None
+    except Exception as error:
+        raise UsageError(f"{url!r}: {_reason(error)}") from None
+
+
+@contextlib.contextmanager
+def faults(url: str, done: str = "read") -> Iterator[None]:
+    """What goes wrong with a store, whatever its library raises, as UsageError."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except FileNotFoundError:
+        raise Gone(f"{url!r} is no longer there") from None
+    except Exception as error:
+        detail = f"{url!r} cannot be {done}: {_reason(error)}; the same command goes on"
+        raise UsageError(detail) from None
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+def _remote(url: str, info: dict[str, Any]) -> StoredObject:
+    return StoredObject(url, info.get("size") or 0, _state(info))
+
+
+def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, str] | None:
+    key = next((key for key in keys if info.get(key) is not None), None)
+    if key is None:
+        return None
+    told = info[key]  # a time comes as one or as seconds, even from one store
+    return key, str(told.timestamp() if isinstance(told, datetime.datetime) else told)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a store below `root`, the folder that names are relative to.
+
+    `wanted` is what was asked for, relative to it: a pattern, an object's name, or "" for all.
+    """
+
+    root: str
+    wanted: str
+    objects: dict[str, StoredObject]
+
+
+def list_objects(spec: str) -> Listing:
+    """The objects that `spec` may name. Raises UsageError: nothing is there, no way to look."""
+    system, path = connect(spec)
+    parts = path.rstrip("/").split("/")
+    plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    with faults(spec):
+        system.invalidate_cache()
+        if plain < len(parts) and system.exists(path):
+            plain = len(parts)  # the marks of a pattern are in its name
+        root = "/".join(parts[:plain])
+        wanted = "/".join(parts[plain:])
+        found: dict[str, dict[str, Any]]
+        if not wanted and system.isfile(root):
+            found = {root: system.info(root)}
+            root, _, wanted = root.rpartition("/")
+        else:
+            found = system.find(root, detail=True)
+    objects = {
+        name.removeprefix(root).removeprefix("/"): _remote(system.unstrip_protocol(name), info)
+        for name, info in found.items()
+        if not (name.endswith("/") and not info.get("size"))  # what stands for a folder
+    }
+    if not objects:
+        raise UsageError(f"input {spec!r}: nothing is there")
+    return Listing(root, wanted, objects)
+
+
+@contextlib.contextmanager
+def likeness(
+    listing: Listing, heads: frozenset[str]
+) -> Iterator[tuple[Path, dict[Path, StoredObject], list[Problem]]]:
+    """A folder of empty files with the names of the objects, for what walks folders.
+
+    Files whose name is one of `heads` hold the object's beginning. Gives the folder, the object
+    of each file, and a Problem for each name that no file can have.
+    """
+    with tempfile.TemporaryDirectory(prefix="builder-names-") as scratch:
+        folder = Path(scratch).resolve() / (listing.root.rpartition("/")[2] or "store")
+        files: dict[Path, StoredObject] = {}
+        problems: list[Problem] = []
+        for name, item in sorted(listing.objects.items()):
+            try:
+                path = _likeness(folder, name.split("/"), item, heads)
+            except (OSError, ValueError):
+                detail = "no file can have this name, or not beside the others"
+                problems.append(Problem("unreadable", name, detail))
+            else:
+                files[path] = item
+        for path, item in files.items():
+            log = files.get(path.with_name(path.name + "-wal"))
+            if log is not None:
+                files[path] = replace(item, beside=log)
+        yield folder, files, problems
+
+
+def _likeness(folder: Path, parts: list[str], item: StoredObject, heads: frozenset[str]) -> Path:
+    if any(part in ("", ".", "..") for part in parts):
+        raise ValueError
+    path = folder.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as stream:
+        if parts[-1] in heads:
+            with item.open() as source:
+                stream.write(source.read(1 << 12))
+    return path

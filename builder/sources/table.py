@@ -1,0 +1,225 @@
+"""Rows of tables — Parquet and Arrow files, datasets on the Hub — as JSON values.
+
+Arrow gives every struct of a column the fields of all of them and fills what a row lacks with
+nulls, so a null inside a struct says nothing: it is left out. Columns of JSON (Arrow's extension
+type, or `Json` of `datasets` ≥ 4.7) keep theirs (library-measurements.md "Files").
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem, UsageError
+from builder.sources.chunk import ItemChunk
+from builder.sources.store import hub_name
+
+BATCH_ROWS = 64
+PARQUET_MAGIC = b"PAR1"
+ARROW_MAGIC = b"ARROW1"
+STREAM_MAGIC = b"\xff\xff\xff\xff"
+"""With this an Arrow stream begins: the files of `save_to_disk` and of the cache of `datasets`."""
+
+Row = tuple[int, dict[str, Json] | Problem]
+"""(number from 1, the row), or (number, the Problem) from where on rows cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of a table that can be read apart: how many, and about how many bytes, unpacked."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileTable:
+    """The rows of a Parquet or Arrow file, or of those of its groups that `window` names."""
+
+    path: Path
+    window: ItemChunk | None = None
+
+    def rows(self) -> Iterator[Row]:
+        """Each row in order. A group that cannot be read to its end ends with a Problem."""
+        import pyarrow  # noqa: PLC0415 - only for such files
+
+        faults = (OSError, ValueError, OverflowError, pyarrow.ArrowException)
+        first = self.window.first if self.window else 1
+        try:
+            for count, batches in _groups(self.path, self.window):
+                number = first
+                try:
+                    for batch in batches:
+                        json_columns = _json_columns(batch.schema)
+                        for row in batch.to_pylist():
+                            yield number, _row(row, json_columns)
+                            number += 1
+                except faults as error:
+                    yield number, _unreadable(number, error)
+                first += count
+        except faults as error:
+            yield first, _unreadable(first, error)
+
+    def groups(self) -> Sequence[Group]:
+        """The groups of the file, none if it cannot be read in groups. Raises OSError."""
+        import pyarrow.ipc  # noqa: PLC0415 - only for such files
+        import pyarrow.parquet  # noqa: PLC0415 - as above
+
+        try:
+            if _magic(self.path).startswith(PARQUET_MAGIC):
+                about = pyarrow.parquet.read_metadata(self.path)
+                parts = map(about.row_group, range(about.num_row_groups))
+                return [Group(part.num_rows, part.total_byte_size) for part in parts]
+            if not _magic(self.path).startswith(ARROW_MAGIC):
+                return ()
+            with pyarrow.memory_map(str(self.path)) as stream:
+                table = pyarrow.ipc.open_file(stream)
+                batches = map(table.get_batch, range(table.num_record_batches))
+                return [Group(item.num_rows, item.get_total_buffer_size()) for item in batches]
+        except (ValueError, pyarrow.ArrowException):
+            return ()
+
+
+@dataclass(frozen=True, slots=True)
+class HubTable:
+    """The rows of a dataset on the Hub at one commit, all splits, streamed through `datasets`."""
+
+    repository: str
+    commit: str
+
+    def rows(self) -> Iterator[Row]:
+        """Each row in order; what the library cannot read ends with a Problem."""
+        import datasets  # noqa: PLC0415 - two seconds of import
+
+        number = 1
+        try:
+            splits = datasets.load_dataset(self.repository, revision=self.commit, streaming=True)
+            for rows in splits.values():
+                parsed = frozenset(_json_features(rows.features or {}))
+                for row in rows:
+                    yield number, _row(dict(row), frozenset(), keeps=parsed)
+                    number += 1
+        except Exception as error:  # a library's many ways of saying that it cannot be had
+            reason = " ".join(str(error).split())[:200]
+            where = f"after row {number - 1}"
+            yield number, Problem("unreadable", where, f"the Hub's dataset: {reason}")
+
+
+Table = FileTable | HubTable
+
+
+def hub_table(spec: str) -> HubTable:
+    """The table of `hf://OWNER/NAME[@REVISION]`. Raises UsageError if the Hub does not have it."""
+    from huggingface_hub import HfApi  # noqa: PLC0415 - only for such inputs
+
+    repository, _, revision = hub_name(spec).partition("@")
+    try:
+        commit = HfApi().dataset_info(repository, revision=revision or None).sha
+    except Exception as error:  # as above
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"input {spec!r}: cannot be had from the Hub: {reason}") from None
+    return HubTable(repository, commit or revision)
+
+
+def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterator[Any]]]:
+    """(rows of the group, its record batches of a few rows). Raises OSError, pyarrow's errors."""
+    import pyarrow.ipc  # noqa: PLC0415 - only for such files
+    import pyarrow.parquet  # noqa: PLC0415 - as above
+
+    start, end = (window.start, window.end) if window else (0, None)
+    magic = _magic(path)
+    if magic.startswith(PARQUET_MAGIC):
+        with pyarrow.parquet.ParquetFile(path) as table:
+            for index in range(table.num_row_groups)[start:end]:
+                rows = table.metadata.row_group(index).num_rows
+                yield rows, table.iter_batches(batch_size=BATCH_ROWS, row_groups=[index])
+        return
+    with pyarrow.OSFile(str(path)) as stream:
+        if magic.startswith(ARROW_MAGIC):
+            table = pyarrow.ipc.open_file(stream)
+            whole = (table.get_batch(index) for index in range(table.num_record_batches)[start:end])
+        else:
+            whole = iter(pyarrow.ipc.open_stream(stream))
+        for batch in whole:
+            yield batch.num_rows, _slices(batch)
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    """The batch, a few rows at a time. Raises pyarrow's errors."""
+    batch.validate(full=True)  # reading it checks nothing: values that lie may end the process
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(8)
+
+
+def _unreadable(row: int, error: Exception) -> Problem:
+    reason = " ".join(str(error).split())[:200]
+    return Problem("unreadable", f"after row {row - 1}", f"no readable table: {reason}")
+
+
+def _json_columns(schema: Any) -> frozenset[str]:
+    """Columns whose texts are JSON values, by Arrow's type or by the note of `datasets`."""
+    names = {field.name for field in schema if "arrow.json" in str(field.type)}
+    note = (schema.metadata or {}).get(b"huggingface", b"")
+    try:
+        features = json.loads(note)["info"]["features"]
+        names |= {name for name, feature in features.items() if "'Json'" in repr(feature)}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass  # no note, or none of that library's
+    return frozenset(names)
+
+
+def _json_features(features: Any) -> Iterator[str]:
+    """Columns that `datasets` gives as decoded JSON."""
+    return (name for name, feature in features.items() if "Json(" in repr(feature))
+
+
+def _row(
+    row: dict[str, Any], json_columns: frozenset[str], keeps: frozenset[str] = frozenset()
+) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, value in row.items():
+        if name in json_columns:
+            found[name] = _parsed(value)
+        elif name in keeps:
+            found[name] = value
+        elif value is not None:
+            found[name] = _plain(value)
+    return found
+
+
+def _parsed(value: Any) -> Json:
+    """The JSON value of a text, or of each text of a list."""
+    if isinstance(value, list):
+        return [_parsed(item) for item in value]
+    if not isinstance(value, str):
+        return _plain(value)
+    try:
+        return loads(value)
+    except JsonFault:
+        return value
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
+            return {str(name): _plain(item) for name, item in value}  # Arrow's map
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

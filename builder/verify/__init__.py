@@ -1,0 +1,1 @@
+"""Proves samples and datasets against the chat template."""

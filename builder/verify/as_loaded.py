@@ -1,0 +1,250 @@
+"""What `datasets.load_dataset` makes of a dataset, against what its files say.
+
+Rows are compared as ordered JSON; only those that differ are rendered (verification.md,
+`as-loaded`). The loader runs for real, in a cache of its own that is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import date, time
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from builder.conversation import Json
+from builder.dataset.rows import (
+    NO_FILE,
+    data_files,
+    is_special,
+    plain_row,
+    read_sample,
+    written_lines,
+)
+from builder.finding import Finding, differ
+from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import Problem, UsageError
+from builder.qwen3.tokenizer import Target
+from builder.sample import Sample
+from builder.sources.store import hub_name
+from builder.verify.dataset import LineReport
+
+CODE = "as-loaded"
+
+SLICE_BYTES = 32 << 20
+"""So much of what the loader has prepared is mapped into memory at a time."""
+
+BATCH_ROWS = 64
+"""Rows that are decoded together: one by one takes longer."""
+
+_ADVICE = (
+    "declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
+    " later), or keep tools as JSON text"
+)
+
+
+def import_loader() -> None:
+    """Import what `as_loaded` needs: it takes half a second, for which a process may wait."""
+    import datasets  # noqa: F401, PLC0415 - only where asked for
+
+
+def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Iterator[LineReport]:
+    """A report for each row that the loader changes in a way that the model would see.
+
+    `dataset` is a file or a folder; `scratch` is where the loader may keep its copy meanwhile.
+    """
+    for path in filter(is_special, data_files(dataset)):  # the loader would wait for it
+        yield LineReport(path.name, 0, (Finding(CODE, NO_FILE),))
+        return
+    with tempfile.TemporaryDirectory(dir=scratch) as cache:
+        try:
+            builders = _builders(dataset, cache)
+            for builder in builders:
+                builder.download_and_prepare()
+                builder.as_dataset()  # as load_dataset does: it refuses a split without rows
+        except Exception as error:  # whatever the loader raises is a verdict on the files
+            yield LineReport(dataset.name, 0, (_unloadable(error),))
+            return
+        for builder in builders:
+            for split, paths in builder.config.data_files.items():
+                files = [Path(str(path)) for path in paths]
+                yield from _split(dataset, files, _rows(builder, split), target)
+
+
+def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
+    """The same for a Hub dataset: its files are fetched first. Raises UsageError."""
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
+
+    name, _, revision = hub_name(dataset).partition("@")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            snapshot_download(
+                name, repo_type="dataset", revision=revision or None, local_dir=folder
+            )
+        except Exception as error:  # a library's many ways of saying that it cannot be had
+            reason = " ".join(str(error).split())[:200]
+            raise UsageError(f"dataset {dataset!r}: cannot be fetched: {reason}") from None
+        yield from as_loaded(Path(folder), target)
+
+
+def _builders(dataset: Path, cache: str) -> list[Any]:
+    """One for a file; for a folder one for each configuration that its card names."""
+    import datasets  # noqa: PLC0415 - two seconds of import
+
+    datasets.disable_progress_bars()
+    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
+    if not dataset.is_dir():
+        kind = "parquet" if dataset.name.endswith(".parquet") else "json"
+        return [datasets.load_dataset_builder(kind, data_files=str(dataset), cache_dir=cache)]
+    folder = str(dataset.resolve())  # a dataset is named after its folder, and "." is no name
+    builders = [
+        datasets.load_dataset_builder(folder, name, cache_dir=cache)
+        for name in datasets.get_dataset_config_names(folder)
+    ]
+    read = {
+        str(path) for one in builders for paths in one.config.data_files.values() for path in paths
+    }
+    # A dataset has one loader: files of another kind are for those who name them.
+    beside = sorted(path for path in dataset.glob("data/*.parquet") if str(path) not in read)
+    return builders + [builder for path in beside for builder in _builders(path, cache)]
+
+
+def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
+    """The rows of a split. A slice at a time: the pages of a file that is mapped stay in memory."""
+    from datasets import ReadInstruction  # noqa: PLC0415 - loaded by now
+
+    found = builder.info.splits[split]
+    count = found.num_examples
+    step = count * SLICE_BYTES // max(found.num_bytes, 1) + 1
+    for start in range(0, count, step):
+        end = min(start + step, count)
+        part = builder.as_dataset(ReadInstruction(split, from_=start, to=end, unit="abs"))
+        for batch in part.iter(BATCH_ROWS):
+            yield from (
+                dict(zip(batch, values, strict=True))
+                for values in zip(*batch.values(), strict=True)
+            )
+
+
+def _unloadable(error: Exception) -> Finding:
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    reason = " ".join(str(cause).split())[:200] or type(cause).__name__
+    return Finding(CODE, f"the loader fails: {reason}; {_ADVICE}")
+
+
+def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> Iterator[LineReport]:
+    # relpath: the loader's paths are absolute, ours may be relative
+    names = [
+        Path(os.path.relpath(path, dataset)).as_posix() if dataset.is_dir() else path.name
+        for path in files
+    ]
+    named = zip(names, files, strict=True)
+    written = (
+        (name, number, line)
+        for name, path in named
+        for number, line in written_lines(path, path.name)
+    )
+    for item, row in zip_longest(written, rows):
+        if item is None:
+            yield LineReport(dataset.name, 0, (Finding(CODE, "the loader gives more rows"),))
+            return
+        name, number, line = item
+        if row is None:
+            yield LineReport(name, number, (Finding(CODE, "the loader gives fewer rows"),))
+            return
+        if line == _line(row):
+            continue  # as mostly, of what the builder wrote
+        sample = read_sample(_decoded(line))
+        if isinstance(sample, Sample):
+            finding = _changed(sample, row, target)
+            if finding is not None:
+                yield LineReport(name, number, (finding,))
+
+
+def _line(row: dict[str, Any]) -> bytes | None:
+    """The row's text as the builder writes one; None: it is no sample."""
+    sample = read_sample(row)
+    try:
+        return sample.line if isinstance(sample, Sample) else None
+    except (TypeError, ValueError):  # what is no JSON, a timestamp for instance; lone surrogates
+        return None
+
+
+def _decoded(line: bytes | Problem) -> Json:
+    try:
+        return None if isinstance(line, Problem) else loads(line)
+    except JsonFault:
+        return None
+
+
+def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | None:
+    """What the loader made of the sample, if a model would see it."""
+    found = {"messages": row.get("messages"), "tools": row.get("tools")}
+    if _is_same(sample, found["messages"], found["tools"]):
+        return None
+    why = "; ".join(dict.fromkeys(_differences(sample.record, found)))
+    loaded = read_sample(plain_row(found))
+    if not isinstance(loaded, Sample):
+        return Finding(CODE, f"the loader gives no sample any more ({why}); {_ADVICE}")
+    _ = target.tokenizer  # one that cannot be loaded is no verdict on the row
+    try:
+        texts = [target.render_sample(item) for item in (sample, loaded)]
+    except Exception as error:  # whatever a template raises is a verdict on the row
+        return Finding(CODE, f"as loaded it does not render: {error}"[:200])
+    if texts[0] == texts[1]:
+        return None
+    return differ(CODE, f"the loader changes it ({why}); {_ADVICE}", *texts)
+
+
+def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
+    """Are they the sample's, in the order of their keys too?"""
+    if messages != sample.record["messages"] or not isinstance(tools, list):
+        return False
+    try:
+        shown = tuple(map(dumps, tools))
+    except TypeError:
+        return False  # a value that is no JSON, a timestamp for instance
+    return shown == sample.definitions and all(list(one) == ["role", "content"] for one in messages)
+
+
+def _differences(was: Any, now: Any) -> Iterator[str]:
+    """The kinds of changes between two values, the outermost of each."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        added = [key for key in now if key not in was]
+        if any(now[key] is None for key in added):
+            yield "nulls invented"
+        if any(now[key] is not None for key in added):
+            yield "keys added"
+        if any(key not in now for key in was):
+            yield "keys lost"
+        common = [key for key in was if key in now]
+        if common != [key for key in now if key in was]:
+            yield "keys re-ordered"
+        for key in common:
+            yield from _differences(was[key], now[key])
+    elif isinstance(was, list) and isinstance(now, list):
+        if len(was) != len(now):
+            yield f"{len(was)} items became {len(now)}"
+        for one, two in zip(was, now, strict=False):
+            yield from _differences(one, two)
+    elif isinstance(was, str) and isinstance(now, str | date | time):
+        if was != now:
+            dated = _is_date(was) or not isinstance(now, str)
+            yield "a date-like text became a timestamp" if dated else "a text changed"
+    elif type(was) is not type(now):
+        yield f"a {_kind(was)} became a {_kind(now)}"
+    elif was != now or repr(was) != repr(now):
+        yield f"{was!r} became {now!r}"[:80]
+
+
+def _is_date(text: str) -> bool:
+    return len(text) < 40 and text[:4].isdigit()
+
+
+def _kind(value: object) -> str:
+    names = {dict: "object", list: "list", str: "text", type(None): "null"}
+    return names.get(type(value), "number")

@@ -1,0 +1,185 @@
+"""The checks of verification.md that need no template: of a sample and of what its text means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.finding import Finding, context
+from builder.qwen3.parse import (
+    UNFIT_NAME,
+    ParseFault,
+    breaks_json,
+    read_call,
+    split_answer,
+    split_responses,
+)
+from builder.qwen3.render import find_calls
+from builder.sample import Call, Dialogue, Sample, Turn
+from builder.verify.schemas import BrokenSchemaFault, violations
+
+
+def well_formed(sample: Sample) -> Iterator[Finding]:
+    """What must hold before anything can be rendered."""
+    if not sample.messages:
+        yield Finding("order", "no messages")
+    for index, (role, content) in enumerate(sample.messages):
+        if role not in ("system", "user", "assistant"):
+            yield Finding("order", f"unknown role {role[:40]!r}: the template skips it", index)
+        if not _encodable(content):
+            yield Finding("format", "a lone surrogate cannot be written as UTF-8", index)
+    for index, tool in enumerate(sample.tools):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        named = isinstance(name, str) and name
+        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
+            message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
+            yield Finding("tools", message)
+        elif not _encodable(sample.definitions[index]):
+            yield Finding("format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
+    """The structured form that a sample's text says, and where it says none."""
+    turns: list[Turn] = []
+    findings: list[Finding] = []
+    for index, (role, content) in enumerate(sample.messages):
+        if role == "assistant":
+            try:
+                answer = split_answer(content)
+            except ParseFault as fault:
+                shown = context(content, fault.offset)
+                findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=shown))
+                continue
+            turns.append(Turn(role, answer.text, answer.thought, answer.calls))
+            continue
+        responses = split_responses(content) if role == "user" else None
+        if responses is not None:
+            turns.append(Turn("tool", responses=responses))
+        else:
+            if role == "user" and "<tool_response>" in content:
+                message = "<tool_response> markup in a turn that is not made of its blocks alone"
+                findings.append(Finding("pairing", message, index, found=context(content, 0)))
+            turns.append(Turn(role, content))
+    return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
+
+
+def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
+    """Our own sample must mean, to a reader of its text alone, the dialogue that it was made of.
+
+    A logged text that looks like calls or tool responses would pass every comparison of
+    renderings, and is none of the structure's.
+    """
+    if read is None or read.turns == intended.turns:
+        return
+    pairs = zip(read.turns, intended.turns, strict=False)
+    index = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
+    yield Finding("inverse", "the flat form reads back as another dialogue", index)
+
+
+def order(sample: Sample) -> Iterator[Finding]:
+    """Roles alternate as the check `order` says, and no turn is empty."""
+    before = ""
+    for index, (role, content) in enumerate(sample.messages):
+        is_answer = role == "user" and split_responses(content) is not None
+        if role == "system" and index:
+            yield Finding("order", "a system message that is not the first", index)
+        if role == "assistant" and before in ("", "system"):
+            yield Finding("order", "an assistant turn before any user turn", index)
+        if before == role == "assistant":
+            yield Finding("order", "two assistant turns in a row", index)
+        if role == "user" and (before == "user" or (before == "responses" and is_answer)):
+            yield Finding("order", "two user turns in a row", index)
+        if not content.strip():
+            yield Finding("order", "an empty turn", index)
+        before = "responses" if is_answer else role
+    if before != "assistant":
+        yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
+
+
+def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Finding]:
+    """The specification's pattern finds the intended calls, all of them and nothing else.
+
+    `read`: what the text says. It was read by that pattern, which looks into thoughts as well.
+    """
+    hidden = any("<tool_call>" in turn.reasoning for turn in meant.turns)
+    if read is not None and meant.turns == read.turns and not hidden:
+        return
+    turns = [turn.calls for turn in meant.turns if turn.role == "assistant"]
+    texts = [
+        (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
+    ]
+    if len(turns) != len(texts):
+        yield Finding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
+        return
+    for (index, content), intended in zip(texts, turns, strict=True):
+        found: list[Call] = []
+        try:
+            found += [read_call(text, content) for text in find_calls(content)]
+        except ParseFault as fault:
+            yield Finding(fault.code, fault.detail, index, fault.offset)
+            continue
+        want = [(call.name, call.plain) for call in intended]
+        have = [(call.name, call.plain) for call in found]
+        if want != have:
+            yield Finding(
+                "calls",
+                "the calls found are not those intended",
+                index,
+                expected=str(want)[:200],
+                found=str(have)[:200],
+            )
+
+
+def pairing(meant: Dialogue, unit: str) -> Iterator[Finding]:
+    """Each call has its response; in unit "turn" those of the last turn need none."""
+    open_calls = 0
+    for index, turn in enumerate(meant.turns):
+        if turn.role == "tool":
+            if len(turn.responses) != open_calls:
+                message = f"{len(turn.responses)} tool responses answer {open_calls} calls"
+                yield Finding("pairing", message, index)
+            open_calls = 0
+            continue
+        if open_calls:
+            yield Finding("pairing", f"{open_calls} calls without a response", index - 1)
+        open_calls = len(turn.calls)
+    if open_calls and unit != "turn":
+        message = f"{open_calls} calls of the last turn without a response"
+        hint = "if each sample ends with the turn to be learnt, verify with --unit turn"
+        yield Finding("pairing", f"{message} ({hint})", len(meant.turns) - 1)
+
+
+def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
+    """(findings, warnings): called names and their arguments."""
+    hard: list[Finding] = []
+    soft: list[Finding] = []
+    known: dict[str, str | None] = {}
+    for tool, text in zip(sample.tools, sample.definitions, strict=True):
+        assert isinstance(tool, dict), "checked before"
+        function = tool["function"]
+        assert isinstance(function, dict), "checked before"
+        has_schema = function.get("parameters") is not None
+        known.setdefault(str(function["name"]), text if has_schema else None)
+    breaks = hard if schema == "reject" else soft
+    for index, turn in enumerate(meant.turns):
+        for call in turn.calls:
+            if breaks_json(call.name):
+                hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
+            elif call.name not in known:
+                hard.append(Finding("tools", f"{call.name[:80]!r} is called, not defined", index))
+            elif (definition := known[call.name]) is not None:
+                try:
+                    found = violations(definition, call.arguments)
+                except BrokenSchemaFault as fault:
+                    soft.append(Finding("bad_schema", f"{call.name[:80]}: {fault}", index))
+                    continue
+                breaks += [Finding("schema", f"{call.name[:80]}: {text}", index) for text in found]
+    return hard, soft

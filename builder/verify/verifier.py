@@ -1,0 +1,285 @@
+"""The proof of a sample: the checks of verification.md, all of them, on every sample.
+
+The authority is the target tokenizer's own `apply_chat_template`. All faults of a sample are
+collected; a check that makes no sense after an earlier fault is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from builder.conversation import Json
+from builder.finding import Finding, context, differ
+from builder.qwen3.flatten import structured
+from builder.qwen3.parity import Spans, in_parity, spans
+from builder.qwen3.parse import ParseFault, is_canonical, leading_thought, parse
+from builder.qwen3.render import Rendering, render_sample
+from builder.qwen3.tokenizer import Target, target_for
+from builder.qwen3.tokens import TokenSequence
+from builder.sample import Call, Dialogue, Sample
+from builder.verify import checks
+from builder.verify.options import VerifyOptions
+
+MAX_CHARS = 16 << 20
+"""A longer rendering is refused (`too_long`): no context holds it, and tokenising it takes memory
+in proportion (about 75 bytes a code point)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a sample after all checks; `findings` is empty if it is proven.
+
+    `warnings` are schema violations under `verify.schema: report`, and borders of the spans that no
+    token border falls on. `text` is the template's rendering ("" if it gave none), `render_sha256`
+    is of its UTF-8, in hex. `spans` and `parity` are those of the turns that the sample teaches:
+    [start, end) in code points, and the modes in which each is in parity with inference
+    (`builder.qwen3.parity`).
+    """
+
+    findings: tuple[Finding, ...]
+    warnings: tuple[Finding, ...] = ()
+    text: str = ""
+    spans: Spans = ()
+    parity: tuple[frozenset[str], ...] = ()
+    tokens: int = 0
+    calls: int = 0
+    render_sha256: str = ""
+
+
+class Verifier:
+    """Checks samples against one tokenizer."""
+
+    def __init__(self, target: Target, options: VerifyOptions | None = None) -> None:
+        self.target = target
+        self.options = options or VerifyOptions()
+
+    def check(
+        self,
+        sample: Sample,
+        dialogue: Dialogue | None = None,
+        unit: str = "conversation",
+        trained: int | None = None,
+    ) -> Verdict:
+        """Run all checks.
+
+        `dialogue` is the structured form that our normaliser meant; without it (foreign data) it
+        is what the sample's text says. `unit` "turn": the last turn may call without an answer.
+        `trained`: the sample teaches its last so many assistant turns; None: all of them.
+        """
+        findings = list(checks.well_formed(sample))
+        if findings:
+            return Verdict(tuple(findings))
+        read, faults = checks.meaning(sample)
+        findings += faults
+        if dialogue is not None:
+            findings += checks.misread(read, dialogue)
+        meant = dialogue or read
+        findings += checks.order(sample)
+        warnings: list[Finding] = []
+        if meant is not None:
+            findings += checks.calls(sample, meant, read)
+            findings += checks.pairing(meant, unit)
+            hard, soft = checks.tools(sample, meant, self.options.schema)
+            findings += hard
+            warnings += soft
+        text, served = self._rendered(sample, meant)
+        if isinstance(text, Exception):
+            message = f"{type(text).__name__}: {text}"[:200]
+            return Verdict((*findings, Finding("render", message)), tuple(warnings))
+        if len(text) > MAX_CHARS:
+            message = f"{len(text)} code points, more than {MAX_CHARS} are not verified"
+            return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
+        rendering = render_sample(sample, self.target.style)
+        if rendering.text != text:
+            findings.append(
+                differ("spec", "the specification says otherwise", text, rendering.text)
+            )
+        if isinstance(served, Exception):
+            findings.append(Finding("structured", f"{type(served).__name__}: {served}"[:200]))
+        elif served is not None and served != text:
+            findings.append(differ("structured", "a server renders other bytes", served, text))
+        findings += self._inverse(sample, text, own=dialogue is not None)
+        hard, tokens = self._tokens(rendering, text)
+        findings += hard
+        first = 0 if trained is None else max(len(rendering.answers) - trained, 0)
+        modes: tuple[frozenset[str], ...] = ()
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        if rendering.text == text:
+            prompts = self.target.generation_prompts
+            modes = in_parity(sample.messages, rendering, prompts, self.target.style)
+            findings += self._parity(sample, text, digest, modes, first)
+        taught = spans(rendering, self.target.generation_prompts[self.options.mode])[first:]
+        if tokens is not None and rendering.text == text:
+            warnings += _borders(taught, tokens)
+        return Verdict(
+            tuple(findings),
+            tuple(warnings),
+            text,
+            taught,
+            modes[first:],
+            len(tokens) if tokens is not None else 0,
+            sum(len(turn.calls) for turn in meant.turns) if meant else 0,
+            digest,
+        )
+
+    def _parity(
+        self,
+        sample: Sample,
+        text: str,
+        digest: str,
+        modes: Sequence[frozenset[str]],
+        first: int,
+    ) -> Iterator[Finding]:
+        """The gate, and on every sixteenth sample the template's own word on one of its turns."""
+        turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
+        mode = self.options.mode
+        if self.options.parity == "require":
+            for at, found in zip(turns[first:], modes[first:], strict=True):
+                if mode not in found:
+                    message = f"a server in {mode} mode shows other bytes before this turn"
+                    yield Finding("parity", message, at)
+        if not turns or not turns[0] or digest[0] != "0":
+            return  # the template takes no empty list of messages
+        chosen = int(digest[1:9], 16) % len(turns)
+        messages: Any = sample.record["messages"]
+        for name, thinking in (("thinking", True), ("non-thinking", False)):
+            shown = self.target.render(
+                messages[: turns[chosen]],
+                sample.tools,
+                add_generation_prompt=True,
+                enable_thinking=thinking,
+            )
+            if text.startswith(shown) != (name in modes[chosen]):
+                message = f"the template's own generation prompt ({name}) says otherwise"
+                yield Finding("parity", message, turns[chosen])
+
+    def _rendered(
+        self, sample: Sample, meant: Dialogue | None
+    ) -> tuple[str | Exception, str | Exception | None]:
+        """The template's renderings of the sample and, where it means a dialogue, of that.
+
+        With the same definitions both go through `apply_chat_template` at once, which looks at
+        those once then.
+        """
+        _ = self.target.tokenizer  # one that cannot be loaded is no verdict on the sample
+        flat = [{"role": role, "content": content} for role, content in sample.messages]
+        if meant is None:
+            return self._attempt(flat, sample.tools), None
+        served = structured(_canonical(meant))
+        if meant.tools is sample.tools:
+            if served == flat:  # no calls, no thoughts: one rendering says all
+                text = self._attempt(flat, sample.tools)
+                return text, text
+            try:
+                rendered = self.target.render_all([flat, served], sample.tools)
+            except Exception:  # noqa: S110 - one of them: which is asked for apart
+                pass
+            else:
+                return rendered[0], rendered[1]
+        return self._attempt(flat, sample.tools), self._attempt(served, meant.tools)
+
+    def _attempt(self, messages: list[dict[str, Any]], tools: Sequence[Json]) -> str | Exception:
+        try:
+            return self.target.render(messages, tools)
+        except Exception as error:  # whatever a template raises is a verdict on the sample
+            return error
+
+    def _tokens(
+        self, rendering: Rendering, text: str
+    ) -> tuple[list[Finding], TokenSequence | None]:
+        if not unicodedata.is_normalized("NFC", text):
+            message = "the rendering is not NFC: the tokenizer changes it"
+            return [differ("nfc", message, unicodedata.normalize("NFC", text), text)], None
+        tokens = self.target.encode(text)
+        control = tokens.control
+        findings = []
+        if rendering.text == text and tuple(control) != rendering.control:
+            expected, found = set(rendering.control), set(control)
+            offset, token = min(expected ^ found)
+            what = "stands in the text" if (offset, token) in found else "is missing"
+            message = f"control token {token} {what} where the structure does not put it"
+            if what == "is missing":
+                message = f"control token {token} is no token here"
+            findings.append(Finding("tokens", message, offset=offset, found=context(text, offset)))
+        if not tokens.are_exact:
+            decoded = tokens.decode()
+            findings.append(differ("tokens", "the ids decode to other text", text, decoded))
+        return findings, tokens
+
+    def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
+        try:
+            back = parse(text, self.target.style)
+        except ParseFault as fault:
+            shown = context(text, fault.offset)
+            yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
+            return
+        if back.definitions != sample.definitions:
+            yield Finding("inverse", "the tools read back from the rendering differ")
+        default = self.target.style.default_system
+        if default is not None and sample.messages[0] == ("system", default):
+            back = replace(back, messages=(sample.messages[0], *back.messages))  # as if it had none
+        if len(back.messages) != len(sample.messages):
+            message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
+            yield Finding("inverse", message)
+            return
+        for index, (was, now) in enumerate(zip(sample.messages, back.messages, strict=True)):
+            if was == now:
+                continue
+            lossy = not own and was[0] == now[0] == "assistant" and _is_loss(was[1], now[1])
+            code = "lossy" if lossy else "inverse"
+            message = "read back from the rendering it differs"
+            if lossy:
+                message = "the template loses or rewrites what the turn begins with"
+            yield replace(differ(code, message, was[1], now[1]), turn=index)
+
+
+def _borders(taught: Spans, tokens: TokenSequence) -> Iterator[Finding]:
+    """Where a token lies across a border of a taught turn: no mask of tokens is exact there."""
+    for border in tokens.across([border for span in taught for border in span]):
+        yield Finding("border", "a token lies across the border of a turn", offset=border)
+
+
+def _canonical(meant: Dialogue) -> Dialogue:
+    """The dialogue as a server would hold it: JSON text only where tokens were neutralised."""
+    if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
+        return meant
+    turns = (
+        replace(
+            turn,
+            calls=tuple(
+                call if is_canonical(call) else Call.of(call.name, call.arguments)
+                for call in turn.calls
+            ),
+        )
+        for turn in meant.turns
+    )
+    return replace(meant, turns=tuple(turns))
+
+
+def _is_loss(was: str, now: str) -> bool:
+    """Do the contents differ in nothing but a thought or newlines at the beginning?"""
+    thought, rest = leading_thought(was)
+    kept, left = leading_thought(now)
+    same = rest.lstrip("\n") == left.lstrip("\n") and kept in ("", thought)
+    return same and "</think>" not in rest
+
+
+_verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
+
+
+def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
+    """The process's verifier, its tokenizer loaded: a second, once.
+
+    Raises UsageError if it cannot be.
+    """
+    options = options or VerifyOptions()
+    key = (tokenizer, options)
+    if key not in _verifiers:
+        target = target_for(tokenizer)
+        _ = target.tokenizer
+        _verifiers[key] = Verifier(target, options)
+    return _verifiers[key]

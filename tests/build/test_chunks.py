@@ -1,0 +1,323 @@
+"""Large files are cut into pieces: the bytes are those of the whole, whatever the file is."""
+
+import contextlib
+import gzip
+import json
+import re
+import sqlite3
+import types
+import zipfile
+from collections import Counter
+from itertools import pairwise
+
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from large_inputs import MAKERS, goose, jsonl, parquet, rows
+from test_build import build, files, lines
+from test_resume import done  # noqa: F401 - a fixture
+
+from builder.build import chunks as pieces
+from builder.build import task as work
+from builder.build.chunks import cut
+from builder.build.convert import Task
+from builder.normalize import NormalizeOptions
+from builder.problem import Problem
+from builder.readers import readers, recognise
+from builder.readers.agents import goose as goose_reader
+from builder.sources import archive, source
+from builder.sources.source import Source
+from builder.testing import check_reader
+
+SHARES = "split: {validation: 0.2, test: 0.2}\ninputs: [{path: PATH, weight: 0.7}]\n"
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Files of a few KB are large; gives how to say that they are not."""
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 2000)
+    return lambda: monkeypatch.setattr(pieces, "WINDOW_BYTES", 1 << 30)
+
+
+def tasks(path, format_="auto"):
+    return list(cut(Task(Source(path.name, path), NormalizeOptions(), f"0/{path.name}", format_)))
+
+
+def ledger(out):
+    return json.loads((out / "manifest.json").read_bytes())["ledger"]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
+    path = MAKERS[kind](tmp_path, 60)
+    assert len(tasks(path)) > 4
+    (tmp_path / "c.yaml").write_text(SHARES.replace("PATH", str(path)))
+    counts = ("1", "2") if kind in ("parquet", "opencode", "inspect-ai") else ("2",)
+    for workers in counts:
+        out = tmp_path / workers
+        assert build(out, "-c", tmp_path / "c.yaml", "--workers", workers, inputs=()) == 0
+    assert pooled.count("_do_all") == len(tasks(path))
+    small()
+    assert build(tmp_path / "whole", "-c", tmp_path / "c.yaml", "--workers", "1", inputs=()) == 0
+    whole = files(tmp_path / "whole")
+    assert ledger(tmp_path / "whole")["conversations"]["built"] > 20
+    splits = {name[5:].partition("-")[0] for name in whole if name.startswith("data/")}
+    assert splits == {"train", "validation", "test"}
+    assert {line["code"] for line in lines(tmp_path / "whole" / "rejects.jsonl")} > {"weight"}
+    assert all(files(tmp_path / workers) == whole for workers in counts)
+
+
+# -- going on, and files that change -------------------------------------------------------------
+
+
+def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a piece is longer than the head of its file
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    paths = [make(logs, 40) for make in (goose, parquet, jsonl)]
+    counts = {f"0/{path.name}": len(tasks(path)) for path in paths}
+    assert min(counts.values()) > 2
+    out = tmp_path / "out"
+
+    def made():
+        done.clear()
+        assert build(out, "--workers", "1", inputs=[logs]) == 0
+        return Counter(done)
+
+    assert made() == counts
+    assert made() == {}
+    gone = sorted((out / ".state" / "parts").glob("??/*"))[::4]
+    for folder in gone:
+        folder.unlink()
+    assert sum(made().values()) == len(gone)
+    parquet(logs, 45)
+    assert made() == {"0/rows.parquet": len(tasks(paths[1]))}
+    with paths[2].open("a") as stream:
+        stream.write(json.dumps(rows(41)[40]) + "\n")
+    count = len(tasks(paths[2]))
+    assert count > 2, "it is still cut"
+    assert made() == {"0/rows.jsonl": 1}, "lines are known by their own bytes"
+    text = paths[2].read_text()
+    paths[2].write_text(text.replace("unanswered", "Unanswered", 1))
+    assert made() == {"0/rows.jsonl": count}, "who reads them, the first ones tell"
+    done.clear()
+    assert build(tmp_path / "anew", "--workers", "1", inputs=[logs]) == 0
+    assert files(tmp_path / "anew") == files(out)
+
+
+def test_a_database_is_made_again_after_a_change_in_the_log_beside_it(tmp_path, done):  # noqa: F811
+    path = goose(tmp_path, 8)
+    out = tmp_path / "out"
+    with contextlib.closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        for last in ("0008", "0004"):
+            before = path.read_bytes()
+            writer.execute("DELETE FROM messages WHERE session_id >= ?", (last,))
+            writer.execute("DELETE FROM sessions WHERE id >= ?", (last,))
+            writer.commit()
+            assert path.read_bytes() == before, "it is in the log alone"
+            done.clear()
+            assert build(out, "--workers", "1", inputs=[path]) == 0
+            assert done == [f"0/{path.name}"]
+        assert build(tmp_path / "anew", "--workers", "1", inputs=[path]) == 0
+    assert files(out) == files(tmp_path / "anew")
+
+
+@pytest.mark.parametrize("make", [jsonl, parquet, goose])
+def test_a_file_that_changed_since_it_was_cut_is_a_reject(tmp_path, small, monkeypatch, make):
+    path = make(tmp_path, 40)
+    count = len(tasks(path))
+    process, seen = work.process_source, []
+
+    def once(task, *rest):
+        process(task, *rest)
+        if not seen:
+            path.touch()
+        seen.append(task)
+
+    monkeypatch.setattr(work, "process_source", once)
+    assert build(tmp_path / "out", "--workers", "1", inputs=[path]) == 0
+    assert len(seen) == 1, "the others are not even read"
+    codes = [line["code"] for line in lines(tmp_path / "out" / "rejects.jsonl")]
+    assert codes.count("changed") == count
+    assert ledger(tmp_path / "out")["records"]["rejected"]["changed"] == count - 1
+    assert build(tmp_path / "out", "--workers", "1", inputs=[path]) == 0
+    assert len(seen) == 1 + count
+    assert "changed" not in ledger(tmp_path / "out")["records"]["rejected"]
+
+
+def test_a_file_that_went_away_since_it_was_cut_keeps_no_part(tmp_path, small):
+    path = goose(tmp_path, 40)
+    found = tasks(path)
+    path.unlink()
+    (tmp_path / "parts").mkdir()
+    job = work.Job("qwen3", work.VerifyOptions(), "", tmp_path / "parts", tmp_path / "work")
+    part = work.do(found[1], 0, job)
+    assert part.summary.ledger.rejected == {"changed": 1}
+    assert not list((tmp_path / "parts").iterdir())
+
+
+def test_a_log_beside_a_database_leaves_it_whole_and_comes_too_late_for_pieces(tmp_path, small):
+    path = goose(tmp_path, 40)
+    cut_before = tasks(path)
+    whole = list(goose_reader.read(Source("s", path)))
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = wal")
+    cut_before = [Source("s", path, window=task.source.window) for task in cut_before]
+    writer.execute("DELETE FROM messages WHERE session_id < '0030'")
+    writer.execute("DELETE FROM sessions WHERE id < '0030'")
+    writer.commit()
+    assert [task.source.window for task in tasks(path)] == [None]
+    assert len(list(goose_reader.read(Source("s", path)))) < len(whole)
+    apart = [event for source in cut_before for event in goose_reader.read(source)]
+    writer.close()
+    assert apart == whole
+
+
+# -- what stays whole ----------------------------------------------------------------------------
+
+
+def test_what_cannot_be_read_from_its_middle_stays_whole(tmp_path, small):
+    packed = tmp_path / "rows.jsonl.gz"
+    packed.write_bytes(gzip.compress(jsonl(tmp_path, 400).read_bytes()))
+    stream = tmp_path / "stream.arrow"
+    table = pyarrow.parquet.read_table(parquet(tmp_path, 400))
+    with pyarrow.OSFile(str(stream), "wb") as out, pyarrow.ipc.new_stream(out, table.schema) as to:
+        to.write_table(table, max_chunksize=5)
+    history = tmp_path / "history.db"
+    with sqlite3.connect(history) as store:
+        store.execute("CREATE TABLE message_store (id INTEGER, session_id TEXT, message TEXT)")
+        store.execute("INSERT INTO message_store VALUES (1, 's', ?)", ("x" * 50_000,))
+    store.close()
+    damaged = tmp_path / "damaged.db"
+    data = bytearray(goose(tmp_path, 200).read_bytes())
+    data[-8192:] = bytes(8192)
+    damaged.write_bytes(data)
+    known = {packed: "openai-chat", stream: "openai-chat", history: "langchain", damaged: "goose"}
+    for path, name in known.items():
+        assert list(recognise(Source(path.name, path))) == [name]
+        assert path.stat().st_size > 2 * pieces.WINDOW_BYTES
+        assert [task.source.window for task in tasks(path)] == [None], path
+
+
+def test_lines_that_are_blank_are_no_empty_file(tmp_path, small):
+    path = jsonl(tmp_path, 20)
+    with path.open("a") as stream:
+        stream.write("\n" * 9000)
+    assert len(tasks(path)) > 6
+    assert build(tmp_path / "cut", "--workers", "1", inputs=[path]) == 0
+    small()
+    assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
+    assert files(tmp_path / "cut") == files(tmp_path / "whole")
+
+
+# -- each piece reads its own --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["opencode", "goose", "hermes-agent", "egirl", "langchain"])
+def test_a_piece_asks_a_database_for_its_own_sessions(tmp_path, small, monkeypatch, kind):
+    path = MAKERS[kind](tmp_path, 40)
+    connect = Source.sqlite
+    asked = set()
+
+    @contextlib.contextmanager
+    def traced(source):
+        with connect(source) as connection:
+            connection.set_trace_callback(
+                lambda query: asked.update(re.findall(r"'[a-z_:]*(\d{4})'", query))
+            )
+            yield connection
+
+    monkeypatch.setattr(Source, "sqlite", traced)
+    found = []
+    for task in tasks(path):
+        asked.clear()
+        assert list(readers()[kind].read(task.source))
+        found.append(sorted(asked))
+    found = [names for names in found if names]  # the last may be what is in no session
+    assert len(found) > 4
+    assert all(one[-1] < other[0] for one, other in pairwise(found))
+
+
+def test_a_piece_unpacks_its_own_members(tmp_path, small, monkeypatch):
+    path = MAKERS["inspect-ai"](tmp_path, 40)
+    unpack, unpacked = archive._unpack, []
+    monkeypatch.setattr(
+        archive, "_unpack", lambda stream, info, limit: (
+            unpacked.append(info.filename) or unpack(stream, info, limit)
+        ),
+    )  # fmt: skip
+    found = tasks(path)
+    assert len(found) > 4
+    for task in found:
+        assert list(readers()["inspect-ai"].read(task.source))
+    assert unpacked.count("_journal/start.json") == len(found) + 1
+    assert max(Counter(unpacked[1:]).values()) == len(found)
+    assert sorted(set(unpacked)) == sorted(
+        name for name in zipfile.ZipFile(path).namelist() if name[-1] != "/"
+    )
+    assert len(unpacked) == len(set(unpacked)) + len(found)
+
+
+def test_a_piece_of_a_table_reads_its_own_groups(tmp_path, small):
+    path = parquet(tmp_path, 60)
+    *_, task = tasks(path)
+    window = task.source.window
+    about = pyarrow.parquet.read_metadata(path)
+    data = bytearray(path.read_bytes())
+    for index in range(1, window.start):
+        for column in range(about.num_columns):
+            at = about.row_group(index).column(column)
+            start = at.dictionary_page_offset or at.data_page_offset
+            data[start : start + at.total_compressed_size] = bytes(at.total_compressed_size)
+    path.write_bytes(data)
+    records = list(Source("rows", path, window=window).json_lines())
+    assert [record.where for record in records] == [f"row {n}" for n in range(window.first, 61)]
+    assert not any(isinstance(record, Problem) for record in records)
+    whole = list(Source("rows", path).json_lines())
+    assert sum(isinstance(record, Problem) for record in whole) == window.start - 1
+    assert [record for record in whole if not isinstance(record, Problem)][5:] == records
+    small_tasks = [Source("rows", path, window=task.source.window) for task in tasks(path)]
+    assert [record for piece in small_tasks for record in piece.json_lines()] == whole
+
+
+# -- hostile sizes -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return goose(tmp_path_factory.mktemp("store"), 200)
+
+
+@given(st.lists(st.integers(-5, 3000) | st.integers(0, 1 << 70), max_size=60))
+def test_whatever_sizes_are_told_each_item_is_in_one_piece(store, sizes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "WINDOW_BYTES", 2000)
+        patch.setattr(goose_reader, "item_sizes", lambda source: sizes)
+        windows = [task.source.window for task in tasks(store)]
+    size = store.stat().st_size
+    total = sum(max(item, 0) for item in sizes)
+    if windows == [None]:
+        assert total < 4000 or max(sizes) > 2000 or len(sizes) < 2
+        return
+    assert [window.start for window in windows] == [0, *(window.end for window in windows[:-1])]
+    assert windows[-1].end == len(sizes)
+    assert all(window.start < window.end for window in windows)
+    assert sum(window.bytes for window in windows) == size
+    assert len(windows) <= pieces.UNPACKED * size // 2000
+    if total <= pieces.UNPACKED * size:
+        for window in windows:
+            held = [max(item, 0) for item in sizes[window.start : window.end]]
+            assert sum(held[:-1]) <= 3000, "about 2000 and the last of them"
+
+
+def test_the_contract_suite_finds_items_that_are_lost(tmp_path):
+    source = Source("sessions.db", goose(tmp_path, 10))
+    check_reader(goose_reader, source)
+    lossy = types.SimpleNamespace(**vars(goose_reader))
+    lossy.item_sizes = lambda source: goose_reader.item_sizes(source)[:-1]
+    with pytest.raises(AssertionError, match="say something else apart"):
+        check_reader(lossy, source)

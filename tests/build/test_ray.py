@@ -1,0 +1,227 @@
+"""The job on Ray: a cluster of two nodes, on this machine, whose parts are killed on purpose."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from logs import write_logs
+from test_build import build, files
+
+ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+pytestmark = pytest.mark.filterwarnings("default")  # what another library warns of is its own
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    return write_logs(tmp_path_factory.mktemp("ray-logs"), rows=40)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(logs, tmp_path_factory):
+    out = tmp_path_factory.mktemp("ray-local") / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    return files(out)
+
+
+@pytest.fixture
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    small = {"num_cpus": 1, "object_store_memory": 80 << 20}
+    made = Cluster(initialize_head=True, head_node_args=small)
+    made.second = made.add_node(**small)
+    made.wait_for_nodes()
+    yield made
+    made.shutdown()
+
+
+def data_of(made):
+    """What does not say where the inputs are."""
+    return {
+        name: data for name, data in made.items() if name.startswith(("data/", "meta/", "rejects"))
+    }
+
+
+def start(cluster, logs, out, **environment):
+    command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out), "--quiet"]
+    return subprocess.Popen(
+        [*command, "--engine", "ray", "--ray-address", cluster.address],
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+
+
+def below(pid):
+    """All processes that this one, or one below it, has started."""
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            for child in (task / "children").read_text().split():
+                yield int(child)
+                yield from below(child)
+
+
+def at_work():
+    """The workers of our cluster that are doing a task now."""
+    found = []
+    for pid in below(os.getpid()):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::_do"):
+                found.append(pid)
+    return found
+
+
+def until(condition, process):
+    while not (found := condition()):
+        assert process.poll() is None, "the run has ended before"
+        time.sleep(0.02)
+    return found
+
+
+def finished(out):
+    return {path.name: path.stat() for path in out.glob(".state/parts/??/*")}
+
+
+def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # what is relative to the driver's folder is nothing elsewhere
+    Path("logs").symlink_to(logs)
+    assert build("out", "--engine", "ray", "--workers", "2", inputs=["logs"]) == 0
+    assert data_of(files(tmp_path / "out")) == data_of(undisturbed)
+    run = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["run"]
+    assert (run["engine"], run["workers"]) == ("ray", 2)
+    assert len(finished(tmp_path / "out")) == 13
+
+
+def test_a_worker_that_is_killed_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
+    process = start(cluster, logs, tmp_path / "out")
+    victim = until(at_work, process)[0]
+    os.kill(victim, signal.SIGKILL)
+    assert process.wait() == 0
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_node_that_is_gone_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
+    process = start(cluster, logs, tmp_path / "out")
+    until(lambda: len(at_work()) == 2, process)
+    cluster.remove_node(cluster.second, allow_graceful=False)
+    assert process.wait() == 0
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_the_driver_killed_and_started_again(cluster, logs, undisturbed, tmp_path):
+    out = tmp_path / "out"
+    process = start(cluster, logs, out)
+    until(lambda: finished(out), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (out / "manifest.json").exists()
+    before = finished(out)
+    assert start(cluster, logs, out).wait() == 0
+    assert files(out) == undisturbed
+    after = finished(out)
+    assert before
+    assert all(after[name].st_mtime_ns == seen.st_mtime_ns for name, seen in before.items())
+
+
+def test_machines_without_a_common_folder_share_parts_in_a_store(
+    cluster, logs, undisturbed, tmp_path
+):
+    store = tmp_path / "store"
+    url = f"local://{store}"
+    first = {"XDG_CACHE_HOME": str(tmp_path / "first")}
+    process = start(cluster, f"local://{logs}", url, **first)
+    until(lambda: finished(store), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = finished(store)
+    other = {"XDG_CACHE_HOME": str(tmp_path / "another-machine")}
+    assert start(cluster, f"local://{logs}", url, **other).wait() == 0
+    assert data_of(files(store)) == data_of(undisturbed)
+    after = finished(store)
+    assert len(after) == 13
+    assert all(after[name].st_mtime_ns == seen.st_mtime_ns for name, seen in before.items())
+    assert not (store / ".state" / "work").exists()
+    (logs / "bad.jsonl").rename(tmp_path / "bad.jsonl")
+    try:
+        assert start(cluster, f"local://{logs}", url, **other).wait() == 0
+    finally:
+        (tmp_path / "bad.jsonl").rename(logs / "bad.jsonl")
+    assert len(finished(store)) == 12, "the part of what is gone is gone"
+
+
+def refused(monkeypatch, capsys, logs, out, name, other):
+    """What the command says if on the nodes `name` of the engine is `other`."""
+    from builder.build import ray_engine as engine_ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+    def elsewhere(task, index, job, mark, look):
+        from builder.build import ray_engine as engine_ray
+
+        setattr(engine_ray, name, other)
+        return engine_ray._do(task, index, job, mark, look)  # the node's own
+
+    monkeypatch.setattr(engine_ray, "_do", elsewhere)
+    assert build(out, "--engine", "ray", "--workers", "1", inputs=[logs]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, logs, tmp_path):
+    out = tmp_path / "out"
+
+    def refuse(name, other):
+        with monkeypatch.context() as patch:
+            return refused(patch, capsys, logs, out, name, other)
+
+    assert "does not see the output folder" in refuse("_sees", lambda *_: False)
+    assert "has other versions" in refuse("_identity", lambda *_: "other")
+    assert "does not see the input" in refuse("_missing", lambda task: task.source.path)
+    lacks = RuntimeError("The remote function failed to import on the worker")
+    assert "does not have this program" in refuse(
+        "_identity", lambda *_: (_ for _ in ()).throw(lacks)
+    )
+
+
+def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, logs, tmp_path):
+    from builder.build import ray_engine as engine_ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    tries = tmp_path / "tries"
+
+    def dies(task, *rest):
+        from builder.build import ray_engine as engine_ray
+
+        if task.origin == "0/03.jsonl":
+            with tries.open("a") as stream:
+                stream.write("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return engine_ray._do(task, *rest)  # the node's own
+
+    monkeypatch.setattr(engine_ray, "_do", dies)
+    out = tmp_path / "out"
+    assert build(out, "--engine", "ray", "--workers", "2", inputs=[logs]) == 0
+    assert tries.read_text() == "xxx"
+    rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
+    (died,) = [row for row in rejects if row["code"] == "worker_died"]
+    assert (died["source"], died["message"]) == (
+        "03.jsonl",
+        "the worker was killed 3 times (out of memory?)",
+    )
+    monkeypatch.undo()
+    tries.unlink()
+    assert build(out, "--engine", "local", "--workers", "1", inputs=[logs]) == 0
+    assert b"worker_died" not in (out / "rejects.jsonl").read_bytes()
+
+
+def test_no_cluster_at_the_address_is_one_clear_line(logs, tmp_path, capsys):
+    out = tmp_path / "out"
+    address = ["--ray-address", "127.0.0.1:1"]
+    assert build(out, "--engine", "ray", *address, inputs=[logs]) == 2
+    assert "no cluster there" in capsys.readouterr().err

@@ -1,0 +1,206 @@
+"""Going on where a run stopped: the same bytes as an undisturbed one, whatever happened before."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import string
+import subprocess
+import sys
+import time
+
+import datasets
+import pytest
+from logs import row, write_logs
+from places import DATA
+from test_build import build, files, lines
+
+from builder import cli
+from builder.build import chunks as pieces
+from builder.build import task as work
+from builder.parallel import pool
+
+
+@pytest.fixture
+def logs(tmp_path):
+    return write_logs(tmp_path / "in", rows=8)
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """The names of the sources that were worked on, not taken from the state."""
+    worked = []
+    process = work.process_source
+    monkeypatch.setattr(
+        work,
+        "process_source",
+        lambda task, *rest: worked.append(task.origin) or process(task, *rest),
+    )
+    return worked
+
+
+def test_unchanged_inputs_are_taken_from_the_state(logs, tmp_path, done):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert len(done) == 13
+    before = files(out)
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert done == []
+    assert files(out) == before
+    assert build(out, "--workers", "1", "--fresh", inputs=[logs]) == 0
+    assert len(done) == 13
+    assert files(out) == before
+
+
+def test_new_changed_and_removed_inputs(logs, tmp_path, done):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    (logs / "00.jsonl").unlink()
+    (logs / "05.jsonl").write_text(row("changed"))
+    (logs / "new.jsonl").write_text(row("new"))
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert done == ["0/05.jsonl", "0/new.jsonl"]
+    parts = len(list((out / ".state" / "parts").glob("??/*")))
+    assert parts == 13, "those of the removed and of the changed file are gone"
+    anew = tmp_path / "anew"
+    assert build(anew, inputs=[logs]) == 0
+    assert files(out) == files(anew)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "normalize: {unit: turn}",
+        "verify: {parity: require}",
+        "limits: {max_tokens: 30}",
+        "limits: {max_record_mb: 1}",
+        "audit: {secrets: report}",
+        "inputs: [{path: in, license: MIT}]",
+        "inputs: [{path: in, format: openai-chat}]",
+        "inputs: [{path: other}, {path: in}]",
+    ],
+)
+def test_a_state_of_another_configuration_is_not_mixed_in(logs, tmp_path, done, change):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    (tmp_path / "c.yaml").write_text(change)
+    (tmp_path / "other").mkdir()
+    named = () if change.startswith("inputs") else [logs]
+    done.clear()
+    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=named) in (0, 1)
+    assert len(done) == 13
+
+
+def test_a_state_of_other_code_is_not_mixed_in(logs, tmp_path, done, monkeypatch):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    monkeypatch.setattr(work, "code_digest", lambda: "other")
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert len(done) == 13
+
+
+def test_a_damaged_part_is_done_again(logs, tmp_path, done):
+    out = tmp_path / "out"
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    before = files(out)
+    damages = (
+        lambda data: b"",
+        lambda data: data[:-1],
+        lambda data: data[1:],
+        lambda data: data[:-50] + b"{" + data[-49:],
+        lambda data: data[:-1] + b"1",  # of a version that wrote another form
+    )
+    for damage, part in zip(damages, sorted((out / ".state" / "parts").glob("??/*")), strict=False):
+        part.write_bytes(damage(part.read_bytes()))
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
+    assert len(done) == len(damages)
+    assert files(out) == before
+
+
+def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkeypatch, done):
+    text = "".join(row(number, 1 + number % 3) for number in range(400)) + "\n{broken\n" + row("e")
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
+    assert len(done) == 1
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 5000)
+    done.clear()
+    assert build(tmp_path / "cut", "--workers", "1", inputs=[path]) == 0
+    assert len(done) > 5
+    whole, cut = files(tmp_path / "whole"), files(tmp_path / "cut")
+    assert whole == cut
+    (reject,) = lines(tmp_path / "cut" / "rejects.jsonl")
+    assert reject["record"] == "line 402"
+
+
+def test_a_large_table_of_one_group_is_not_cut(tmp_path, monkeypatch, done):
+    rows = [json.loads(row(number)) for number in range(50)]
+    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
+    assert build(tmp_path / "out", "--workers", "1", inputs=[tmp_path / "rows.parquet"]) == 0
+    assert len(done) == 1
+    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
+    assert ledger["records"]["read"] == 50
+
+
+def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, done):
+    source = DATA / "claude-code"
+    monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
+    assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
+    assert done
+    assert len(done) == len(set(done)), "pieces share the origin of their source"
+
+
+def text(seed, size):
+    """So many characters of words that are no other seed's."""
+    draw = random.Random(seed)
+    found = ""
+    while len(found) < size:
+        found += "".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 9))) + " "
+    return found[:size]
+
+
+def large_logs(folder):
+    """Logs of twelve files that are worth the start of a pool: by spaces, which cost no time."""
+    folder.mkdir()
+    for name in range(12):
+        texts = [text(f"{name}.{number}", 800) for number in range(6)]
+        rows = [
+            row(said, 1 + at % 3).replace("{", "{" + " " * 15_000, 1)
+            for at, said in enumerate(texts)
+        ]
+        (folder / f"{name:02d}.jsonl").write_text("".join(rows))
+    assert sum(path.stat().st_size for path in folder.iterdir()) > pool.LITTLE_BYTES
+    return folder
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+    logs = large_logs(tmp_path / "in")
+    whole = tmp_path / "whole"
+    assert build(whole, "--workers", "1", inputs=[logs]) == 0
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out)]
+    parts = []
+    for least in (0, 1, 4):
+        process = subprocess.Popen(
+            [*command, "--workers", "2"],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while process.poll() is None and not (out / ".state" / "work").is_dir():
+            time.sleep(0.01)
+        while process.poll() is None and len(parts) < least:
+            time.sleep(0.01)
+            parts = list((out / ".state" / "parts").glob("??/*"))
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "it was at work"
+    assert len(parts) < 12
+    assert cli.main(["build", str(logs), "-o", str(out), "--quiet"]) == 0
+    assert files(out) == files(whole)
+    shutil.rmtree(out)

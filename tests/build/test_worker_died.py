@@ -1,0 +1,123 @@
+"""A worker that the system kills: its part is tried again, then a reject; nothing else is lost.
+
+What kills it is a reader of another package, which the processes find by its entry point.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_build import build, files, lines
+from test_resume import large_logs, row
+
+from builder.build import job as building
+from builder.verify.dataset import LineReport
+from builder.verify.verifier import Finding
+
+READER = """
+import json, os, signal
+from builder.conversation import Conversation, Message, Text
+NAME = "fatal"
+SUMMARY = "a log that kills who reads it"
+def recognise(source):
+    return "the mark" if source.head.startswith(b'{"fatal"') else None
+def read(source):
+    with open(os.environ["FATAL_TRIES"], "a+") as tries:
+        tries.write("x")
+        tries.flush()
+        if tries.tell() <= int(os.environ["FATAL_DEATHS"]):
+            os.kill(os.getpid(), signal.SIGKILL)
+    for number, line, _ in source.lines():
+        said = json.loads(line)["fatal"]
+        messages = tuple(Message(one["role"], (Text(one["content"]),)) for one in said)
+        at = str(number)
+        yield Conversation(id=at, record=at, messages=messages, records=1)
+"""
+FATAL = "05.log"
+ALWAYS = "1000000"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Builds in a process of its own; gives the ledger and how often the fatal log was read."""
+    folder = tmp_path_factory.mktemp("died")
+    info = folder / "site" / "fatal-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "fatal.py").write_text(READER)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fatal\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[builder.readers]\nfatal = fatal\n")
+    logs = large_logs(folder / "in")
+    (logs / FATAL).write_text((row("one") + row("two", 2)).replace("messages", "fatal"))
+    path = os.pathsep.join([str(Path(building.__file__).parents[2]), str(info.parent)])
+    tries = folder / "tries"
+
+    def once(out, deaths, workers):
+        tries.write_text("")
+        told = {"PYTHONPATH": path, "FATAL_TRIES": str(tries), "FATAL_DEATHS": deaths}
+        command = [sys.executable, "-m", "builder", "build", logs, "-o", out, "--json"]
+        done = subprocess.run(
+            [*command, "--workers", workers],
+            env={**os.environ, **told},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), len(tries.read_text())
+
+    return once
+
+
+@pytest.fixture(scope="module")
+def whole(run, tmp_path_factory):
+    """What is built if no worker dies."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    ledger, tries = run(out, "0", "1")
+    assert (tries, ledger["conversations"]["built"]) == (1, 74)
+    return out
+
+
+def meta(out):
+    return lines(out / "meta" / "train-00000-of-00001.jsonl")
+
+
+def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, whole, tmp_path):
+    out = tmp_path / "out"
+    ledger, tries = run(out, ALWAYS, "2")
+    assert tries >= 2
+    (reject,) = lines(out / "rejects.jsonl")
+    assert (reject["source"], reject["code"]) == (FATAL, "worker_died")
+    assert "killed twice" in reject["message"]
+    assert ledger["records"]["rejected"] == {"worker_died": 1}
+    assert (ledger["records"]["read"], ledger["records"]["used"]) == (73, 72)
+    assert ledger["conversations"]["built"] == 72
+    kept = [line for line in meta(whole) if line["source"] != FATAL]
+    assert meta(out) == kept
+    assert len(kept) == 72
+    assert run(out, "0", "1")[1] == 1, "the next run tries it again"
+    assert files(out) == files(whole)
+
+
+def test_a_log_that_killed_once_is_in_the_same_bytes(run, whole, tmp_path):
+    out = tmp_path / "out"
+    assert run(out, "1", "2")[1] >= 2
+    assert files(out) == files(whole)
+
+
+def loads_in_the_driver(folder, tokenizer):
+    if multiprocessing.parent_process() is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [LineReport(folder.name, 0, (Finding("as-loaded", tokenizer),))]
+
+
+def test_a_loader_that_is_killed_is_run_again(tmp_path, monkeypatch, pooled, capsys):
+    monkeypatch.setattr(building, "_loaded", loads_in_the_driver)
+    assert build(tmp_path / "out", "--workers", "2") == 1
+    assert "loads_in_the_driver" in pooled
+    assert "builder: new:0 qwen3" in capsys.readouterr().err

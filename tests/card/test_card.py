@@ -1,0 +1,250 @@
+"""The dataset card: what the Hub reads of it, what it says, and that text of logs stays text."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+import yaml
+from huggingface_hub import DatasetCard, DatasetCardData
+from test_build import DATA, build, files, lines
+
+from builder.audit.result import Audit, AuditTable, Histogram
+from builder.card.front import LICENSES, languages, license_id, licensing
+from builder.card.markdown import Code, code, indented, plain, table
+from builder.report.pictures import bars_picture, histogram_picture
+
+HOSTILE = "a`b``|<script>alert(1)</script>[x](javascript:x)\u202e\n# http://evil.example @all"
+TOOL = "a`b``|<script>alert(1)</script>[x](javascript:x)"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    out = tmp_path_factory.mktemp("card") / "out"
+    config = out.parent / "c.yaml"
+    job = {
+        "name": "My agents",
+        "inputs": [{"path": str(DATA), "license": "MIT"}],
+        "split": {"test": 0.3},
+        "normalize": {"control_tokens": "neutralise"},
+    }
+    config.write_text(json.dumps(job))
+    assert build(out, "-c", config, inputs=()) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A log whose model, tool and licence are markup."""
+    folder = tmp_path_factory.mktemp("hostile")
+    call = {"name": TOOL, "arguments": "{}"}
+    row = {
+        "model": HOSTILE,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c", "type": "function", "function": call}],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+            {"role": "assistant", "content": "done"},
+        ],
+    }
+    (folder / "in.jsonl").write_text(json.dumps(row) + "\n")
+    config = {"name": HOSTILE, "inputs": [{"path": "in.jsonl", "license": HOSTILE}]}
+    (folder / "c.yaml").write_text(json.dumps(config))
+    assert build(folder / "out", "-c", folder / "c.yaml", inputs=()) == 0
+    return folder / "out"
+
+
+def parts(out):
+    """(front matter, text)."""
+    _, head, text = (out / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(head), text
+
+
+@pytest.mark.parametrize("name", ["built", "hostile"])
+def test_the_hubs_client_reads_the_front_matter_and_writes_it_back_the_same(name, request):
+    out = request.getfixturevalue(name)
+    front, text = parts(out)
+    card = DatasetCard.load(out / "README.md")
+    assert isinstance(card.data, DatasetCardData)
+    assert card.data.to_dict() == front
+    assert card.text.strip() == text.strip()
+    again = DatasetCard(str(card))
+    assert again.data.to_dict() == front
+    known = {"pretty_name", "language", "license", "license_name", "task_categories", "tags"}
+    assert set(front) <= known | {"size_categories", "configs", "dataset_info"}
+    named = front["license"] if isinstance(front["license"], list) else [front["license"]]
+    assert set(named) <= LICENSES
+    assert front["size_categories"] == ["n<1K"]
+    (config,) = front["configs"]
+    for item in config["data_files"]:
+        assert list(out.glob(item["path"]))
+
+
+def test_the_card_counts_what_was_built(built):
+    front, text = parts(built)
+    meta = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
+    ledger = json.loads((built / "manifest.json").read_text())["ledger"]
+    assert f"{len(meta)} training samples" in text
+    assert f"| samples proven | {len(meta)} of {len(meta)} |" in text
+    assert f"| records | {ledger['records']['read']} |" in text
+    assert f"| calls | {ledger['calls']['logged']} | {ledger['calls']['kept']} |" in text
+    assert front["license"] == "mit"
+    assert {item["split"] for item in front["configs"][0]["data_files"]} == {"train", "test"}
+    sources = re.findall(r"\| `([\w-]+)` \| `(\S+)` \| `MIT` \| (\d+) \|", text)
+    assert sum(int(count) for *_, count in sources) == len(meta)
+    assert {name for name, *_ in sources} == {row["format"] for row in meta}
+
+
+def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(built, tmp_path):
+    _, text = parts(built)
+    said = re.search(r"has all\):\n\n((?:    .*\n)+)", text)
+    assert said is not None
+    config = yaml.safe_load(said[1])
+    assert config["name"] == "My agents"
+    assert config["split"] == {"test": 0.3}
+    assert config["inputs"] == [{"path": "data", "license": "MIT"}]
+    assert str(DATA.parent) not in text
+    assert str(built.parent) not in text
+
+
+def test_pictures_are_listed_shown_and_numbered_beside(built):
+    _, text = parts(built)
+    listed = {item["path"] for item in json.loads((built / "manifest.json").read_text())["files"]}
+    shown = set(re.findall(r"!\[[^\]]+\]\((\S+)\)", text))
+    assert {"assets/lengths.svg", "assets/behaviour.svg"} <= shown
+    assert shown == {path for path in listed if path.startswith("assets/")}
+    for path in shown:
+        data = (built / path).read_bytes()
+        assert len(data) < 20_000
+        assert ET.fromstring(data).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_the_longest_sample_is_in_every_configuration(built):
+    _, text = parts(built)
+    meta = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
+    longest = max(row["tokens"] for row in meta)
+    wide = max(row["tokens"] + 4 * row["assistant_turns"] + 2 for row in meta)
+    settings = [-(-tokens // 64) * 64 for tokens in (longest, wide)]
+    for trainer in ("TRL", "axolotl", "LLaMA-Factory", "ms-swift", "unsloth", "OpenRLHF", "verl",
+                    "NeMo-RL"):  # fmt: skip
+        section = text.partition(f"\n### {trainer}\n")[2].partition("\n### ")[0]
+        assert any(re.search(rf"\b{setting}\b", section) for setting in settings), trainer
+    for kind, block in re.findall(r"```(\w+)\n(.*?)\n```", text, re.DOTALL):
+        match kind:
+            case "yaml":
+                assert isinstance(yaml.safe_load(block), dict)
+            case "json":
+                assert json.loads(block)
+            case "python":
+                compile(block, "card", "exec")
+
+
+def test_hostile_names_stay_text(hostile):
+    front, text = parts(hostile)
+    assert front["license"] == "other"
+    outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    outside = re.sub(r"(?m)^    .*$", "", outside)
+    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
+    assert "<" not in outside
+    assert "javascript:x" not in outside
+    assert "http:" not in outside
+    assert text.count("<script>") >= 3  # the model, the tool, the licence: in code spans
+    assert "\u202e" not in text
+    assert not re.search(r"(?m)^# http", text)
+
+
+def test_the_same_job_writes_the_same_card(built, tmp_path, pooled):
+    config = built.parent / "c.yaml"
+    assert build(tmp_path / "out", "-c", config, "--workers", "2", inputs=()) == 0
+    assert {"_do_all", "_loaded"} <= set(pooled)
+    one, two = files(built), files(tmp_path / "out")
+    for path in [path for path in one if path == "README.md" or path.startswith("assets/")]:
+        assert one[path] == two[path]
+
+
+def test_without_samples_there_is_a_card_without_configurations(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"messages": []}\n')
+    assert build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",)) == 1
+    front, text = parts(tmp_path / "out")
+    assert "configs" not in front
+    assert front["license"] == "unknown"
+    assert "Nothing was audited." in text
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("MIT", "mit"),
+        ("MIT License", "mit"),
+        (" Apache 2.0 ", "apache-2.0"),
+        ("Apache License, Version 2.0", "other"),
+        ("Apache-2.0", "apache-2.0"),
+        ("GPL-3.0-or-later", "gpl-3.0"),
+        ("CC BY-SA 4.0", "cc-by-sa-4.0"),
+        ("cc_by_nc_4.0", "cc-by-nc-4.0"),
+        ("CC0", "cc0-1.0"),
+        ("ODC-By-1.0", "odc-by"),
+        ("unknown", "unknown"),
+        ("", "unknown"),
+        ("proprietary", "other"),
+        ("CC-BY", "other"),
+    ],
+)
+def test_a_licence_in_a_usual_spelling_is_the_hubs_identifier(said, known):
+    assert license_id(said) == known
+    assert license_id(known) == known
+
+
+def test_several_licences_are_a_list_and_a_foreign_one_is_named():
+    assert licensing(["MIT"]) == {"license": "mit"}
+    assert licensing(["unknown", "MIT", "mit"]) == {"license": ["mit", "unknown"]}
+    assert licensing([]) == {"license": "unknown"}
+    acme = {"license": "other", "license_name": "acme-terms-2"}
+    assert licensing(["ACME Terms 2"]) == acme
+    assert licensing(["ACME Terms 2", "Other terms"]) == {"license": "other"}
+
+
+def found(samples, **counts):
+    return Audit(samples, tables=(AuditTable("languages", "", ("", ""), tuple(counts.items())),))
+
+
+def test_a_language_is_named_only_if_the_audit_is_sure():
+    short = "Latin script, too short to tell"
+    assert languages(None) == []
+    assert languages(found(9, English=9)) == []
+    assert languages(found(100, English=60, German=30, **{short: 10})) == ["en", "de"]
+    assert languages(found(100, English=40, **{short: 60})) == []
+    assert languages(found(1000, English=900, German=20)) == ["en"]
+    assert languages(found(100, Cyrillic=100)) == []
+
+
+@pytest.mark.parametrize("text", ["a`b", "``", "`", "", " ", "|", "\n", "a|b\\", HOSTILE])
+def test_a_code_span_holds_any_text_on_one_line(text):
+    shown = code(text)
+    assert "\n" not in shown
+    assert "|" not in shown
+    ticks = re.match("`+", shown)[0]
+    inside = shown[len(ticks) : -len(ticks)]
+    assert shown.endswith(ticks)
+    assert inside
+    assert ticks not in re.findall("`+", inside)
+
+
+def test_tables_and_blocks_keep_their_shape():
+    rows = table(("name", "count"), [(Code("a|b"), 1200), (Code("x\ny"), None)])
+    assert rows == ["| name | count |", "|---|---:|", "| `a\u00a6b` | 1,200 |", "| `x y` | - |"]
+    assert indented("a\n```\nb") == "    a\n    ```\n    b"
+    assert plain("<b>*x*") == "&#60;b&#62;&#42;x&#42;"
+
+
+def test_pictures_of_nothing_are_none_and_hostile_names_stay_text_in_them():
+    assert histogram_picture(Histogram("x", "", "", (0, 1), (0,))) is None
+    assert bars_picture(AuditTable("x", "", ("a", "n"), (("a", 1),))) is None
+    assert bars_picture(AuditTable("x", "", ("a", "n"), (("a", 0),), bars="n")) is None
+    data = bars_picture(AuditTable("x", HOSTILE, ("a", "n"), ((HOSTILE, 3),), bars="n"))
+    names = {item.tag.rpartition("}")[2] for item in ET.fromstring(data).iter()}
+    assert names == {"svg", "style", "rect", "g", "title", "text"}

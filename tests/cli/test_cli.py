@@ -1,0 +1,94 @@
+"""What the commands print, and what they do not import."""
+
+import json
+import subprocess
+import sys
+
+from places import CASES, DATA
+
+from builder import cli
+
+
+def test_help_and_formats_import_nothing_heavy():
+    for arguments in (["--help"], ["formats"]):
+        code = (
+            f"import sys; from builder import cli; cli.main({arguments!r});"
+            "bad = {'transformers', 'datasets', 'jsonschema', 'torch', 'yaml'} & set(sys.modules);"
+            "sys.exit(str(bad) if bad else 0)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_nothing_but_our_own_words_on_stderr(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "builder", "build", str(DATA), "-o", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
+    assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {"records", "conversations", "calls", "samples"} <= set(printed)
+    assert cli.main(["verify", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["proven"] == printed["samples"]
+
+
+def test_build_says_what_would_keep_a_reject(tmp_path, capsys):
+    assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "normalize.control_tokens: neutralise" in out
+    assert "Secrets were looked for" in out
+
+
+def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):
+    entries = CASES / "bfcl/first-version/input/set.json"
+    assert cli.main(["build", str(entries), "-o", str(tmp_path / "out"), "--json"]) == 1
+    conversations = json.loads(capsys.readouterr().out)["conversations"]
+    assert conversations["rejected"] == {"evaluation_data": 2}
+    assert cli.main(["inspect", str(entries)]) == 0
+    assert "what would keep it: --allow-eval" in capsys.readouterr().out
+    allowed = ["build", str(entries), "-o", str(tmp_path / "allowed"), "--json", "--allow-eval"]
+    assert cli.main(allowed) == 0
+    ledger = json.loads(capsys.readouterr().out)
+    assert ledger["samples"] == 1
+    assert ledger["conversations"]["rejected"] == {"no_response": 1}
+
+
+def test_inspect_marks_the_trained_text(capsys):
+    assert cli.main(["inspect", str(DATA / "claude-code" / "parallel.jsonl")]) == 0
+    out = capsys.readouterr().out
+    assert "claude-code" in out
+    assert "⟦I'll look at both." in out
+    assert cli.main(["inspect", str(DATA / "claude-code" / "control-token.jsonl")]) == 0
+    assert "what would keep it: normalize.control_tokens: neutralise" in capsys.readouterr().out
+
+
+def test_inspect_shows_hostile_text_as_text(tmp_path, capsys):
+    row = {
+        "messages": [
+            {"role": "user", "content": "\x1b[2J\u202egnp.exe"},
+            {"role": "assistant", "content": "ok"},
+        ],
+        "tools": [],
+    }
+    (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n")
+    assert cli.main(["inspect", str(tmp_path / "log.jsonl")]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "\\x1b[2J\\u202egnp.exe" in out
+
+
+def test_build_without_input_lists_stores_and_reads_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli.main(["build"]) == 0
+    assert "no logs" in capsys.readouterr().out
+    (tmp_path / ".claude" / "projects").mkdir(parents=True)
+    assert cli.main(["build"]) == 0
+    assert "builder build ~/.claude/projects -o " in capsys.readouterr().out

@@ -1,0 +1,327 @@
+"""Mistakes and unlucky files: each is told in one line, and none ends in a traceback."""
+
+import gzip
+import json
+import os
+import pwd
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from builder import cli
+from builder.config import Config, load_config
+from builder.output.remote import RemoteOutput
+from builder.problem import UsageError
+from builder.readers.discovery import find_sources
+from builder.sources.store import is_hub_name
+
+ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+LINE = json.dumps(ROW) + "\n"
+
+
+@pytest.fixture
+def run(capsys):
+    """The exit code, what is on stdout, what is on stderr."""
+
+    def run(*arguments):
+        code = cli.main([str(item) for item in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def pipe(path):
+    os.mkfifo(path)
+    return path
+
+
+# datasets
+
+
+@pytest.mark.parametrize("command", ["verify", "audit", "report"])
+def test_a_pipe_is_no_dataset(run, tmp_path, command):
+    code, out, err = run(command, pipe(tmp_path / "x.jsonl"))
+    assert (code, out) == (2, "")
+    assert err == f"builder: dataset '{tmp_path}/x.jsonl': neither a file nor a folder\n"
+
+
+def test_a_pipe_in_a_folder_is_a_finding_and_not_waited_for(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text(LINE)
+    pipe(tmp_path / "b.jsonl")
+    pipe(tmp_path / "c.parquet")
+    code, out, _ = run("verify", tmp_path, "--json")
+    told = json.loads(out)
+    assert (code, told["samples"], told["proven"]) == (1, 1, 1)
+    assert [item["file"] for item in told["bad"]] == ["b.jsonl", "c.parquet"]
+    code, _, err = run("audit", tmp_path)
+    assert code == 2
+    assert "'b.jsonl' is neither a file nor a folder" in err
+
+
+def test_a_pipe_among_the_files_is_not_given_to_the_loader(run, tmp_path):
+    (tmp_path / "a.jsonl").write_text(LINE)
+    pipe(tmp_path / "b.jsonl")
+    code, out, _ = run("verify", tmp_path, "--as-loaded", "--json")
+    assert code == 1
+    assert json.loads(out)["findings"] == {"as-loaded": 1, "format": 1}
+
+
+def test_a_folder_with_the_name_of_a_data_file_is_a_folder(run, tmp_path):
+    (tmp_path / "x.jsonl").mkdir()
+    (tmp_path / "x.jsonl" / "y.jsonl").write_text(LINE)
+    code, out, _ = run("verify", tmp_path, "--json")
+    assert (code, json.loads(out)["samples"]) == (0, 1)
+    code, out, _ = run("audit", tmp_path, "--json")
+    assert (code, json.loads(out)["samples"]) == (0, 1)
+
+
+def no_text(name):
+    sizes, data = pyarrow.py_buffer(bytes([0, 0, 0, 0, 2, 0, 0, 0])), pyarrow.py_buffer(b"\xff\xfe")
+    return {name: pyarrow.Array.from_buffers(pyarrow.string(), 1, [None, sizes, data])}
+
+
+def no_time(name):
+    return {name: pyarrow.array([1 << 62], type=pyarrow.timestamp("us"))}
+
+
+@pytest.mark.parametrize("column", [no_text, no_time])
+def test_values_of_a_table_that_python_cannot_have(run, tmp_path, column):
+    messages = pyarrow.array([ROW["messages"]])
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"messages": messages, **column("more")}), path)
+    code, out, _ = run("verify", path, "--json")
+    assert code == 1
+    (bad,) = json.loads(out)["bad"]
+    assert bad["findings"][0]["message"].startswith("no readable Parquet: ")
+    code, _, err = run("audit", path)
+    assert code == 2
+    assert err.startswith("builder: dataset 'x.parquet': cannot be read: no readable Parquet: ")
+    code, out, _ = run("build", path, "-o", tmp_path / "out", "--json")
+    assert (code, json.loads(out)["records"]["rejected"]) == (1, {"unreadable": 1})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "may_be"),
+    [
+        ("team/d", True),
+        ("team/d@refs/pr/1", True),
+        ("hf://datasets/team/d", True),
+        ("hf://squad", True),
+        ("missing", False),
+        ("a/b/c", False),
+        ("/a/b", False),
+        ("./a", False),
+        ("/a", False),
+    ],
+)
+def test_names_of_datasets_on_the_hub(dataset, may_be):
+    assert is_hub_name(dataset) == may_be
+
+
+@pytest.mark.parametrize("command", ["verify", "audit"])
+def test_a_word_is_a_path_and_nobody_is_asked(run, command, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets, "load_dataset", pytest.fail)
+    code, _, err = run(command, "missing")
+    assert (code, err) == (2, "builder: dataset 'missing': no such file or folder\n")
+
+
+def test_a_quiet_verify_prints_errors_only(run, tmp_path):
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text(LINE)
+    bad.write_text(LINE + "{}\n")
+    assert run("verify", good, "--quiet", "--masks", "trl") == (0, "", "")
+    code, out, err = run("verify", bad, "--quiet")
+    assert (code, out) == (1, "")
+    assert err.startswith("builder: 1 of 2 samples proven against qwen3")
+    assert err.endswith("; findings: format 1\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["verify", "audit", "report", "build", "inspect", "push"])
+def test_the_home_of_nobody(run, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    more = {"build": ["-o", "out"], "push": ["team/d"]}.get(command, [])
+    code, out, err = run(command, "~nobody0/x.jsonl", *more)
+    assert (code, out) == (2, "")
+    assert "'~nobody0/x.jsonl': no such f" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["verify", "audit", "report", "inspect", "build"])
+def test_an_empty_name_is_not_the_current_folder(run, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text(LINE)
+    code, _, err = run(command, "", *(["-o", "out"] if command == "build" else []))
+    assert code == 2
+    assert err.endswith(" '': names nothing\n")
+    code, _, err = run("build", "x.jsonl", "-o", "")
+    assert (code, err) == (2, "builder: build: -o OUT is missing: where should the dataset go?\n")
+
+
+# manifests of others
+
+
+@pytest.fixture
+def made(run, tmp_path):
+    (tmp_path / "x.jsonl").write_text(LINE)
+    assert run("build", tmp_path / "x.jsonl", "-o", tmp_path / "out", "--quiet") == (0, "", "")
+    return tmp_path / "out"
+
+
+HOSTILE = ["data", ".", "../x.jsonl", ".state/lock", "a\0b", "\ud800", "circle", "/etc/passwd", 7]
+
+
+def test_a_listed_name_that_is_no_file_of_the_folder_is_changed(run, made):
+    (made / "circle").symlink_to("circle")
+    listed = [{"path": path, "sha256": "0"} for path in HOSTILE[:-1]]
+    (made / "manifest.json").write_text(json.dumps({"files": listed}))
+    code, out, _ = run("verify", made, "--json")
+    assert code == 1
+    bad = {item["file"]: item["findings"][0]["message"] for item in json.loads(out)["bad"]}
+    assert bad["circle"] == bad["a\0b"] == bad["data"] == "listed in the manifest, not there"
+
+
+def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, made):
+    (made / "circle").symlink_to("circle")
+    (made / "old.txt").write_text("of an earlier version")
+    listed = [{"path": path} for path in [*HOSTILE, "old.txt"]]
+    (made / "manifest.json").write_text(json.dumps({"files": listed}))
+    logs = made.parent / "x.jsonl"
+    assert run("build", logs, "-o", made, "--quiet") == (0, "", "")
+    assert logs.read_text() == LINE
+    assert (made / ".state" / "lock").exists()
+    assert not (made / "old.txt").exists()
+    (made / "circle").unlink()
+    code, out, _ = run("verify", made, "--json")
+    assert (code, json.loads(out)["findings"]) == (0, {})
+
+
+# configurations
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('inputs: [{path: x, tools: "a\\0b"}]', "inputs[0].tools: must be a path, which holds no"),
+        ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path, which holds no NUL"),
+        (f"limits: {{max_record_mb: {10**20}}}", "limits.max_record_mb: must be a whole number, 1"),
+        ("limits: {max_tokens: 0}", "limits.max_tokens: must be a whole number, 1 to 2147483647"),
+        ("split: {seed: -1}", "split.seed: must be a whole number from 0, found -1"),
+        ("output: {formats: [jsonl, jsonl]}", "output.formats: a name is written twice: jsonl, js"),
+    ],
+)
+def test_what_a_configuration_cannot_say(tmp_path, text, said):
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as raised:
+        load_config(path)
+    assert str(raised.value).startswith(f"{path}: {said}")
+
+
+def test_the_largest_limit_on_records_is_only_a_limit(run, tmp_path):
+    (tmp_path / "c.yaml").write_text("limits: {max_record_mb: 2147483647}\nsplit: {seed: 1}")
+    (tmp_path / "x.json").write_text(json.dumps([ROW], indent=1))
+    (tmp_path / "y.jsonl.gz").write_bytes(gzip.compress(LINE.replace('"a"', '"c"').encode()))
+    (tmp_path / "z.json").write_text('{"eval": {}, "status": "success", "samples": [NaN]}')
+    config = ["-c", tmp_path / "c.yaml"]
+    for name in ("x.json", "y.jsonl.gz"):
+        code, _, err = run("build", tmp_path / name, "-o", tmp_path / f"{name}.out", *config)
+        assert (code, err) == (0, "")
+    code, _, err = run("build", tmp_path / "z.json", "-o", tmp_path / "z.out", *config)
+    assert code == 1
+    assert "bug" not in err
+    assert load_config(tmp_path / "c.yaml").limits != Config().limits
+
+
+# inputs and outputs
+
+
+def test_a_link_to_nothing_is_said_to_be_one(run, tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(UsageError, match=r"link': a link to what is not there$"):
+        list(find_sources(str(tmp_path / "link")))
+    (tmp_path / "x.jsonl").write_text(LINE)
+    code, _, err = run("build", tmp_path / "x.jsonl", "-o", tmp_path / "link")
+    assert code == 2
+    assert err == f"builder: output '{tmp_path}/link': is a link to what is not there\n"
+
+
+def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):
+    def nobody(_):
+        raise KeyError
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(UsageError, match="no home folder for a cache: set XDG_CACHE_HOME"):
+        _ = RemoteOutput("memory://out").here
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert RemoteOutput("memory://out").here.is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize("named", [".", "*", "**/*.jsonl"])
+def test_an_output_inside_the_input_is_not_read_again(run, named, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text(LINE)
+    for _ in range(2):
+        assert run("build", named, "-o", "out", "--quiet") == (0, "", "")
+        (read,) = json.loads((tmp_path / "out/manifest.json").read_bytes())["inputs"]
+        assert read["path"] == "x.jsonl"
+
+
+def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    code, out, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
+    assert code == 1
+    assert "0 samples" in out
+    assert "proven" not in out
+    assert "nothing in the inputs is a conversation" in err
+    (tmp_path / "in" / "x.jsonl").write_text("{broken\n")
+    code, _, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
+    assert (code, err) == (1, "builder: no sample could be built: see rejects.jsonl\n")
+
+
+def test_why_nothing_can_be_inspected(run, tmp_path):
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "deep.jsonl").write_text("[" * 9999 + "]" * 9999)
+    (tmp_path / "x.jsonl").write_text(LINE)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(LINE.encode())[:12])
+    for name, more, said in (
+        ("empty.jsonl", (), "empty.jsonl: is empty"),
+        ("x.gz", (), "x.gz: truncated: the compressed stream ends before its end marker"),
+        ("deep.jsonl", (), "deep.jsonl: too_deep: nesting is too deep to read"),
+        ("x.jsonl", ("--format", "openai-chta"), "no such reader, did you mean 'openai-chat'?"),
+    ):
+        code, _, err = run("inspect", tmp_path / name, *more)
+        assert code == 2
+        assert err.count("\n") == 1
+        assert said in err
+
+
+def test_explaining_tells_what_cannot_be_read_and_shows_names_as_text(run, tmp_path):
+    pipe(tmp_path / "x.jsonl")
+    (tmp_path / "\x1b[2Jname.jsonl").write_text(LINE)
+    code, out, err = run("formats", "--explain", tmp_path)
+    assert code == 0
+    assert err == "builder: x.jsonl: not_a_file: neither a file nor a folder\n"
+    assert "name.jsonl: openai-chat" in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify",), ("audit",), ("report",), ("inspect",), ("build", "-o", "out"),
+        ("export", "--to", "openai", "-o", "out"), ("push", "OWNER/NAME"),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have_is_one_line(run, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    command, *more = arguments
+    code, out, err = run(command, "x" * 300, *more)
+    assert (code, out) == (2, "")
+    assert err.startswith("builder: ")
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,194 @@
+"""Variants for trainers: what is written is loaded again and gives the bytes that were proven."""
+
+import hashlib
+import json
+import re
+
+import datasets
+import pytest
+import yaml
+from places import ROOT
+from test_build import DATA, build, lines
+
+from builder import cli
+from builder.export.tokens import IGNORED, BorderFault, labels
+from builder.export.trace import TRACES
+from builder.export.variants import VARIANTS
+
+RESERVED = {"images", "labels", "prompt", "completion", "system", "chat_template_kwargs"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    out = tmp_path_factory.mktemp("export") / "built"
+    config = out.parent / "c.yaml"
+    config.write_text(
+        "normalize: {control_tokens: neutralise, reasoning: keep}\nsplit: {test: 0.3}"
+    )
+    assert build(out, "-c", config, inputs=[DATA]) == 0
+    return out
+
+
+def export(built, out, to):
+    return cli.main(["export", str(built), "--to", to, "-o", str(out), "--quiet"])
+
+
+def meta(built):
+    return [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built, tmp_path, name):
+    out = tmp_path / "out"
+    assert export(built, out, name) == 0
+    splits = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert set(splits) == {"train", "test"}
+    about = meta(built)
+    wanted = len(about)
+    if name.startswith("prompt-completion"):
+        wanted = sum(row["assistant_turns"] for row in about)
+    assert sum(map(len, splits.values())) == wanted
+    assert (out / "configs").is_dir()
+    for path in out.rglob("*.yaml"):
+        yaml.safe_load(path.read_text())
+    for path in out.rglob("*.json"):
+        json.loads(path.read_text())
+
+
+TRAINERS = {
+    "trl": ("trl.yaml", r'dataset_name: "(\S+)"'),
+    "axolotl": ("axolotl.yaml", r'path: "(\S+)"'),
+    "llama-factory": ("llama_factory.yaml", r"dataset_dir: (\S+)"),
+    "ms-swift": ("ms_swift.sh", r"--(?:val_)?dataset (\S+)"),
+    "unsloth": ("unsloth.py", r'load_dataset\("([^"]+)"'),
+    "openrlhf": ("openrlhf.sh", r"--data\.dataset (\S+)"),
+    "verl": ("verl.sh", r"_files=(\S+)"),
+    "nemo-rl": ("nemo_rl.yaml", r"data_path: (\S+)"),
+}
+"""{trainer: (its file in configs/, what names the data in it)}."""
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
+    built, tmp_path, monkeypatch, name
+):
+    out = tmp_path / "out"
+    assert export(built, out, name) == 0
+    longest = max(row["tokens"] for row in meta(built))
+    wanted = {TRAINERS[key][0] for key in VARIANTS[name].trainers}
+    assert {path.name for path in (out / "configs").iterdir()} == wanted
+    monkeypatch.chdir(out)
+    for trainer in VARIANTS[name].trainers:
+        path, pattern = TRAINERS[trainer]
+        text = (out / "configs" / path).read_text()
+        named = re.findall(pattern, text)
+        assert named, trainer
+        for place in named:
+            if place == "../out":
+                loaded = datasets.load_dataset(place, cache_dir=str(tmp_path / "cache"))
+                assert set(loaded) == {"train", "test"}
+            elif trainer == "llama-factory":
+                told = json.loads((out / place / "dataset_info.json").read_text())
+                for entry in re.findall(r"dataset: (\S+)", text):
+                    assert (out / told[entry]["file_name"]).is_file()
+            else:
+                assert (out / place).is_file(), trainer
+        if path.endswith(".py"):
+            compile(text, path, "exec")
+        lengths = re.findall(r"(?:len\w*|cutoff_len)\W{1,3}(\d+)", text)
+        assert lengths
+        assert all(longest <= int(length) < longest + 512 for length in lengths), trainer
+
+
+@pytest.mark.parametrize("name", ["messages", "messages-str", "tools-in-system", "openai"])
+def test_the_template_renders_the_loaded_row_to_the_recorded_sha256(
+    built, tmp_path, name, verifier
+):
+    out = tmp_path / "out"
+    assert export(built, out, name) == 0
+    splits = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    found = set()
+    for split in splits.values():
+        for row in split:
+            tools = row.get("tools")
+            tools = json.loads(tools) if isinstance(tools, str) else tools
+            text = verifier.target.tokenizer.apply_chat_template(
+                row["messages"], tools=tools or None, tokenize=False
+            )
+            found.add(hashlib.sha256(text.encode()).hexdigest())
+    assert found == {row["render_sha256"] for row in meta(built)}
+
+
+def test_labels_are_the_spans(built, tmp_path, verifier):
+    out = tmp_path / "out"
+    assert export(built, out, "tokenized") == 0
+    rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
+    about = {row["render_sha256"]: row for row in meta(built)}
+    for row in rows:
+        text = verifier.target.decode(row["input_ids"])
+        spans = about[hashlib.sha256(text.encode()).hexdigest()]["spans"]
+        pieces, last = [], IGNORED
+        for number, label in zip(row["input_ids"], row["labels"], strict=True):
+            if label != IGNORED:
+                assert label == number
+                if last == IGNORED:
+                    pieces.append([])
+                pieces[-1].append(number)
+            last = label
+        trained = [verifier.target.decode(piece) for piece in pieces]
+        assert trained == [text[start:end] for start, end in spans]
+        assert row["length"] == len(row["attention_mask"]) == len(row["input_ids"])
+
+
+def test_a_border_inside_a_token_is_a_fault():
+    offsets = [(0, 2), (2, 5), (5, 7)]
+    assert labels([7, 8, 9], offsets, [(2, 5)]) == [IGNORED, 8, IGNORED]
+    for span in ((3, 5), (2, 4), (0, 1)):
+        with pytest.raises(BorderFault):
+            labels([7, 8, 9], offsets, [span])
+
+
+def test_metadata_takes_no_name_that_trainers_give_a_meaning(built, tmp_path):
+    assert export(built, tmp_path / "out", "messages") == 0
+    (row, *_) = lines(tmp_path / "out" / "data" / "train-00000-of-00001.jsonl")
+    assert set(row) == {"messages", "tools"}
+    assert not RESERVED & set(row)
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_trajectories_read_again_give_the_messages(built, tmp_path, name):
+    out = tmp_path / "out"
+    assert export(built, out, name) == 0
+    assert len(list(out.iterdir())) == len(meta(built))
+    assert build(tmp_path / "again", inputs=[out]) in (0, 1)
+
+
+def test_what_a_variant_loses_is_seen(built, tmp_path, monkeypatch, capsys):
+    """A writer that loses a byte is found by loading what it wrote."""
+    from dataclasses import replace
+
+    real = VARIANTS["messages"]
+
+    def lossy(item, target):
+        for row, text in real.rows(item, target):
+            row["messages"][-1]["content"] += " "
+            yield row, text
+
+    monkeypatch.setitem(VARIANTS, "messages", replace(real, rows=lossy))
+    assert export(built, tmp_path / "out", "messages") == 1
+    assert "gives other text" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_variant_and_a_taken_folder_are_the_users_mistake(built, tmp_path, capsys):
+    assert export(built, tmp_path / "out", "mesages") == 2
+    assert "did you mean 'messages'?" in capsys.readouterr().err
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    assert export(built, tmp_path / "out", "messages") == 2
+
+
+def test_the_documentation_lists_every_variant():
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    for name in (*VARIANTS, *TRACES):
+        assert f"| `{name}` |" in page

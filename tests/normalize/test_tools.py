@@ -1,0 +1,51 @@
+"""Tool definitions of any vendor become wrapped ones; nothing that was described is lost."""
+
+from collections import Counter
+
+from builder.normalize.tools import convert
+
+SIDE = {"side": {"type": "number"}}
+
+
+def converted(**definition):
+    changes = Counter()
+    (tool,) = convert([{"name": "area", **definition}], changes)
+    return tool["function"]["parameters"], changes
+
+
+def test_required_names_beside_the_parameters_go_into_them():
+    parameters = {"type": "object", "properties": SIDE}
+    for given in ({}, {"required": None}, {"required": []}):
+        got, changes = converted(parameters=parameters | given, required=["side"])
+        assert got == {**parameters, "required": ["side"]}
+        assert changes["tool_required_moved"] == 1
+        assert "tool_keys_dropped" not in changes
+
+
+def test_a_required_list_that_is_in_doubt_stays_where_it_is():
+    parameters = {"type": "object", "properties": SIDE, "required": ["side"]}
+    other = {"type": "object", "properties": SIDE}
+    for schema, beside in ((parameters, ["side"]), (other, ["no_such"]), (other, [{}]), (other, 1)):
+        got, changes = converted(parameters=schema, required=beside)
+        assert got == schema
+        assert "tool_required_moved" not in changes
+        assert changes["tool_keys_dropped"] == 1
+
+
+def test_a_map_of_arguments_in_a_wrapped_definition_becomes_its_parameters():
+    described = {"zone": {"type": "str, optional", "default": ""}, "day": {"type": "int"}}
+    function = {"name": "clock", "arguments": described}
+    changes = Counter()
+    (tool,) = convert([{"type": "function", "function": function}], changes)
+    assert tool["function"] == {
+        "name": "clock",
+        "parameters": {
+            "type": "object",
+            "properties": {"zone": {"type": "string", "default": ""}, "day": {"type": "integer"}},
+            "required": ["day"],
+        },
+    }
+    assert changes == {"tool_types_mapped": 1}
+    for other in ({"parameters": {}, "arguments": described}, {"arguments": {"zone": 1}}):
+        (kept,) = convert([{"type": "function", "function": {"name": "clock", **other}}], changes)
+        assert kept["function"] == {"name": "clock", **other}

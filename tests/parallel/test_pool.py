@@ -1,0 +1,127 @@
+"""Work shared among processes: in order, as if there were one."""
+
+import os
+import signal
+import time
+from functools import partial
+
+import pytest
+
+from builder import cli
+from builder.parallel import pool
+from builder.parallel.pool import beside, holds_more, ordered
+from builder.problem import UsageError
+
+
+def tell(number):
+    time.sleep(0.001 * (number % 3))
+    return number, os.getpid()
+
+
+def refuse(number):
+    if number == 40:
+        raise UsageError("forty")
+    return number
+
+
+def die_elsewhere(driver, number):
+    if os.getpid() != driver:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.mark.parametrize("tokenizer", ["qwen3", None])
+def test_results_come_in_order_from_several_processes(tokenizer):
+    found = list(ordered(tell, range(400), 3, tokenizer))
+    assert [number for number, _ in found] == list(range(400))
+    processes = {pid for _, pid in found}
+    assert (os.getpid() in processes) is (tokenizer is None), "the tokenizer is the others'"
+    assert len(processes) > 1
+
+
+@pytest.mark.parametrize(("count", "workers"), [(0, 4), (3, 4), (50, 1)])
+def test_little_work_stays_in_this_process(count, workers):
+    assert list(ordered(tell, range(count), workers, "qwen3")) == [
+        (number, os.getpid()) for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_the_work_raises_is_raised(workers):
+    with pytest.raises(UsageError, match="forty"):
+        list(ordered(refuse, range(80), workers, "qwen3"))
+
+
+@pytest.mark.parametrize("tokenizer", ["qwen3", None])
+def test_what_a_killed_process_had_is_done_again(tokenizer):
+    work = partial(die_elsewhere, os.getpid())
+    assert list(ordered(work, range(4000), 3, tokenizer)) == list(range(4000))
+
+
+@pytest.mark.parametrize("tokenizer", ["qwen3", None])
+def test_items_are_taken_as_they_are_needed(tokenizer):
+    taken = []
+
+    def items():
+        for number in range(10_000):
+            taken.append(number)
+            yield number
+
+    found = ordered(tell, items(), 2, tokenizer)
+    for number in range(100):
+        assert next(found)[0] == number
+    found.close()
+    assert len(taken) < 1000
+
+
+def where(number):
+    return number, os.getpid()
+
+
+def test_what_is_started_beside_is_done_in_one_other_process():
+    with beside("qwen3", is_worth=True) as start:
+        results = [start(partial(where, number)) for number in range(3)]
+        found = [result() for result in results]
+        with pytest.raises(UsageError, match="forty"):
+            start(partial(refuse, 40))()
+    assert [number for number, _ in found] == [0, 1, 2]
+    assert len({pid for _, pid in found} - {os.getpid()}) == 1
+
+
+def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
+    done = []
+    with beside("qwen3", is_worth=False) as start:
+        result = start(lambda: done.append(1))
+        assert done == []
+        result()
+    assert done == [1]
+
+
+def test_what_a_killed_process_beside_had_is_done_here():
+    with beside("qwen3", is_worth=True) as start:
+        killed = start(partial(die_elsewhere, os.getpid(), 1))
+        behind = start(partial(where, 2))
+        assert killed() == 1
+        assert behind() == (2, os.getpid())
+        assert start(partial(where, 3))() == (3, os.getpid())
+
+
+def test_what_is_little_is_known_by_its_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "LITTLE_BYTES", 100)
+    (tmp_path / "a").write_bytes(b"x" * 60)
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "b").write_bytes(b"x" * 39)
+    assert not holds_more([tmp_path])
+    assert not holds_more([tmp_path / "a", tmp_path / "below"])
+    (tmp_path / "below" / "c").write_bytes(b"x")
+    assert holds_more([tmp_path])
+    assert holds_more([tmp_path / "a", tmp_path / "below"])
+    assert holds_more([None]), "what lies on no disk may be of any size"
+    for name in ("absent", "n" * 300, "a\0b"):
+        assert not holds_more([tmp_path / name])
+
+
+def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path, capsys):
+    command = ["build", "n" * 300, "-o", str(tmp_path / "out"), "--workers", "2"]
+    assert cli.main(command) == 2
+    assert "nnn" in capsys.readouterr().err

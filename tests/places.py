@@ -1,0 +1,9 @@
+"""Where things lie in the project."""
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+DATA = ROOT / "data"
+CASES = TESTS / "readers"
+"""A folder for each reader; in it a folder for each case."""

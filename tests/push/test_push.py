@@ -1,0 +1,421 @@
+"""Onto the Hub: the released client against a stand-in on loopback, on both of its upload paths."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+from hub.built import ALLOWED, PATHS, build, edit_manifest, finding, listed
+from hub.client import Client
+from hub.faults import Fault
+from hub.scenarios import LFS, XET, environment
+from hub.server import Hub
+from hub.state import WRITER
+from places import ROOT
+
+from builder import cli
+from builder.push.files import as_published, listed_files, read_manifest
+
+READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def server(request, tmp_path_factory):
+    """A Hub, and a process that pushes to it. Pages and parts are small, so there are several."""
+    with Hub(lfs_from=1000, page=3, part=3000) as hub:
+        hub.env = environment(request.param, hub.url, str(tmp_path_factory.mktemp("home")))
+        client = Client(hub.env)
+        hub.path, hub.run, hub.set = request.param, client.run, client.set
+        yield hub
+        client.close()
+
+
+@pytest.fixture
+def hub(server):
+    server.faults.clear()
+    server.requests.clear()
+    server.received.clear()
+    server.repos.clear()
+    server.spoiled.clear()
+    server.commits_made = 0
+    return server
+
+
+@pytest.fixture
+def push(hub):
+    def run(out, *options, token=WRITER):
+        return hub.run("push", out, "team/d", "--json", *options, token=token)
+
+    return run
+
+
+@pytest.fixture
+def out(tmp_path, request):
+    return build(tmp_path, [f"{request.node.name} {number}" for number in range(30)])
+
+
+# what is pushed
+
+
+def test_what_arrives_is_what_was_built(hub, push, out, tmp_path):
+    ran = push(out, *ALLOWED)
+    assert ran.code == 0, ran.err
+    told = ran.told
+    repo = hub.repos["team/d"]
+    assert repo.private
+    assert told["created"]
+    assert set(repo.tree()) == listed(out) | {".gitattributes"}
+    for path in listed(out) - {"manifest.json", "README.md"}:
+        assert hub.content(repo.tree()[path]) == (out / path).read_bytes()
+    assert (out / ".state").is_dir()
+    manifest = json.loads(hub.content(repo.tree()["manifest.json"]))
+    mine = json.loads((out / "manifest.json").read_bytes())
+    assert "run" in mine
+    del mine["run"]
+    assert str(tmp_path) in str(mine), "where the logs lay"
+    assert str(tmp_path) not in str(manifest)
+    (before,), (after,) = mine["config"].pop("inputs"), manifest["config"].pop("inputs")
+    assert after == {**before, "path": "out.jsonl"}
+    assert {**manifest, "files": 0} == {**mine, "files": 0}
+    assert told["read_back"] == {
+        "files": len(listed(out)),
+        "bytes": sum(entry.size for path, entry in repo.tree().items() if path[0] != "."),
+        "rows": 30,
+        "all_rows": True,
+        "renderings": 30,
+        "problems": [],
+    }
+    assert hub.commits_made == 1
+    if hub.path == LFS:
+        large = {path for path, entry in repo.tree().items() if entry.size > hub.part}
+        assert {"report.html", "README.md"} < large
+        assert hub.requests["complete"] == len(large), "these went up in parts"
+        assert not hub.xet.files
+    else:
+        assert hub.requests["put"] == 0
+        assert len(hub.xet.hashes) >= 2
+
+    there = tmp_path / "there"
+    for path in listed(out):
+        (there / path).parent.mkdir(parents=True, exist_ok=True)
+        (there / path).write_bytes(hub.content(repo.tree()[path]))
+    assert cli.main(["verify", str(there), "--quiet"]) == 0
+    assert listed_files(there, read_manifest(there))[1] == [], "the manifest there is whole"
+
+
+def test_equal_files_are_not_sent_again_and_a_change_sends_what_changed(hub, push, tmp_path):
+    texts = [f"{hub.path} incremental {number}" for number in range(30)]
+    assert push(build(tmp_path, texts), *ALLOWED).code == 0
+    hub.requests.clear()
+    again = push(tmp_path / "out", *ALLOWED).told
+    assert again["commits"] == 0
+    assert set(again["equal"]) == listed(tmp_path / "out")
+    assert set(hub.requests) <= READS
+    hub.received.clear()
+    more = build(tmp_path, [*texts, "one more"], "more")
+    told = push(more, *ALLOWED).told
+    assert {path for path in told["equal"] if not path.startswith("assets/")} == {"rejects.jsonl"}
+    assert told["commits"] == 1
+    assert "rejects.jsonl" not in hub.received
+    assert told["read_back"]["rows"] == 31
+
+
+def test_a_dry_run_changes_nothing_and_lists_what_a_push_then_does(hub, push, out, tmp_path):
+    first = push(out, "--dry-run", *ALLOWED).told
+    assert set(first["add"]) == listed(out)
+    assert not hub.repos
+    hub.add_repo("team/d", {"notes.txt": b"kept"})
+    hub.change("team/d", {"rejects.jsonl": b""})
+    options = (*ALLOWED, "--allow", "other-content")
+    would = push(out, "--dry-run", *options).told
+    assert set(hub.requests) <= READS
+    assert hub.commits_made == 0
+    before = hub.repos["team/d"].tree()
+    done = push(out, *options).told
+    after = hub.repos["team/d"].tree()
+    assert [would[key] for key in ("add", "update", "equal")] == [
+        done[key] for key in ("add", "update", "equal")
+    ]
+    assert set(would["add"]) == set(after) - set(before)
+    assert set(would["update"]) == {
+        path for path in before if path in after and before[path] != after[path]
+    }
+    assert set(would["equal"]) == {"rejects.jsonl"}
+    assert set(would["only_there"]) == {"notes.txt", ".gitattributes"}
+    assert after["notes.txt"] == before["notes.txt"]
+
+
+def test_pruned_is_only_what_was_listed(hub, push, out):
+    hub.add_repo("team/d", {"data/train-old.jsonl": b"{}\n", "notes.txt": b"x"})
+    refused = push(out, *ALLOWED)
+    assert refused.code == 1
+    assert "data/train-old.jsonl" in refused.err
+    ran = push(out, *ALLOWED, "--prune")
+    assert ran.code == 0, ran.err
+    assert set(ran.told["removed"]) == {"data/train-old.jsonl", "notes.txt"}
+    assert "data/train-old.jsonl, notes.txt" in ran.err, "shown in spite of --json"
+    assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
+    assert hub.commits_made == 1
+
+
+def test_branches_tags_and_pull_requests(hub, push, out):
+    assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").code == 0
+    assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").told["commits"] == 0
+    repo = hub.repos["team/d"]
+    assert set(repo.tree("main")) == {".gitattributes"}
+    assert repo.refs["refs/tags/v1"] == repo.refs["refs/heads/dev"]
+    told = push(out, *ALLOWED, "--create-pr").told
+    assert told["revision"] == "refs/pr/1"
+    assert set(repo.tree("refs/pr/1")) == listed(out) | {".gitattributes"}
+    assert set(repo.tree("main")) == {".gitattributes"}
+    assert push(out, *ALLOWED, "--create-pr").told["commits"] == 0
+    assert len(repo.titles) == 1, "the open one is used again"
+    assert push(out, *ALLOWED).code == 0
+    hub.change("team/d", {"notes.txt": b"x"})
+    made = hub.commits_made
+    moved = push(out, *ALLOWED, "--tag", "v1")
+    assert moved.code == 2
+    assert "moves no tag" in moved.err
+    assert hub.commits_made == made
+
+
+@pytest.mark.parametrize(
+    ("path", "published"),
+    [
+        ("/home/al/logs/a.jsonl", "a.jsonl"),
+        ("~/.claude/projects", "projects"),
+        ("C:\\Users\\al\\logs", "logs"),
+        ("/", ""),
+        ("logs/a.jsonl", "logs/a.jsonl"),
+        ("qwen3", "qwen3"),
+        ("Qwen/Qwen3-8B@main", "Qwen/Qwen3-8B@main"),
+    ],
+)
+def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
+    manifest = {
+        "config": {"inputs": [{"path": path, "tools": path, "format": None}], "name": path},
+        "tokenizer": {"name": path},
+        "ledger": {"path": path},
+    }
+    told = json.loads(as_published([], manifest, [])[0].content)
+    (listed,) = told["config"]["inputs"]
+    assert listed == {"path": published, "tools": published, "format": None}
+    assert told["tokenizer"]["name"] == told["config"]["name"] == published
+    assert told["ledger"] == {"path": path}
+
+
+@pytest.fixture(params=[1 << 31, 1])
+def limit(request, hub):
+    """Of which datasets all rows are read back: of every one, of none."""
+    hub.set("builder.push.arrival", "LOADED_BYTES", request.param)
+    yield request.param
+    hub.set("builder.push.arrival", "LOADED_BYTES", 2 << 30)
+
+
+def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
+    assert push(out, *ALLOWED).told["read_back"]["all_rows"] == (limit > 1)
+    path = "data/train-00000-of-00001.jsonl"
+    for was, now, rendered, said in (
+        (b'"yes"', b'"no!"', 0, "train row 0: as loaded it renders to another text"),
+        (b"29", b"28", 29, "train row 29: as loaded"),
+        (b'"yes"', b" null", 0, "row 0: as loaded it is no sample"),
+        (b'{"role":', b"{[role]:", 0, "the loader fails"),
+    ):
+        hub.spoiled[path] = (was, now)
+        ran = push(out, *ALLOWED)
+        assert ran.code == 1, was
+        assert said in ran.err
+        assert ran.told["read_back"]["renderings"] == rendered
+        assert len(ran.told["read_back"]["problems"]) in (30 - rendered, 1)
+
+
+@pytest.mark.parametrize("told", ["fewer", "more"])
+def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, told):
+    """In as many bytes: one row in place of the last two, or two in place of the last."""
+    assert push(out, *ALLOWED).code == 0
+    (path,) = out.glob("data/*")
+    *_, row, last = path.read_bytes().splitlines(keepends=True)
+    small = b'{"messages": [], "tools": []}\n'
+    was = row + last if told == "fewer" else last
+    now = b"" if told == "fewer" else small
+    end = row if told == "fewer" else small
+    now += end[:-2].ljust(len(was) - len(now) - 2) + b"}\n"
+    hub.spoiled[path.relative_to(out).as_posix()] = (was, now)
+    ran = push(out, *ALLOWED)
+    assert ran.code == 1
+    problem = f"train: the loader gives {told} rows than meta/ has"
+    assert ran.told["read_back"]["problems"][-1] == problem
+
+
+# what cannot be pushed
+
+
+def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
+    edit_manifest(out, **finding("secrets", code="api_key"))
+    ran = push(out)
+    assert ran.code == 1
+    message = "api_key 3 times in 2 samples"
+    assert ran.told["refused"] == [{"code": "secrets", "message": message}]
+    assert "--allow secrets" in ran.err
+    slip = push(out, "--allow", "secret")
+    assert slip.code == 1
+    assert "did you mean 'secrets'?" in slip.err
+    assert not hub.requests, "nobody was even asked"
+    assert push(out, "--allow", "secrets").code == 0
+    card = hub.content(hub.repos["team/d"].tree()["README.md"]).decode()
+    assert card.endswith(f"## Overruled when it was published\n\n- `secrets`: {message}\n")
+
+
+def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
+    out = build(tmp_path, ["a", "b"], inputs=[{"path": str(tmp_path / "out.jsonl")}])
+    ran = push(out, *ALLOWED, "--public")
+    assert ran.code == 1
+    assert [item["code"] for item in ran.told["refused"]] == ["unknown-license"]
+    assert not hub.repos
+    assert push(out, *ALLOWED).code == 0, "a private one does not"
+    assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 2
+    hub.repos.clear()
+    assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 0
+    assert not hub.repos["team/d"].private
+    ran = push(out, *ALLOWED)
+    assert ran.code == 2
+    assert "is public on the Hub" in ran.err, "what is private by default does not go there"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere", "team/d"], "no such folder"),
+        ([".", "team/d"], "no folder made by build"),
+        (["OUT", "d"], "OWNER/NAME"),
+        (["OUT", "team/a b"], "team/a b"),
+        (["OUT", "team/d", "--create-pr", "--revision", "dev"], "--revision"),
+        (["OUT", "team/d", "--create-pr", "--tag", "v1"], "--tag"),
+        (["OUT", "team/d", "--revision", "0" * 40], "is a commit"),
+        (["OUT", "team/d", "--revision", "refs/pr/7"], "no such ref"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(hub, out, arguments, said):
+    arguments = [str(out) if item == "OUT" else item for item in arguments]
+    ran = hub.run("push", *arguments, *ALLOWED, token=WRITER)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_no_token(hub, out):
+    ran = hub.run("push", out, "team/d", "--dry-run", *ALLOWED, token="")
+    assert ran.code == 2
+    assert "HF_TOKEN" in ran.err
+
+
+# what goes wrong on the way
+
+
+@pytest.mark.parametrize("step", ["last object", "commit"])
+def test_killed_it_goes_on(hub, push, out, step):
+    kill_at = {"commit": "commit", "last object": "put" if hub.path == LFS else "shard"}[step]
+    command = [sys.executable, "-m", "builder", "push", str(out), "team/d", *ALLOWED]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**hub.env, "HF_TOKEN": WRITER}, stderr=subprocess.DEVNULL
+    )
+    skip = 2 if kill_at == "put" else 0  # of five parts
+    hub.faults.append(Fault(kill_at, skip=skip, run=process.kill))
+    assert process.wait() == -signal.SIGKILL
+    first = dict(hub.received)
+    hub.faults.clear()
+    ran = push(out, *ALLOWED)
+    assert ran.code == 0, ran.err
+    assert ran.told["read_back"]["rows"] == 30
+    sent = sum(map(sum, first.values()))
+    assert hub.twice() <= (0 if step == "commit" else sent)
+    assert hub.commits_made == 1
+    assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
+
+
+# a dataset on the Hub as an input
+
+
+def test_a_dataset_of_the_hub_is_built_verified_and_audited_as_it_was_pushed(hub, push, out):
+    assert push(out, *ALLOWED).code == 0
+    again = out.parent / "again"
+    ran = hub.run("build", "hf://team/d", "-o", again, "--json", "--workers", "2", token=WRITER)
+    assert ran.code == 0, ran.err
+    for path in sorted((out / "data").iterdir()):
+        assert (again / "data" / path.name).read_bytes() == path.read_bytes()
+    (read,) = json.loads((again / "manifest.json").read_bytes())["inputs"]
+    assert read["path"].startswith("team/d@")
+    ran = hub.run("verify", "hf://team/d", "--as-loaded", "--json", token=WRITER)
+    assert (ran.code, ran.told["proven"], ran.told["findings"]) == (0, 30, {}), ran.err
+    ran = hub.run("audit", "hf://team/d", "--json", token=WRITER)
+    assert (ran.code, ran.told["samples"]) == (0, 30), ran.err
+
+
+@pytest.mark.parametrize("name", ["hf://team/none", "hf://team/d@none"])
+def test_a_dataset_that_the_hub_does_not_have_is_one_line(hub, push, out, name):
+    assert push(out, *ALLOWED).code == 0
+    for command in (["build", name, "-o", out.parent / "again"], ["verify", name], ["audit", name]):
+        ran = hub.run(*command, token=WRITER)
+        assert ran.code == 2
+        assert ran.err.count("\n") == 1
+        assert "Traceback" not in ran.err
+    assert not (out.parent / "again").exists()
+
+
+def test_a_secret_that_was_left_is_not_pushed(hub, push, tmp_path):
+    secret = "ghp_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1aBc4dEf7h"
+    left = build(tmp_path, [f"my token is {secret}"], "left", audit={"secrets": "report"})
+    assert secret in (left / "data" / "train-00000-of-00001.jsonl").read_text()
+    ran = push(left)
+    assert ran.code == 1
+    assert "github_token" in ran.err + json.dumps(ran.told)
+    assert secret not in ran.err + json.dumps(ran.told)
+    assert not hub.commits_made
+    gone = build(tmp_path, [f"my token is {secret}"], "gone")
+    assert secret not in (gone / "data" / "train-00000-of-00001.jsonl").read_text()
+    assert push(gone).code == 0
+
+
+# the README's path
+
+
+def test_another_hub(tmp_path):
+    """With BUILDER_TEST_REPO=OWNER/NAME and a token: the real one, or another (HF_ENDPOINT)."""
+    repo = os.environ.get("BUILDER_TEST_REPO")
+    if not repo:
+        pytest.skip("BUILDER_TEST_REPO names no repository to push to")
+    out = build(tmp_path, [f"{tmp_path.name} {number}" for number in range(30)])
+    for command in (
+        ["push", str(out), repo, *ALLOWED, "--prune"],
+        ["push", str(out), repo, *ALLOWED],
+        ["verify", f"hf://{repo}", "--as-loaded"],
+    ):
+        run = [sys.executable, "-m", "builder", *command]
+        ran = subprocess.run(run, check=True, cwd=ROOT, capture_output=True, text=True)
+    assert "30 of 30 samples proven" in ran.stdout
+
+
+def test_from_logs_to_the_hub_in_the_commands_of_the_readme(tmp_path):
+    section = (ROOT / "README.md").read_text().partition("\n## From logs to the Hub\n")[2]
+    block = section.partition("\n## ")[0].partition("```sh\n")[2].partition("\n```")[0]
+    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert len(commands) == 5
+    assert all(command[0] == "builder" for command in commands)
+    assert any("push" in command for command in commands)
+    with Hub() as hub:
+        env = environment(XET, hub.url, str(tmp_path / "home"))
+        env |= {"HF_TOKEN": WRITER, "PYTHONPATH": str(ROOT)}
+        (tmp_path / "data").symlink_to(ROOT / "data")
+        for command in commands:
+            named = [part.replace("you/", "team/") for part in command[1:]]
+            run = [sys.executable, "-m", "builder", *named]
+            ran = subprocess.run(
+                run, check=False, env=env, cwd=tmp_path, capture_output=True, text=True
+            )
+            assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
+        assert commands[-1][-1].startswith("hf://")
+        assert "9 of 9 samples proven" in ran.stdout
+        assert hub.commits_made == 1

@@ -1,0 +1,163 @@
+"""What goes wrong on the way to the Hub: what is tried again, how often, and what is said."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from hub.built import PATHS, build
+from hub.faults import LOST, Fault
+from hub.scenarios import scenarios
+from hub.server import Hub
+from hub.state import WRITER
+from places import ROOT
+
+from builder.push import upload
+from builder.push.files import as_published, listed_files, read_manifest
+from builder.push.hub import Place, look
+from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, hide, persist
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def outcomes(request):
+    command = [sys.executable, str(ROOT / "scripts" / "push_faults.py"), "--json", "--path"]
+    printed = subprocess.run([*command, request.param], stdout=subprocess.PIPE, check=True).stdout
+    wanted = {item.name: item for item in scenarios() if request.param in item.paths}
+    found = {item["scenario"]: item for item in map(json.loads, printed.splitlines())}
+    assert list(found) == list(wanted)
+    return [(wanted[name], found[name]) for name in wanted]
+
+
+def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
+    for wanted, found in outcomes:
+        assert found["code"] == wanted.code, found
+        assert found["commits"] == wanted.commits, found
+        assert found["equal"] == (wanted.code == 0), found
+        assert found["attempts"] <= ATTEMPTS, found
+        assert found["waits"] == found["waits"][: len(WAITS)], found
+
+
+def test_the_hub_says_how_long_to_wait(outcomes):
+    waits = {wanted.name: found["waits"] for wanted, found in outcomes}
+    assert waits["commit: 429"] == [2]
+    assert waits["commit: 500 for ever"] == list(WAITS)
+    assert waits["commit: 429, wait 9999 s"] == []
+
+
+def test_nothing_that_was_finished_is_sent_again(outcomes):
+    """Only the object that was on its way when it broke."""
+    for wanted, found in outcomes:
+        if not any(fault.step in ("put", "xorb") for fault in wanted.faults):
+            assert found["twice"] == 0, found
+
+
+def test_no_output_holds_a_token(outcomes):
+    for wanted, found in outcomes:
+        assert wanted.token not in found["said"], wanted.name
+        assert "Bearer hf" not in found["said"], wanted.name
+        assert "signature=" not in found["said"], wanted.name
+
+
+class Told(list):
+    def course(self):
+        self.slept = []
+        return Course(self.append, self.slept.append)
+
+
+@pytest.mark.parametrize("lost", [None, 0, 1, 2])
+def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatch, lost):
+    from huggingface_hub import HfApi
+
+    monkeypatch.setattr(upload, "COMMIT_FILES", 2)
+    out = build(tmp_path, ["a", "b"])
+    files, faults = listed_files(out, read_manifest(out))
+    assert not faults
+    files = as_published(files, read_manifest(out), [])
+    told = Told()
+    with Hub() as hub:
+        api, place = HfApi(hub.url, token=WRITER), Place("team/d")
+        if lost is not None:
+            hub.faults.append(Fault("commit", LOST, skip=lost))
+        done = upload.upload(
+            api,
+            place,
+            files,
+            survey=look(api, place),
+            removed=[],
+            title="all",
+            as_pull_request=False,
+            course=told.course(),
+        )
+        commits = -(-len(files) // upload.COMMIT_FILES)
+        assert commits > 3
+        assert hub.commits_made == commits
+        assert len(hub.repos["team/d"].history()) == commits + 1
+        assert hub.twice() == 0
+        trees = [commit.tree for commit in hub.repos["team/d"].commits.values()]
+        last = ["README.md", "manifest.json"]
+        found = [[path for path in last if path in tree] for tree in trees]
+        assert found == [[]] * commits + [last]
+        assert done.commit == hub.repos["team/d"].refs["refs/heads/main"]
+        assert len(told.slept) == (lost is not None)
+
+
+def test_a_bug_is_not_tried_again():
+    def act():
+        raise TypeError("ours")
+
+    told = Told()
+    with pytest.raises(TypeError):
+        persist(act, told.course(), what="push")
+    assert not told
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device", "/tmp/x"),
+        RuntimeError("I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_ends_it_at_once(error):
+    def act():
+        raise error
+
+    told = Told()
+    with pytest.raises(PushFault, match="No space left"):
+        persist(act, told.course(), what="read back")
+    assert not told
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, WAITS[0]),
+        ({"Retry-After": "7"}, 7),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, WAITS[0]),
+        ({"RateLimit": '"api";r=0;t=55'}, 55),
+        ({"RateLimit": '"api";r=3;t=55'}, WAITS[0]),
+    ],
+)
+def test_waits_are_as_long_as_asked_for(headers, wait):
+    request = SimpleNamespace(method="POST", url=SimpleNamespace(path="/api"))
+    response = SimpleNamespace(status_code=429, headers=headers, request=request)
+    answers = iter([OSError("too many"), None])
+
+    def act():
+        error = next(answers)
+        if error is not None:
+            error.response = response
+            raise error
+
+    told = Told()
+    persist(act, told.course(), what="push")
+    assert told.slept == [wait]
+
+
+def test_keys_are_hidden(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "an-odd-token")
+    text = (
+        "an-odd-token Bearer xyz hf_abcdefghijKLMNOP0 hf_xet https://s.example/o?X-Sig=1&b=2 end?"
+    )
+    assert hide(text) == "… Bearer … … hf_xet https://s.example/o?… end?"

@@ -1,0 +1,155 @@
+"""Laws of the whole path, on random conversations full of hostile text."""
+
+import contextlib
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+from strategies import MANY, conversations, fit, json_values, texts
+
+from builder.conversation import Conversation, Message, Text, ToolCall
+from builder.dataset.rows import read_sample
+from builder.jsonio import JsonFault, dumps, loads
+from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.units import UNITS, examples
+from builder.qwen3.flatten import flatten, structured
+from builder.qwen3.parse import ParseFault, parse, to_dialogue
+from builder.qwen3.render import render
+from builder.sample import Sample
+
+options = st.builds(
+    NormalizeOptions,
+    unit=st.sampled_from(UNITS),
+    system=st.sampled_from(["keep", "drop"]),
+    reasoning=st.sampled_from(["drop", "keep"]),
+    unanswered_calls=st.sampled_from(["trim", "reject"]),
+    parallel_calls=st.sampled_from(["keep", "split", "reject"]),
+    control_tokens=st.sampled_from(["neutralise", "reject"]),
+    missing_tools=st.sampled_from(["infer", "reject"]),
+    media=st.sampled_from(["placeholder", "reject"]),
+)
+
+
+@MANY
+@given(conversations, options)
+def test_what_is_normalised_is_proven(verifier, conversation, options):
+    """Every sample of our own passes every check; every call is kept or dropped with a code."""
+    normalised = normalise(conversation, options)
+    total = sum(isinstance(p, ToolCall) for m in conversation.messages for p in m.parts)
+    assert normalised.kept.isdisjoint(normalised.dropped)
+    assert normalised.kept | set(normalised.dropped) == set(range(total))
+    if normalised.dialogue is None:
+        event(f"rejected {normalised.problem.code}")
+        assert not normalised.kept
+        return
+    event("built")
+    dialogue = normalised.dialogue
+    pieces = list(examples(dialogue, options.unit))
+    answers = sum(turn.role == "assistant" for turn in dialogue.turns)
+    assert sum(piece.trained for piece in pieces) == answers, "each turn is taught once"
+    for piece in pieces:
+        sample = flatten(piece.dialogue)
+        verdict = verifier.check(sample, piece.dialogue, piece.unit, piece.trained)
+        assert verdict.findings == ()
+        # As foreign data, without what was meant, it is proven as well.
+        assert verifier.check(sample, unit=piece.unit).findings == ()
+        assert len(verdict.spans) == len(verdict.parity) == piece.trained
+        assert parse(verdict.text) == sample
+        assert read_sample(loads(sample.line)) == sample
+    assert verdict.calls == len(normalised.kept), "the last one holds all"
+
+
+@MANY
+@given(fit, st.sampled_from(["drop", "keep"]))
+def test_hostile_text_goes_there_and_back(verifier, conversation, reasoning):
+    """Flatten, render, parse; the specification's bytes are the template's; flat is structured."""
+    chosen = NormalizeOptions(control_tokens="neutralise", reasoning=reasoning)
+    normalised = normalise(conversation, chosen)
+    if normalised.dialogue is None:
+        event(f"rejected {normalised.problem.code}")
+        return
+    event("built")
+    dialogue = normalised.dialogue
+    sample = flatten(dialogue)
+    text = verifier.target.render_sample(sample)
+    assert render(sample.messages, sample.tools).text == text
+    assert verifier.target.render(structured(dialogue), dialogue.tools) == text
+    assert parse(text) == sample
+    assert to_dialogue(sample).turns == dialogue.turns
+    assert verifier.check(sample, dialogue).findings == ()
+
+
+@given(conversations)
+def test_neutralised_arguments_keep_their_value(conversation):
+    """Escapes inside arguments change no decoded value."""
+    normalised = normalise(conversation, NormalizeOptions(control_tokens="neutralise"))
+    for turn in normalised.dialogue.turns if normalised.dialogue else ():
+        for call in turn.calls:
+            assert dumps(loads(call.text)) == dumps(call.arguments)
+
+
+@pytest.mark.parametrize("token", ["<|x|>", '<"x">', "<é>", "<\\n>", "<\n\n>", "<\t>"])
+def test_a_token_is_broken_in_a_definition_however_json_writes_it(token):
+    tool = {"name": "f", "description": f"{token} and {token}", "parameters": {}}
+    said = (Message("user", (Text("a"),)), Message("assistant", (Text("b"),)))
+    conversation = Conversation(id="a", record="a", messages=said, tools=(tool,))
+    chosen = NormalizeOptions(control_tokens="neutralise", added_tokens=(token, "<|y|>"))
+    normalised = normalise(conversation, chosen)
+    broken = f"< {token[1:]}"
+    function = normalised.dialogue.tools[0]["function"]
+    assert function["description"] == f"{broken} and {broken}"
+    assert normalised.changes["control_tokens"] == 2
+
+
+@given(conversations, options)
+def test_normalising_is_deterministic(conversation, options):
+    """The same conversation and options give the same result."""
+    assert normalise(conversation, options) == normalise(conversation, options)
+
+
+edges = st.sampled_from(
+    ["<think>\nx\n</think>\n\n", "<tool_response>\n", "\n</tool_response>", "</think>", "\n", ""]
+)
+contents = st.builds(lambda a, b, c: a + b + c, edges, texts, edges)
+foreign = st.lists(
+    st.tuples(st.sampled_from(["system", "user", "assistant"]), contents), min_size=1, max_size=7
+)
+wrapped = st.lists(
+    st.builds(
+        lambda name, value: {
+            "type": "function",
+            "function": {"name": "n" + name, "parameters": value},
+        },
+        texts,
+        json_values,
+    ),
+    max_size=2,
+)
+
+
+@MANY
+@given(foreign, wrapped)
+def test_our_renderer_gives_the_bytes_of_the_template(verifier, messages, tools):
+    """On any messages, also on those that no sample may hold."""
+    rows = [{"role": role, "content": content} for role, content in messages]
+    assert render(messages, tools).text == verifier.target.render(rows, tools)
+
+
+@MANY
+@given(foreign, wrapped)
+def test_any_foreign_sample_gets_a_verdict(verifier, messages, tools):
+    """No crash; and what is proven reads back from its rendering."""
+    sample = Sample(tuple(messages), tuple(tools))
+    verdict = verifier.check(sample)
+    if not verdict.findings:
+        assert parse(verdict.text) == sample
+
+
+@given(st.one_of(st.text(), texts, st.binary()))
+def test_any_bytes_are_a_value_or_a_fault(data):
+    """Neither JSON nor the parser of renderings raises anything of its own."""
+    with contextlib.suppress(JsonFault):
+        read_sample(loads(data))
+    if isinstance(data, str):
+        with contextlib.suppress(ParseFault):
+            parse(data)

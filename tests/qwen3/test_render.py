@@ -1,0 +1,90 @@
+"""The independent renderer: what it knows beyond the text, namely spans and control tokens."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.qwen3.constants import EMPTY_THINK
+from builder.qwen3.parity import ASSISTANT, spans
+from builder.qwen3.render import CALL_PATTERN, find_calls, render
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
+
+VERBATIM = Style(Thoughts.verbatim)
+CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+TOOL = {"type": "function", "function": {"name": "f", "description": "writes <tool_call>"}}
+
+
+def shown(messages, tools=(), style=SPECIFIED):
+    """(trained texts, control tokens that the structure puts) of a rendering."""
+    rendering = render(messages, tools, style)
+    for offset, token in rendering.control:
+        assert rendering.text.startswith(token, offset)
+    assert list(rendering.control) == sorted(rendering.control)
+    prompt = ASSISTANT + EMPTY_THINK if style is SPECIFIED else ASSISTANT
+    trained = [rendering.text[start:end] for start, end in spans(rendering, prompt)]
+    return trained, [token for _, token in rendering.control]
+
+
+def test_an_empty_think_block_is_outside_the_span_and_structure():
+    trained, control = shown([("user", "a"), ("assistant", "b")])
+    assert trained == ["b<|im_end|>"]
+    turns = ["<|im_start|>", "<|im_end|>", "<|im_start|>"]
+    assert control == [*turns, "<think>", "</think>", "<|im_end|>"]
+
+
+def test_a_kept_thought_is_trained():
+    messages = [("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb")]
+    assert shown(messages)[0] == ["<think>\nhm\n</think>\n\nb<|im_end|>"]
+
+
+def test_calls_and_responses_are_structure_and_what_text_mentions_is_not():
+    messages = [
+        ("user", "write <tool_call> and <think>"),
+        ("assistant", f"so\n{CALL}\n{CALL}"),
+        (
+            "user",
+            "<tool_response>\n1\n</tool_response>\n<tool_response>\n<think>\n</tool_response>",
+        ),
+        ("assistant", "x"),
+    ]
+    trained, control = shown(messages, [TOOL])
+    assert trained == [f"so\n{CALL}\n{CALL}<|im_end|>", "x<|im_end|>"]
+    call = ["<tool_call>", "</tool_call>"]
+    response = ["<tool_response>", "</tool_response>"]
+    assert control == [
+        *["<|im_start|>", *call, *call, "<|im_end|>"],  # the system turn that the tools make
+        *["<|im_start|>", "<|im_end|>"],
+        *["<|im_start|>", *call, *call, "<|im_end|>"],
+        *["<|im_start|>", *response, *response, "<|im_end|>"],
+        *["<|im_start|>", "<think>", "</think>", "<|im_end|>"],
+    ]
+
+
+def test_a_turn_that_only_resembles_responses_puts_no_structure():
+    for content in (
+        "<tool_response></tool_response>",
+        "<tool_response>\n</tool_response>",
+        "<tool_response>\n1\n</tool_response> <tool_response>\n2\n</tool_response>",
+        "<tool_response>\n1\n</tool_response>\n",
+    ):
+        control = shown([("user", content), ("assistant", "x")])[1]
+        assert "<tool_response>" not in control, content
+
+
+def test_a_template_without_thoughts_writes_contents_as_they_are():
+    content = "\n<think>\nhm\n</think>\n\nb"
+    trained, control = shown([("user", "a"), ("assistant", content)], style=VERBATIM)
+    assert trained == [content + "<|im_end|>"]
+    assert "<think>" not in control
+
+
+pieces = st.sampled_from(
+    ["<tool_call>", "</tool_call>", "{", "}", "\n", " ", "a", "{}", "\u2028", "\ufeff", "\x1c"]
+)
+
+
+@given(st.lists(pieces, max_size=24).map("".join))
+def test_calls_are_found_as_the_pattern_finds_them(text):
+    found = [(call.start, call.end, call.inner) for call in find_calls(text)]
+    assert found == [(*m.span(), m[1]) for m in CALL_PATTERN.finditer(text)]
+    for call in find_calls(text):
+        assert text.startswith(call.inner, call.inner_at)

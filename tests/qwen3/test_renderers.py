@@ -1,0 +1,183 @@
+"""PrimeIntellect's `renderers`, a second implementation of the template in plain Python.
+
+Needs the extra `conformance`; scripts/conformance.sh runs it on any machine.
+"""
+
+import json
+
+import jinja2
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+from page import blocks
+from strategies import MANY, fit
+from test_build import DATA, build
+from test_laws import foreign, wrapped
+from test_masks import NONE, SAMPLES
+
+from builder.dataset.rows import read_sample
+from builder.normalize import NormalizeOptions, normalise
+from builder.qwen3.flatten import flatten, structured
+from builder.qwen3.parity import spans
+from builder.qwen3.parse import to_dialogue
+from builder.qwen3.render import is_response, render
+
+qwen3 = pytest.importorskip("renderers.qwen3", reason="the extra `conformance` is not installed")
+configs = pytest.importorskip(
+    "renderers.configs", reason="the extra `conformance` is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def other(verifier):
+    """Their renderer over the same tokenizer."""
+    return qwen3.Qwen3Renderer(verifier.target.tokenizer)
+
+
+def rows(messages):
+    return [{"role": role, "content": content} for role, content in messages]
+
+
+def shown(other, target, messages, tools=None):
+    return target.decode(other.render_ids(messages, tools=list(tools) if tools else None))
+
+
+def sampled(other, target, messages, tools):
+    """The stretches that it says the model has said, as token ids."""
+    found = other.render(messages, tools=list(tools) or None)
+    stretches, last = [], False
+    for number, said in zip(found.token_ids, found.sampled_mask, strict=True):
+        if said and not last:
+            stretches.append([])
+        if said:
+            stretches[-1].append(number)
+        last = said
+    return stretches
+
+
+def agrees(other, verifier, sample, dialogue):
+    """Flat and structured, bytes and tokens, what is trained, and the calls that are read back."""
+    target = verifier.target
+    text = target.render_sample(sample)
+    flat = rows(sample.messages)
+    ids = other.render_ids(flat, tools=list(sample.tools) or None)
+    if any(warning.code == "border" for warning in verifier.check(sample).warnings):
+        assert target.decode(ids) == text, "it tokenises the header apart"
+        event("a border inside a token")
+    else:
+        assert ids == target.encode(text).ids
+    assert shown(other, target, structured(dialogue), list(dialogue.tools) or None) == text
+    rendering = render(sample.messages, sample.tools)
+    said = [text[slice(*span)] for span in spans(rendering, target.generation_prompts["thinking"])]
+    found = sampled(other, target, flat, sample.tools)
+    assert [target.decode(ids) for ids in found] == said
+    answers = [turn for turn in dialogue.turns if turn.role == "assistant"]
+    for turn, ids in zip(answers, found, strict=True):
+        read = other.parse_response(ids)
+        calls = [(call.name, call.arguments) for call in read.tool_calls]
+        assert calls == [(call.name, call.arguments) for call in turn.calls]
+
+
+@pytest.mark.parametrize("name", ["plain", "thoughts", "two queries", "continued"])
+def test_samples_by_hand(other, verifier, name):
+    sample = SAMPLES[name]
+    agrees(other, verifier, sample, to_dialogue(sample))
+
+
+def test_built_samples(other, verifier, tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text("normalize: {control_tokens: neutralise, reasoning: keep}")
+    assert build(tmp_path / "out", "-c", config, inputs=[DATA]) == 0
+    path = tmp_path / "out" / "data" / "train-00000-of-00001.jsonl"
+    for line in path.read_bytes().splitlines():
+        sample = read_sample(json.loads(line))
+        agrees(other, verifier, sample, to_dialogue(sample))
+
+
+@MANY
+@given(fit, st.sampled_from(["drop", "keep"]))
+def test_random_samples(other, verifier, conversation, reasoning):
+    options = NormalizeOptions(control_tokens="neutralise", reasoning=reasoning)
+    dialogue = normalise(conversation, options).dialogue
+    if dialogue is not None:
+        agrees(other, verifier, flatten(dialogue), dialogue)
+
+
+def reasons(messages):
+    """Why it may differ from the official template on these messages, by name."""
+    for role, content in messages:
+        if role == "assistant" and content.count("</think>") > 1:
+            yield "it splits at the first </think>, the template at the last"
+        if role == "user" and is_response(content.strip()) and not is_response(content):
+            yield "it ignores white space around tool responses, the template does not"
+
+
+@MANY
+@given(foreign, wrapped)
+def test_any_messages(other, verifier, messages, tools):
+    """On messages that no sample may hold: the same bytes, or a difference that has a name."""
+    target = verifier.target
+    text = target.render(rows(messages), tools)
+    said = text + "".join(content for _, content in messages)
+    if any("\ud800" <= character <= "\udfff" for character in said):
+        return  # nothing tokenises lone surrogates
+    if shown(other, target, rows(messages), tools) != target.decode(target.encode(text).ids):
+        named = list(reasons(messages))
+        assert named
+        event(named[0])
+
+
+QUERY = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
+RESPONSES = (
+    "<|im_end|>\n<|im_start|>user\n<tool_response>\nd\n</tool_response>\n<|im_end|>\n"
+    "<|im_start|>assistant\n"
+)
+DIFFERENCES = {
+    "two closing tags": (
+        (("user", "a"), ("assistant", "<think>\nb</think>c</think>\n\nd")),
+        f"{QUERY}<think>\nb\n</think>\n\nd<|im_end|>\n",
+        f"{QUERY}<think>\nb\n</think>\n\nc</think>\n\nd<|im_end|>\n",
+    ),
+    "white space around tool responses": (
+        (
+            ("user", "a"),
+            ("assistant", "<think>\nb\n</think>\n\nc"),
+            ("user", "<tool_response>\nd\n</tool_response>\n"),
+            ("assistant", "e"),
+        ),
+        f"{QUERY}c{RESPONSES}{NONE}e<|im_end|>\n",
+        f"{QUERY}<think>\nb\n</think>\n\nc{RESPONSES}{NONE}e<|im_end|>\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_differences(other, verifier, name):
+    """(messages, the official template's bytes, theirs), as docs/differences.md has them."""
+    messages, official, theirs = DIFFERENCES[name]
+    assert verifier.target.render(rows(messages), []) == official
+    assert shown(other, verifier.target, rows(messages)) == theirs
+    assert list(reasons(messages))
+    page = blocks("renderers")
+    assert (official, theirs) == (page["official", name], page["theirs", name])
+
+
+def test_without_thinking_it_keeps_the_empty_block_of_earlier_turns(verifier):
+    """Their documented deviation: what was generated stays as it was."""
+    target = verifier.target
+    config = configs.Qwen3RendererConfig(enable_thinking=False)
+    other = qwen3.Qwen3Renderer(target.tokenizer, config)
+    messages = rows(SAMPLES["two queries"].messages)
+    official = target.render(messages, [], enable_thinking=False)
+    assert official.count(NONE) == 1
+    assert shown(other, target, messages).count(NONE) == 2
+    assert shown(other, target, messages).replace(NONE, "") == official.replace(NONE, "")
+
+
+def test_a_list_of_texts_is_text_for_it_and_a_fault_for_the_template(other, verifier):
+    """The original text of the template raises; the revised one writes nothing at all."""
+    messages = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
+    messages += rows([("assistant", "b")])
+    assert shown(other, verifier.target, messages) == f"{QUERY}{NONE}b<|im_end|>\n"
+    with pytest.raises(jinja2.UndefinedError):
+        verifier.target.render(messages, [])

@@ -1,0 +1,326 @@
+"""Targets: which tokenizers are taken, which are refused, and in what words."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import types
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
+
+import builder.qwen3
+from builder import cli
+from builder.build import task as work
+from builder.problem import UsageError
+from builder.qwen3 import tokenizer, tokens
+from builder.qwen3.constants import KNOWN_TEMPLATES
+from builder.qwen3.tokenizer import load
+from builder.sample import Sample
+from builder.verify.verifier import Verifier
+
+ASSETS = Path(builder.qwen3.__file__).parent / "assets"
+CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
+TEMPLATE = CONFIG["chat_template"]
+MESSAGES = (("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb"), ("user", "c"))
+
+# The template with its thoughts taken out, as the instruct-2507 models have it.
+NO_THOUGHTS = TEMPLATE.replace("'</think>' in message.content", "false").replace(
+    "loop.index0 > ns.last_query_index", "false"
+)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Make a tokenizer folder from the embedded one, its configuration or file changed."""
+
+    def make(tokenizer=None, **changes):
+        config = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+        path = tmp_path / "tokenizer.json"
+        if tokenizer is None:
+            path.symlink_to(ASSETS / "tokenizer.json")
+        else:
+            content = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
+            path.write_text(json.dumps({**content, **tokenizer}), encoding="utf-8")
+        return str(tmp_path)
+
+    return make
+
+
+def test_the_provenance_note_names_the_files_as_they_are():
+    note = (ASSETS / "PROVENANCE.md").read_text(encoding="utf-8")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        sha256 = hashlib.sha256((ASSETS / name).read_bytes()).hexdigest()
+        assert f"| {name} | {sha256} |" in note
+    assert hashlib.sha256(TEMPLATE.encode()).hexdigest() in note
+    assert "Apache License" in (ASSETS / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_the_encoding_is_that_of_the_tokenizer_itself():
+    """The ids come from its backend, and the offsets from the ids, of a text in NFC."""
+    target = load()
+    text = target.render([{"role": "user", "content": "\x00\u00e9 <think> 12 \U0001f600\r\n"}], [])
+    encoded = target.encode(text)
+    ids, control = encoded.ids, encoded.control
+    assert ids == target.tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert [token for _, token in control] == ["<|im_start|>", "<think>", "<|im_end|>"]
+    assert all(text.startswith(token, offset) for offset, token in control)
+
+
+def test_what_the_configuration_of_the_embedded_one_tells_is_what_is_loaded():
+    target = load()
+    loaded = target.tokenizer
+    assert target.template == loaded.chat_template
+    decoder = loaded.added_tokens_decoder
+    assert target.added_tokens == tuple(decoder[number].content for number in sorted(decoder))
+    given, used = json.loads(target.definition()), json.loads(loaded.backend_tokenizer.to_str())
+    for part in ("vocab", "merges"):
+        assert given["model"][part] == used["model"][part]
+    assert given["normalizer"] == used["normalizer"]
+    assert given["added_tokens"] == used["added_tokens"]
+    splits = [it["pre_tokenizer"]["pretokenizers"][0] for it in (given, used)]
+    assert splits[0] == splits[1]
+
+
+def test_an_installation_that_cannot_load_the_embedded_one_is_no_verdict(
+    tmp_path, monkeypatch, capsys
+):
+    """It ends the run in one line, and the next run takes nothing of it for finished."""
+    row = {"messages": [{"role": role, "content": "a"} for role in ("user", "assistant")]}
+    (tmp_path / "in.jsonl").write_text(json.dumps({**row, "tools": []}) + "\n")
+    command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--quiet"]
+    work.target_for.cache_clear()
+    monkeypatch.setattr(work, "_verifiers", {})
+    with monkeypatch.context() as broken:
+        broken.setitem(sys.modules, "transformers", None)
+        assert cli.main(command) == 2
+        assert cli.main(["verify", str(tmp_path / "in.jsonl"), "--quiet", "--workers", "1"]) == 2
+        assert "tokenizer 'qwen3': cannot be loaded" in capsys.readouterr().err
+    assert cli.main(command) == 0
+    assert len((tmp_path / "out/data/train-00000-of-00001.jsonl").read_text().splitlines()) == 1
+
+
+def test_the_hubs_client_is_quiet_once_a_tokenizer_was_looked_for():
+    code = (
+        "from builder.qwen3.tokenizer import load; load()\n"
+        "from huggingface_hub import constants\n"
+        "assert constants.HF_HUB_DISABLE_TELEMETRY and constants.HF_HUB_DISABLE_PROGRESS_BARS"
+    )
+    environment = {key: value for key, value in os.environ.items() if "DISABLE" not in key}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_qwen3_is_the_embedded_one_whatever_the_current_folder_holds(tmp_path, monkeypatch):
+    (tmp_path / "qwen3").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load("qwen3").template_sha256 in KNOWN_TEMPLATES
+
+
+def test_a_saved_tokenizer_that_truncates_does_not_truncate_here(saved):
+    limit = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    target = load(saved(tokenizer={"truncation": limit}))
+    sample = Sample((("user", "word " * 100), ("assistant", "b")))
+    assert Verifier(target).check(sample).findings == ()
+
+
+def test_a_template_without_thoughts_is_proven_by_its_own_rules(saved):
+    assert TEMPLATE != NO_THOUGHTS
+    target = load(saved(chat_template=NO_THOUGHTS))
+    assert target.style.thoughts == "verbatim"
+    assert target.template_name == "unknown"
+    verifier = Verifier(target)
+    assert verifier.check(Sample((("user", "a"), ("assistant", "b")))).findings == ()
+    thought = verifier.check(Sample((*MESSAGES, ("assistant", "d"))))
+    assert {"structured", "tokens"} <= {finding.code for finding in thought.findings}
+
+
+def test_a_template_with_one_other_byte_fails_every_sample(saved):
+    target = load(saved(chat_template=TEMPLATE.replace("assist with", "assist  with")))
+    tool = {"type": "function", "function": {"name": "f"}}
+    verdict = Verifier(target).check(Sample((("user", "a"), ("assistant", "b")), (tool,)))
+    assert "spec" in {finding.code for finding in verdict.findings}
+
+
+REFUSED = {
+    "no template": ({"chat_template": None}, "no chat template"),
+    "a template that does not compile": (
+        {"chat_template": TEMPLATE + "{% if %}"},
+        "chat template fails",
+    ),
+    "calls as XML": ({"chat_template": TEMPLATE + "<function="}, "XML"),
+    "no tool calls": ({"chat_template": "{{ messages }}"}, "not of the Qwen3 family"),
+    "code of its own": ({"auto_map": {"AutoTokenizer": ["x.Y", "x.Y"]}}, None),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_tokenizers_are_refused_in_one_line(saved, name):
+    changes, words = REFUSED[name]
+    if name == "code of its own":
+        changes = {**changes, "tokenizer_class": "Y"}
+    with pytest.raises(UsageError) as error:
+        load(saved(**changes))
+    assert "\n" not in str(error.value)
+    assert words is None or words in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "nobody/nothing", "a b c", "x/y/z"])
+def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(UsageError) as error:
+        load(name)
+    assert "\n" not in str(error.value)
+    assert repr(name) in str(error.value)
+
+
+class Shim:
+    """What fastokens offers, over the true tokenizer; `off` is added to each id."""
+
+    off = 0
+
+    def __init__(self, backend):
+        self.backend = backend
+
+    @classmethod
+    def from_json_str(cls, text):
+        return cls(tokenizers.Tokenizer.from_str(text))
+
+    def encode_batch_flat(self, texts, add_special_tokens):
+        (text,) = texts
+        ids = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
+        return np.array([number + self.off for number in ids], dtype="<u4").tobytes(), b""
+
+    def no_truncation(self):
+        self.backend.no_truncation()
+
+    def no_padding(self):
+        self.backend.no_padding()
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, verifier, off):
+    shim = type("Shim", (Shim,), {"off": off})
+    monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=shim))
+    monkeypatch.setattr(tokens, "CHECKED", 1)
+    target = load()
+    target.prepare()
+    text = target.render([{"role": "user", "content": "a b c"}], [])
+    if off:
+        with pytest.raises(UsageError, match="fastokens gives other ids"):
+            target.encode(text)
+    else:
+        assert target.encode(text).ids == verifier.target.encode(text).ids
+
+
+def encoder(target):
+    return tokens.Encoder(target.tokenizer.backend_tokenizer, target.definition)
+
+
+def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
+    loaded = []
+
+    class Noted(Shim):
+        def encode_batch_flat(self, texts, add_special_tokens):
+            loaded.extend(texts)
+            return super().encode_batch_flat(texts, add_special_tokens)
+
+    monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
+    monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
+    encode = encoder(load())
+    texts = ["a b", "c d", "e f g h", "i j"]
+    assert [encode(text).tolist() for text in texts] == [
+        encode._true_ids(text).tolist() for text in texts
+    ]
+    assert loaded == texts[2:]
+
+
+def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastokens", None)
+    monkeypatch.setattr(tokens, "WORTH_LOADING", 0)
+    encode = encoder(load())
+    assert encode("a b").tolist() == encode._true_ids("a b").tolist()
+
+
+@given(text=st.text(max_size=60), with_markup=st.booleans())
+def test_what_follows_from_ids_is_what_the_tokenizer_says(verifier, text, with_markup):
+    """Offsets of control tokens, the decoded text, and borders inside tokens."""
+    text = unicodedata.normalize("NFC", text.encode("utf-8", "ignore").decode())
+    text = f"<|im_start|>{text}<think>\n{text}<|im_end|>\n" if with_markup else text
+    target = verifier.target
+    tokens = target.encode(text)
+    encoding = target.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
+    assert tokens.ids == encoding.ids
+    assert tokens.decode() == target.decode(tokens.ids) == text
+    added = set(target.tokenizer.added_tokens_decoder)
+    pairs = zip(encoding.ids, encoding.offsets, strict=True)
+    begins = [offset[0] for number, offset in pairs if number in added]
+    assert [offset for offset, _ in tokens.control] == begins
+    inside = {at for start, end in encoding.offsets for at in range(start + 1, end)}
+    assert tokens.across(range(len(text) + 1)) == sorted(inside)
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    """The embedded tokenizer as it is loaded where fastokens is installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "fastokens", lambda: True)
+        target = load()
+        assert "Qwen2" not in type(target.tokenizer).__name__
+    return target
+
+
+def test_where_fastokens_is_missing_others_load_it_alike(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastokens", None)
+    assert "Qwen2" in type(load().tokenizer).__name__
+
+
+@pytest.fixture(scope="module")
+def automatic():
+    """What AutoTokenizer, with which others load them, makes of the embedded files."""
+    return load(str(ASSETS))
+
+
+def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_them(
+    embedded, automatic
+):
+    ours, theirs = embedded.tokenizer, automatic.tokenizer
+    definition = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
+    assert json.loads(ours.backend_tokenizer.to_str()) == definition
+    for name in (
+        "added_tokens_decoder",
+        "chat_template",
+        "clean_up_tokenization_spaces",
+        "model_max_length",
+        "padding_side",
+        "special_tokens_map",
+        "truncation_side",
+    ):
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
+@given(text=st.text(max_size=60), with_thoughts=st.booleans())
+def test_both_render_and_tokenise_alike(embedded, automatic, text, with_thoughts):
+    target = embedded
+    tool = {"type": "function", "function": {"name": "f", "description": text, "parameters": {}}}
+    call = {"type": "function", "function": {"name": "f", "arguments": {text: text}}}
+    thought = {"reasoning_content": text} if with_thoughts else {}
+    messages = [
+        {"role": "system", "content": text},
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": text, "tool_calls": [call], **thought},
+        {"role": "tool", "content": text},
+        {"role": "assistant", "content": text, **thought},
+    ]
+    for tools in (None, [tool]):
+        rendering = target.render(messages, tools)
+        assert rendering == automatic.render(messages, tools)
+        if not any("\ud800" <= char <= "\udfff" for char in rendering):
+            assert target.encode(rendering).ids == automatic.encode(rendering).ids
+            assert target.offsets(rendering) == automatic.offsets(rendering)

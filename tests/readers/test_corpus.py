@@ -1,0 +1,122 @@
+"""On real logs, where they lie beside the project: recognised, accounted for, proven, repeatable.
+
+The number of calls is counted by independent means, in corpus_counts.py.
+"""
+
+import json
+
+import capture_counts
+import corpus_counts as counts
+import pytest
+import trace_counts
+from corpus_counts import rows
+
+from builder import cli
+
+FOLDERS = {
+    "anthropic-messages": capture_counts.anthropic_calls,
+    "atif": counts.atif_calls,
+    "bedrock-converse": trace_counts.converse_calls,
+    "bfcl": trace_counts.bfcl_calls,
+    "claude-code/misc": None,
+    "claude-code/real_projects": counts.claude_calls,
+    "claude-code/simonw": None,
+    "claude-code/tail-claude": None,
+    "cline": counts.cline_calls,
+    "codex": counts.codex_calls,
+    "gemini": trace_counts.gemini_calls,
+    "gemini-cli": counts.gemini_cli_calls,
+    "inspect-ai": counts.inspect_calls,
+    "kimi-cli": counts.kimi_calls,
+    "langchain": trace_counts.langchain_calls,
+    "langfuse": trace_counts.langfuse_calls,
+    "langgraph": trace_counts.langchain_calls,
+    "mini-swe-agent": counts.mini_swe_calls,
+    "http-captures": None,
+    "openai-chat": None,
+    "openai-responses": capture_counts.responses_calls,
+    "opencode": counts.opencode_calls,
+    "openhands-v0": counts.openhands_calls,
+    "openhands-v1-sdk": counts.openhands_sdk_calls,
+    "openinference": counts.span_calls,
+    "otel-genai": counts.span_calls,
+    "pi": counts.pi_calls,
+    "qwen-code": counts.qwen_code_calls,
+    "sharegpt": counts.sharegpt_calls,
+    "smolagents": counts.smolagents_calls,
+    "swe-agent": counts.swe_agent_calls,
+    "swe-smith": counts.swe_smith_calls,
+    "tau-bench": counts.tau_bench_calls,
+    "tau2-bench": counts.tau2_bench_calls,
+    "toolbench": counts.toolbench_calls,
+    "vercel-ai-sdk": counts.span_calls,
+    "xlam": counts.xlam_calls,
+}
+
+ONE_CALL = {
+    "gemini": 2,  # two pairs of captures begin with the same request, answer and result
+    # a stream and its JSON, an answer asked for again under a new id; less one in binary frames
+    "bedrock-converse": 1,
+}
+"""How many calls the raw count of a folder has too many: one call under two ids or in two files."""
+
+NOTHING = {
+    "bfcl": "evaluation data",
+    "langchain": "the example's calls have arguments that are no JSON",
+    "smolagents": "two calls of one step share one text of results",
+    "tau2-bench": "speech to speech: no text of turns",
+}
+"""Folders that hold nothing to train on, and why: such a build exits 1."""
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_of_real_logs(shared, tmp_path, name):
+    folder = shared / "corpus" / name
+    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--quiet", "--workers", "1"]
+    assert cli.main(command) == (1 if name in NOTHING else 0)
+    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
+    assert "internal" not in ledger["records"]["rejected"]
+    assert "internal" not in ledger["conversations"]["rejected"]
+    count = FOLDERS[name]
+    if count is not None:
+        assert ledger["calls"]["logged"] == len(count(folder)) - ONE_CALL.get(name, 0)
+
+
+def test_all_of_the_real_logs_together(shared, tmp_path):
+    """Every sample is proven, no file has two readers, and workers do not matter."""
+    manifests = []
+    for workers in ("1", "2"):
+        out = tmp_path / workers
+        command = ["build", str(shared / "corpus"), "-o", str(out), "-q", "--workers", workers]
+        assert cli.main(command) == 0
+        manifest = json.loads((out / "manifest.json").read_bytes())
+        del manifest["run"]
+        manifests.append(manifest)
+    assert manifests[0] == manifests[1]
+    assert "ambiguous" not in manifests[0]["ledger"]["records"]["rejected"]
+    assert cli.main(["verify", str(tmp_path / "2"), "--quiet"]) == 0
+
+
+def test_claude_code_keeps_the_answered_calls_of_the_real_projects(shared, tmp_path):
+    folder = shared / "corpus" / "claude-code" / "real_projects"
+    assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    calls = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]["calls"]
+    assert calls["logged"] == 544
+    assert calls["kept"] >= 0.98 * 544
+
+
+def test_no_injected_text_is_a_users_words(shared, tmp_path):
+    folder = shared / "corpus" / "claude-code" / "real_projects"
+    assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    markers = (
+        "<command-name>",
+        "<system-reminder>",
+        "<local-command",
+        "<ide_",
+        "<bash-",
+        "Caveat: ",
+    )
+    for row in rows(tmp_path / "out" / "data" / "train-00000-of-00001.jsonl"):
+        for message in row["messages"]:
+            if message["role"] == "user" and not message["content"].startswith("<tool_response>"):
+                assert not any(marker in message["content"] for marker in markers)

@@ -1,0 +1,78 @@
+"""What a reader case cannot show of egirl's store: views, limits, damaged pages."""
+
+import sqlite3
+
+import pytest
+
+from builder.conversation import Conversation, ToolCall
+from builder.problem import Problem
+from builder.readers import recognise
+from builder.readers.agents import egirl
+from builder.sources.source import Source
+
+SESSIONS = """
+CREATE TABLE sessions (id TEXT PRIMARY KEY, channel TEXT, created_at INT, last_active_at INT);
+"""
+MESSAGES = """
+CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT,
+    content TEXT, tool_calls TEXT, tool_call_id TEXT, created_at INT);
+CREATE INDEX idx_messages_session ON messages(session_id, id);
+"""
+ENDLESS = """
+CREATE VIEW messages AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)
+    SELECT id, 's' AS session_id, 'user' AS role, '"hi"' AS content, NULL AS tool_calls,
+    NULL AS tool_call_id, 1 AS created_at FROM n;
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Makes a store by a script and rows of (session, role, content, tool_calls)."""
+
+    def make(script, rows=()):
+        path = tmp_path / "conversations.db"
+        with sqlite3.connect(path) as made:
+            made.executescript(script)
+            for row in rows:
+                columns = "session_id, role, content, tool_calls"
+                made.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?)", row)
+        made.close()
+        return path
+
+    return make
+
+
+def test_a_view_that_never_ends_is_no_store(store):
+    assert recognise(Source("s.db", store(SESSIONS + ENDLESS))) == {}
+
+
+def test_a_store_without_its_columns_is_no_store(store):
+    assert recognise(Source("s.db", store(MESSAGES))) == {}
+    other = "CREATE TABLE sessions (id); CREATE TABLE messages (id, role, content);"
+    assert recognise(Source("s.db", store("DROP TABLE messages;" + other))) == {}
+
+
+def test_a_text_beyond_the_limit_is_counted_and_not_read(store):
+    rows = [("s", "user", '"hi"', None), ("s", "assistant", '"' + "x" * 5000 + '"', None)]
+    source = Source("s.db", store(SESSIONS + MESSAGES, rows), max_record_bytes=1000)
+    problem, conversation = egirl.read(source)
+    assert problem == Problem("too_large", "message 2", "5011 bytes of text")
+    assert [item.code for item in conversation.problems] == ["too_large"]
+    assert conversation.records + problem.records == source.records_read == 2
+
+
+def test_calls_before_a_damaged_page_stay_in_the_ledger(store):
+    call = '[{"id": "c", "name": "exec", "arguments": {}}]'
+    rows = [("s", "assistant", '"' + "x" * 900 + '"', call) for _ in range(200)]
+    path = store(SESSIONS + MESSAGES, rows)
+    data = bytearray(path.read_bytes())
+    data[-4096 * 4 :] = bytes(4096 * 4)
+    path.write_bytes(data)
+    source = Source("s.db", path)
+    events = list(egirl.read(source))
+    counted = sum(event.records for event in events)
+    assert counted == source.records_read
+    assert "unreadable" in {event.code for event in events if isinstance(event, Problem)}
+    (session,) = [event for event in events if isinstance(event, Conversation)]
+    assert session.problems, "a session that breaks off is no sample"
+    assert any(isinstance(part, ToolCall) for part in session.messages[0].parts)

@@ -1,0 +1,189 @@
+"""Laws of streamed Gemini and Converse answers and of frames: whole however cut, or no target."""
+
+import base64
+import json
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.readers.api.bedrock import bodies as converse_bodies
+from builder.readers.api.bedrock import event_stream
+from builder.readers.api.capture import body as body_module
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.gemini import bodies as gemini_bodies
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+SCALARS = st.booleans() | st.none() | st.integers(-9, 9) | TEXT
+KEYS = st.text("abc", min_size=1, max_size=2)
+ARGUMENTS = st.dictionaries(
+    KEYS,
+    SCALARS | st.lists(SCALARS, min_size=1, max_size=3) | st.dictionaries(KEYS, SCALARS),
+    max_size=3,
+)
+
+
+def pieces(draw, text):
+    """The text cut at some places, its pieces in order."""
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+
+# -- frames --------------------------------------------------------------------------------------
+
+
+def frame(payload, names):
+    head = b"".join(
+        bytes([len(name)])
+        + name.encode()
+        + b"\x07"
+        + struct.pack(">H", len(value))
+        + value.encode()
+        for name, value in names.items()
+    )
+    body = json.dumps(payload).encode()
+    start = struct.pack(">II", 16 + len(head) + len(body), len(head))
+    start += struct.pack(">I", zlib.crc32(start))
+    whole = start + head + body
+    return whole + struct.pack(">I", zlib.crc32(whole))
+
+
+def event(kind, payload):
+    return frame(payload, {":event-type": kind, ":message-type": "event"})
+
+
+EVENTS = st.lists(st.tuples(KEYS, st.dictionaries(KEYS, SCALARS)), min_size=1, max_size=4)
+
+
+@given(EVENTS)
+def test_frames_come_back_from_every_form(events):
+    data = b"".join(event(kind, payload) for kind, payload in events)
+    expected = tuple({kind: payload} for kind, payload in events)
+    text = base64.b64encode(data).decode()
+    assert event_stream.events(data) == expected
+    assert body_module.read_body(data.hex()).events == expected
+    assert body_module.read_body(text).events == expected
+    assert body_module.read_body({"base64_string": text}).events == expected
+    assert body_module.read_body({"text": text, "encoding": "base64"}).events == expected
+
+
+@given(EVENTS, st.data())
+def test_a_damaged_stream_gives_a_beginning_of_its_events(events, data):
+    frames = b"".join(event(kind, payload) for kind, payload in events)
+    whole = event_stream.events(frames)
+    at = data.draw(st.integers(0, len(frames) - 1))
+    cut = event_stream.events(frames[:at]) or ()
+    assert cut == whole[: len(cut)]
+    broken = frames[:at] + bytes([frames[at] ^ data.draw(st.integers(1, 255))]) + frames[at + 1 :]
+    found = event_stream.events(broken) or ()
+    assert found == whole[: len(found)]
+    assert len(found) < len(whole)
+
+
+def test_frames_of_other_kinds():
+    inner = base64.b64encode(b'{"type": "message_stop"}').decode()
+    data = event("chunk", {"bytes": inner, "p": "abc"})
+    data += frame({"message": "m"}, {":message-type": "exception", ":exception-type": "e"})
+    assert event_stream.events(data) == (
+        {"type": "message_stop"},
+        {"error": {"type": "e", "message": "m"}},
+    )
+
+
+@pytest.mark.parametrize("text", ["", "0000", "AAAA", "000000", "AAA\x00", "0000001g", "AAA="])
+def test_texts_that_are_no_frames(text):
+    assert event_stream.events_in_text(text) is None
+
+
+# -- Gemini --------------------------------------------------------------------------------------
+
+
+def chunk(*parts, finish=None):
+    candidate = {"content": {"role": "model", "parts": list(parts)}}
+    return {"candidates": [{**candidate, "finishReason": finish} if finish else candidate]}
+
+
+def partial(draw, value, path):
+    """The `partialArgs` of a value at a path, its texts in pieces."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from partial(draw, item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from partial(draw, item, f"{path}[{index}]")
+    elif isinstance(value, str):
+        for piece in pieces(draw, value):
+            yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
+        yield {"jsonPath": path, "stringValue": ""}
+    elif isinstance(value, bool):
+        yield {"jsonPath": path, "boolValue": value}
+    elif value is None:
+        yield {"jsonPath": path, "nullValue": "NULL_VALUE"}
+    else:
+        yield {"jsonPath": path, "numberValue": value}
+
+
+def filled(value):
+    """Without the empty objects, of which no partial argument tells."""
+    if isinstance(value, dict):
+        kept = {key: filled(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item != {}}
+    return value
+
+
+@given(st.data(), TEXT, TEXT, st.lists(ARGUMENTS.map(filled), max_size=3), st.booleans())
+def test_a_gemini_answer_comes_back_whole(data, thought, words, calls, last_is_empty):
+    chunks = [chunk({"text": piece, "thought": True}) for piece in pieces(data.draw, thought)]
+    chunks += [chunk({"text": piece}) for piece in pieces(data.draw, words)]
+    for arguments in calls:
+        chunks.append(chunk({"functionCall": {"name": "f", "willContinue": True}}))
+        for item in partial(data.draw, arguments, "$"):
+            chunks.append(chunk({"functionCall": {"partialArgs": [item], "willContinue": True}}))
+        chunks.append(chunk({"functionCall": {}}))
+    chunks.append(chunk(*([{"text": ""}] if last_is_empty else []), finish="STOP"))
+    whole = [{"text": thought, "thought": True}, {"text": words}]
+    whole += [{"functionCall": {"name": "f", **({"args": a} if a else {})}} for a in calls]
+    streamed = gemini_bodies.answers(Exchange("line 1", events=tuple(chunks)))
+    answered = gemini_bodies.answers(Exchange("line 1", response=chunk(*whole, finish="STOP")))
+    assert streamed == answered
+    assert [answer.fault for answer in streamed] == [None]
+    broken_off = gemini_bodies.answers(Exchange("line 1", events=tuple(chunks[:-1])))
+    assert {answer.fault for answer in broken_off} == {"truncated"}
+
+
+# -- Bedrock Converse ----------------------------------------------------------------------------
+
+
+@given(st.data(), TEXT, TEXT, st.lists(ARGUMENTS, max_size=3), st.booleans())
+def test_a_converse_answer_comes_back_whole(data, thought, words, calls, metadata_first):
+    events = [{"messageStart": {"role": "assistant"}}]
+    blocks = [("reasoningContent", thought), ("text", words)]
+    for index, (kind, text) in enumerate(blocks):
+        for piece in pieces(data.draw, text):
+            delta = {"text": piece} if kind == "text" else {kind: {"text": piece}}
+            events.append({"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}})
+        events.append({"contentBlockStop": {"contentBlockIndex": index}})
+    whole = [{"reasoningContent": {"reasoningText": {"text": thought}}}, {"text": words}]
+    for number, arguments in enumerate(calls):
+        index = len(blocks) + number
+        use = {"toolUseId": f"t{number}", "name": "f"}
+        text = json.dumps(arguments) if arguments else ""
+        whole.append({"toolUse": {**use, "input": text}})
+        start = {"contentBlockIndex": index, "start": {"toolUse": use}}
+        events.append({"contentBlockStart": start})
+        for piece in pieces(data.draw, text):
+            delta = {"toolUse": {"input": piece}}
+            events.append({"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}})
+        events.append({"contentBlockStop": {"contentBlockIndex": index}})
+    end = [{"messageStop": {"stopReason": "end_turn"}}, {"metadata": {"usage": {}}}]
+    answered = {"output": {"message": {"content": whole}}, "stopReason": "end_turn"}
+    events += reversed(end) if metadata_first else end
+    streamed = converse_bodies.answers(Exchange("line 1", events=tuple(events)))
+    assert streamed == converse_bodies.answers(Exchange("line 1", response=answered))
+    assert [answer.fault for answer in streamed] == [None]
+    broken_off = tuple(event for event in events if "messageStop" not in event)
+    assert [
+        answer.fault for answer in converse_bodies.answers(Exchange("", events=broken_off))
+    ] == ["truncated"]

@@ -1,0 +1,140 @@
+"""Langfuse's traces against the platform's own reading of them (`*.chatml.json` beside them).
+
+For each generation that the platform could read, some conversation of ours begins with exactly its
+messages: roles, texts, calls and results. Where the two differ, `tests/readers/langfuse/README.md`
+says why, and what is done here to the platform's side is written below.
+"""
+
+import json
+
+import pytest
+
+from builder.conversation import Data, Reasoning, Text, ToolCall, ToolResult
+from builder.readers.traces.platforms import langfuse
+from builder.sources.source import Source
+
+ROLES = {"model": "assistant"}
+SYSTEM_ELSEWHERE = {"csharp-agent-with-gemini-2026-03-09", "openai-agents-2025-09-30"}
+"""Traces whose system text is in the metadata or the response, where the platform does not look."""
+
+
+def value_of(text):
+    """A text as the JSON value that it is, if it is one: both sides write objects in their way."""
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def said_by(message):
+    """(role, value, calls) of one of our messages, or of each result of a message of results."""
+    if message.role == "tool":
+        for result in message.parts:
+            assert isinstance(result, ToolResult)
+            values = [
+                part.text if isinstance(part, Text) else part.value for part in result.content
+            ]
+            yield "tool", value_of(values[0]) if values else "", []
+        return
+    parts = [part for part in message.parts if not isinstance(part, Reasoning)]
+    assert all(isinstance(part, Text | ToolCall | Data) for part in parts)
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    yield (
+        message.role,
+        value_of("".join(part.text for part in parts if isinstance(part, Text))),
+        [(call.name, value_of(call.arguments), call.id or "") for call in calls],
+    )
+
+
+def ours(messages):
+    """Our messages; those of one turn as one, their results after it."""
+    found, turns = [], {}
+    for message in messages:
+        if message.turn in turns:
+            turns[message.turn] += next(said_by(message))[2]
+            continue
+        found += said_by(message)
+        if message.turn is not None:
+            turns[message.turn] = found[-1][2]
+    return found
+
+
+def koog_calls(text):
+    """The calls of Koog, which the platform leaves as the text of a message."""
+    value = value_of(text)
+    if not isinstance(value, list) or not all("function" in item for item in value):
+        return []
+    functions = [(item["function"], item["id"]) for item in value]
+    return [(one["name"], json.loads(one["arguments"]), name) for one, name in functions]
+
+
+def theirs(messages):
+    found, koog = [], None
+    for message in messages:
+        text = message.get("content") or ""
+        made = [
+            (call["name"], json.loads(call["arguments"] or "{}"), call["id"])
+            for call in message.get("tool_calls") or []
+        ]
+        role = ROLES.get(message.get("role"), message.get("role"))
+        if said := koog_calls(text):
+            if koog is not None:
+                koog += said
+                continue
+            role, text, made = "assistant", "", said
+            koog = made
+        elif role == "user" and found and found[-1][2]:
+            role = "tool"  # ADK: a function's response, which the platform leaves to the user
+        found.append((role, value_of(text), made))
+    return found
+
+
+def read_by_platform(trace, view):
+    """(id, messages) of the generations that the platform read; wrappers are not compared."""
+    parents = {one["parentObservationId"] for one in trace if one["type"] == "GENERATION"}
+    for one in trace:
+        sides = view.get(one["id"], {})
+        said = sides.get("input", {})
+        if one["type"] == "GENERATION" and one["id"] not in parents and said.get("success"):
+            output = sides.get("output", {})
+            answers = output["data"] if output.get("success") else []
+            # Without a role it is an event of the instrumentation, left as it was.
+            answers = [answer.get("json", {}).get("message", answer) for answer in answers]
+            yield one["id"], [*said["data"], *answers]
+
+
+@pytest.mark.parametrize(
+    "stem",
+    [
+        "crewai-2025-07-11", "csharp-agent-with-gemini-2026-03-09", "google-adk-2025-08-28",
+        "google-gemini-2025-08-01", "koog-2025-08-26", "openai-agents-2025-09-30",
+        "pydantic-ai-tools-2025-06-06", "pydantic-ai-tools-2025-12-04",
+        "vercel-aisdk-2025-11-17", "vertex-ai-2025-08-01",
+    ],
+)  # fmt: skip
+def test_conversations_are_those_of_the_platform(shared, stem):
+    folder = shared / "corpus" / "langfuse"
+    source = Source("trace", folder / f"{stem}.trace.json")
+    conversations = [event for event in langfuse.read(source) if hasattr(event, "messages")]
+    trace = json.loads((folder / f"{stem}.trace.json").read_bytes())["observations"]
+    view = json.loads((folder / f"{stem}.chatml.json").read_bytes())
+    compared = 0
+    for name, messages in read_by_platform(trace, view):
+        expected = theirs(messages)
+        begins = []
+        for conversation in conversations:
+            said = ours(conversation.messages)
+            if stem in SYSTEM_ELSEWHERE:
+                assert said.pop(0)[0] == "system"
+            begins.append(said[: len(expected)])
+        assert expected in begins, name
+        compared += 1
+    generations = sum(1 for one in trace if one["type"] == "GENERATION")
+    assert compared == generations - (stem == "vercel-aisdk-2025-11-17")  # its wrapper
+
+
+def test_the_platforms_view_is_recognised_and_counted(shared):
+    for path in sorted((shared / "corpus" / "langfuse").glob("*.chatml.json")):
+        source = Source(path.name, path)
+        assert langfuse.recognise(source)
+        assert [event.code for event in langfuse.read(source)] == ["chatml_view"]

@@ -1,0 +1,127 @@
+"""Spans come in any order, in any piece of a file: what they tell is the same."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import CASES
+
+from builder.conversation import Conversation, Message, ToolCall
+from builder.ledger import call_keys
+from builder.readers.traces.otel import otel_genai
+from builder.readers.traces.otel import spans as spans_module
+from builder.readers.traces.otel.span_values import branch, identifier, listed
+from builder.sources.source import Source
+
+
+def conversations(lines):
+    source = Source("spans.jsonl", data="".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    events = [event for event in otel_genai.read(source) if isinstance(event, Conversation)]
+    shown = [(event.messages, event.tools, event.model, len(event.problems)) for event in events]
+    return sorted(shown, key=repr)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "otel-genai/errors",
+        "otel-genai/last-calls",
+        "otel-genai/pydantic-ai",
+        "otel-genai/openllmetry",
+        "openinference/parallel",
+        "openinference/plain",
+        "mlflow/apis",
+        "mlflow/faults",
+        "mlflow/rows",
+        "vercel-ai-sdk/spans",
+    ],
+)
+def test_any_order_of_spans_tells_the_same(case):
+    (path, *_) = sorted((CASES / case / "input").glob("*s.jsonl"), reverse=True)
+    text = path.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    expected = conversations(lines)
+    assert expected
+    shuffle = random.Random(0).shuffle
+    for _ in range(30):
+        shuffle(lines)
+        assert conversations(lines) == expected
+
+
+def test_numbers_in_names_are_sorted_as_numbers():
+    flat = {f"m.{number}.role": str(number) for number in (10, 2, 0, 1, 9, 3, 4, 5, 6, 7, 8)}
+    assert [item["role"] for item in listed(branch(flat, "m"))] == [str(n) for n in range(11)]
+
+
+def test_a_missing_number_leaves_a_gap():
+    assert branch({"m.0.role": "user", "m.2.role": "user"}, "m") == [
+        {"role": "user"},
+        None,
+        {"role": "user"},
+    ]
+
+
+def test_layouts_of_attributes_are_one():
+    flat = {"a.b.0.c.d": 1, "a.b.1.c.d": {"x.y": 2}}
+    nested = {"a": {"b": [{"c": {"d": 1}}, {"c": {"d": {"x.y": 2}}}]}}
+    mixed = {"a.b": [{"c.d": 1}, {"c.d": {"x.y": 2}}]}
+    leaves = frozenset({"d"})
+    assert branch(flat, "a.b", leaves) == branch(nested, "a.b", leaves)
+    assert branch(flat, "a.b", leaves) == branch(mixed, "a.b", leaves)
+    assert branch(flat, "a.b", leaves)[1] == {"c": {"d": {"x.y": 2}}}
+
+
+def test_ids_are_hex_whatever_they_were():
+    assert identifier("0x00000000000000AB") == "00000000000000ab"
+    assert identifier("AAAAAAAAAKs=") == "00000000000000ab"
+    assert identifier("0" * 32) == ""
+    assert identifier("my-span") == "my-span"
+
+
+def test_arguments_are_compared_by_value_in_the_ledger():
+    def keys(arguments):
+        call = ToolCall("add", arguments, "call_1", key="call_1")
+        messages = (Message("assistant", (call,)),)
+        said = Conversation(id="a", record="a", messages=messages)
+        return call_keys(said, format="otel-genai", source="spans.jsonl")
+
+    assert keys('{"a": 1}') == keys({"a": 1})
+    assert keys('{"a": 1}') != keys({"a": 2})
+    assert keys("{") != keys({})
+
+
+NAMES = st.one_of(
+    st.sampled_from(
+        [
+            *spans_module._TELLING,
+            *spans_module._AROUND,
+            *spans_module._ANY,
+            "name",
+            "type",
+            "message",
+        ]
+    ),
+    st.sampled_from(["gen_ai.x", "attributes.llm", "attributes.gen_ai.x", "attributes.llm.a.b"]),
+    st.text(max_size=4),
+)
+TOLD = st.recursive(
+    st.one_of(st.none(), st.sampled_from(["LLM", "gen_ai.event", "x"]), st.integers(0, 3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, min_size=1, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(NAMES, TOLD, min_size=1, max_size=4))
+def test_what_recognition_passes_over_tells_no_instrumentation(value):
+    if spans_module._is_unlike(tuple(value)):
+        for _, inner, log in spans_module._items(value):
+            _, attributes, events, _ = spans_module._told(inner, log)
+            assert spans_module._dialects(attributes, events) == []
+
+
+def test_recognition_passes_over_most_logs():
+    assert spans_module._is_unlike(("parentUuid", "type", "message", "uuid", "timestamp"))

@@ -1,0 +1,428 @@
+"""The report: whole, closed to the outside, bounded, the same each time, hostile text inert."""
+
+import base64
+import hashlib
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.test_build import DATA, build, lines
+
+from builder import cli
+from builder.audit.result import (
+    Audit,
+    AuditFinding,
+    AuditTable,
+    FindingExample,
+    GateAction,
+    Histogram,
+    Pick,
+)
+from builder.report import html
+from builder.report.charts import histogram_figure, table_html
+from builder.report.page import asset
+from builder.report.report import MAX_BYTES, report_html
+from builder.report.survey import doubling
+
+HOSTILE = [
+    "<script>window.owned = 1</script>",
+    "<img src=x onerror=owned()><svg/onload=owned()>",
+    "</pre></details></main><h1>gone</h1><!-- ",
+    "\"><a href='javascript:owned()'>x</a>",
+    "\u202eright to left\u202c and \u2066isolated\u2069",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x00 \r\n",
+    "]]>&lt;b&gt; &amp; <![CDATA[ <?php ?> %3Cscript%3E",
+    "zalgo " + "a" + "\u0300" * 400,
+]
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, attributes, texts, and whether each is closed."""
+
+    VOID = frozenset({"meta", "input", "br", "hr"})
+
+    def __init__(self, data):
+        super().__init__()
+        self.elements = []
+        self.open = []
+        self.texts = []
+        self.ids = Counter()
+        self.feed(data.decode("utf-8"))
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids.update([dict(attrs)["id"]] if "id" in dict(attrs) else [])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def audit():
+    """An audit with one of everything."""
+    place = "data/train-00000-of-00001.jsonl:1"
+    return Audit(
+        samples=3,
+        findings=(
+            AuditFinding(
+                "secrets", "aws_key", "AWS key ids", 2, 1, GateAction.change,
+                (FindingExample(place, "a.jsonl", "line 1", "messages[1].content", "AKIA<b>"),),
+            ),
+            AuditFinding("duplicates", "near", "samples that nearly repeat another", 1, 1),
+        ),
+        tables=(
+            AuditTable(
+                "mix", "Behaviour mix", ("pattern", "samples"),
+                (("chain", 3), ("direct answer", 1)), "", "samples", (("chain", 2.0),),
+            ),
+            AuditTable(
+                "plain", "Trainers", ("trainer", "limit", "setting"), (("TRL", 1024, None),)
+            ),
+        ),
+        histograms=(
+            Histogram("lengths", "Tokens", "tokens", (0, 512, 1024, 2048), (3, 0, 1),
+                      (("TRL", 1024), ("far", 9000))),
+        ),
+        picks=(Pick("near-duplicate pair 1", 0), Pick("near-duplicate pair 1", 1)),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    out = tmp_path_factory.mktemp("report") / "out"
+    assert build(out, "--workers", "1", inputs=(DATA / "openai-chat", DATA / "codex")) == 0
+    return out
+
+
+def manifest(folder):
+    return json.loads((folder / "manifest.json").read_bytes())
+
+
+def dataset(path, contents, tools=()):
+    """A dataset of another origin: one sample for each content, in every place that takes text."""
+    with path.open("w", encoding="utf-8") as stream:
+        for content in contents:
+            messages = [
+                {"role": "system", "content": content},
+                {"role": "user", "content": content},
+                {"role": "assistant", "content": content},
+            ]
+            stream.write(json.dumps({"messages": messages, "tools": list(tools)}) + "\n")
+    return str(path)
+
+
+def check_closed(data):
+    """One file, every element closed, nothing that could run or fetch."""
+    page = Page(data)
+    assert page.open == []
+    assert max(page.ids.values()) == 1
+    allowed = {"src", "style", "srcdoc", "action", "formaction", "background", "data", "poster"}
+    for tag, attributes in page.elements:
+        assert tag not in (
+            "img",
+            "iframe",
+            "object",
+            "embed",
+            "link",
+            "base",
+            "video",
+            "audio",
+            "a0",
+        )
+        assert not allowed & set(attributes)
+        assert not [name for name in attributes if name.startswith("on")]
+        if tag == "a":
+            assert attributes["href"].startswith("#")
+            assert page.ids[attributes["href"][1:]] == 1
+    kinds = Counter(tag for tag, _ in page.elements)
+    assert kinds["script"] == kinds["style"] == kinds["h1"] == 1
+    return page
+
+
+def test_build_writes_a_report_that_its_manifest_lists(built):
+    data = (built / "report.html").read_bytes()
+    listed = {item["path"]: item for item in manifest(built)["files"]}
+    assert listed["report.html"]["sha256"] == hashlib.sha256(data).hexdigest()
+    page = check_closed(data)
+    for section in ("overview", "findings", "charts", "samples", "rejects", "made"):
+        assert page.ids[section] == 1
+    samples = [item for tag, item in page.elements if item.get("class") == "sample"]
+    assert samples
+
+
+def test_the_policy_allows_the_page_s_own_style_and_script_by_hash_alone(built):
+    text = (built / "report.html").read_text(encoding="utf-8")
+    policies = [
+        attributes["content"]
+        for tag, attributes in Page(text.encode()).elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert len(policies) == 1
+    assert policies[0].startswith("default-src 'none';")
+    assert "unsafe" not in policies[0]
+    for kind in ("style", "script"):
+        content = re.search(f"<{kind}>(.*?)</{kind}>", text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policies[0]
+
+
+def test_the_ledger_is_drawn_with_every_loss_by_name(built):
+    ledger = manifest(built)["ledger"]
+    page = check_closed((built / "report.html").read_bytes())
+    texts = [text.strip() for text in page.texts]
+    for part in ("records", "conversations", "calls"):
+        for codes in ledger[part].values():
+            for code in codes if isinstance(codes, dict) else ():
+                assert code in texts
+    said = " ".join(texts)
+    assert f"{ledger['records']['read']:,} records read" in said
+    assert f"{ledger['samples']:,} samples." in said
+
+
+def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
+    data = report_html(str(built), manifest(built), audit(), verifier.target)
+    check_closed(data)
+    text = data.decode()
+    drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(drawings) > 8
+    assert all("<title" in drawing and 'role="img"' in drawing for drawing in drawings)
+    assert all("<desc" in drawing for drawing in drawings if "chart" in drawing[:60])
+    for key in ("chart-lengths", "table-mix", "table-plain", "chart-turns"):
+        figure = re.search(rf'<section class="figure" id="{key}">.*?</section>', text, re.DOTALL)
+        assert figure is not None
+        assert "<table" in figure[0]
+    assert "Beyond the right edge: far at 9,000." in text
+    assert "target 2" in text
+
+
+def test_findings_show_their_gates_and_link_to_the_samples_on_the_page(built, verifier):
+    text = report_html(str(built), manifest(built), audit(), verifier.target).decode()
+    assert '<span class="gate change">changed</span>' in text
+    assert '<a href="#sample-0">data/train-00000-of-00001.jsonl:1</a>' in text
+    assert "AKIA&lt;b&gt;" in text
+    assert text.count("near-duplicate pair 1</span>") == 2
+
+
+def test_without_an_audit_the_page_says_that_there_was_none(built, verifier):
+    text = report_html(str(built), manifest(built), None, verifier.target).decode()
+    assert "No audit was run for this page" in text
+
+
+def test_the_trained_text_is_marked_exactly(built, verifier):
+    """What stands in `mark` is what the spans of meta/ say, to the character."""
+    text = report_html(str(built), manifest(built), None, verifier.target).decode()
+    metas = lines(built / "meta/train-00000-of-00001.jsonl")
+    rows = lines(built / "data/train-00000-of-00001.jsonl")
+    chunks = re.split(r'<details class="sample" id="sample-(\d+)"', text)[1:]
+    assert len(chunks) >= 4
+    seen = 0
+    for number, chunk in zip(map(int, chunks[::2]), chunks[1::2], strict=True):
+        messages, tools = rows[number]["messages"], rows[number]["tools"]
+        rendering = verifier.target.render(messages, tools)
+        expected = [rendering[start:end] for start, end in metas[number]["spans"]]
+        pre = re.search(r'<pre class="rendered".*?</pre>', chunk, re.DOTALL)[0]
+        marked = [plain(found) for found in re.findall(r"<mark>(.*?)</mark>", pre, re.DOTALL)]
+        if max(map(len, expected)) < 6000:
+            assert marked == expected
+            seen += 1
+    assert seen
+
+
+def plain(fragment):
+    return "".join(Page(fragment.encode()).texts)
+
+
+def test_control_tokens_are_marked_even_where_nothing_is_tokenised(tmp_path, verifier):
+    name = dataset(tmp_path / "long.jsonl", ["word " * 50_000])
+    text = report_html(name, {}, None, verifier.target).decode()
+    assert "No token ids" in text
+    assert "<kbd>&lt;|im_start|&gt;</kbd>assistant" in text
+
+
+def test_token_ids_are_those_of_the_tokenizer(built, verifier):
+    text = report_html(str(built), manifest(built), None, verifier.target).decode()
+    chunk = re.split(r'<details class="sample" id="sample-0"', text)[1]
+    tokens = re.search(r'<div class="tokens">(.*?)</div>', chunk, re.DOTALL)[1]
+    shown = [int(found) for found in re.findall(r"<small>(\d+)</small>", tokens)]
+    line = lines(built / "data/train-00000-of-00001.jsonl")[0]
+    rendering = verifier.target.render(line["messages"], line["tools"])
+    ids = verifier.target.encode(rendering).ids
+    assert shown == (ids if len(ids) <= 400 else ids[:200] + ids[-200:])
+
+
+def test_hostile_text_is_text(tmp_path, verifier):
+    tool = {"type": "function", "function": {"name": HOSTILE[0], "description": HOSTILE[1],
+                                             "parameters": {HOSTILE[2]: HOSTILE[3]}}}  # fmt: skip
+    name = dataset(tmp_path / "hostile.jsonl", HOSTILE, [tool])
+    mean = {"config": {"name": HOSTILE[0]},
+            "tokenizer": {"name": HOSTILE[3], "files": {"<b>": "x"}},
+            "ledger": {"records": {"read": 5, "used": -1, "ignored": {HOSTILE[1]: 5}},
+                       "samples": 8},
+            "inputs": ["x"], "versions": {HOSTILE[2]: HOSTILE[2]}}  # fmt: skip
+    found = Audit(
+        8,
+        (AuditFinding(HOSTILE[0], HOSTILE[1], HOSTILE[2], 1, 1, GateAction.drop,
+                 tuple(FindingExample(item, item, item, item, item) for item in HOSTILE)),),
+        (AuditTable(HOSTILE[2], HOSTILE[4], (HOSTILE[0], HOSTILE[1]),
+               ((HOSTILE[3], 2), (HOSTILE[5], 1)), HOSTILE[0], HOSTILE[1], ((HOSTILE[3], 1.0),)),),
+        (Histogram(HOSTILE[3], HOSTILE[0], HOSTILE[2], (0, 1, 2), (1, 2), ((HOSTILE[0], 1),)),),
+        (Pick(HOSTILE[0], 3), Pick("no such row", 999)),
+    )  # fmt: skip
+    data = report_html(name, mean, found, verifier.target)
+    page = check_closed(data)
+    said = "".join(page.texts)
+    for text in HOSTILE[:4]:
+        assert text in said
+    unseen = [char for char in data.decode() if not char.isprintable() and char != "\n"]
+    assert set(unseen) <= {"\t"}
+    assert r"\u202e" in said
+    assert r"\x1b[31mred" in said
+
+
+def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
+    """Long lines, many turns, many tools, and characters that grow when they are escaped."""
+    contents = ["x" * 10_000_000, "<" * 200_000, "\x1b" * 200_000, "\u202e" * 200_000]
+    contents += [f"{number} " + "&\x1b<" * 6_000 for number in range(90)]
+    name = dataset(tmp_path / "large.jsonl", contents)
+    turns = [{"role": role, "content": "\x1b" * 50} for role in ("user", "assistant")] * 3000
+    tools = [{"type": "function", "function": {"name": f"t{at}"}} for at in range(500)]
+    with (tmp_path / "large.jsonl").open("a") as stream:
+        stream.write(json.dumps({"messages": turns, "tools": tools}) + "\n")
+    picks = tuple(Pick("large", row) for row in range(95))
+    wide = tuple(AuditTable(f"k{at}", "T" * 500, ("\x1b" * 99, "n"), (("\x1b" * 999, 1),) * 100,
+                            "", "n")
+                 for at in range(300))  # fmt: skip
+    findings = tuple(
+        AuditFinding(
+            "a", f"code_{at}", "\x1b" * 999, 1, 1, examples=(FindingExample("\x1b" * 999),) * 50
+        )
+        for at in range(500)
+    )
+    found = Audit(95, findings, wide, (), picks)
+    data = report_html(name, {}, found, verifier.target)
+    assert len(data) < MAX_BYTES
+    check_closed(data)
+    assert "characters left out" in data.decode()
+    assert "charts left out" in data.decode()
+    assert "findings left out" in data.decode()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [b"", b"null", b"[]", b"{}", b"not json", b'{"messages": 5}', b'{"messages": [{"role": 1}]}',
+     b'{"messages": []}', b'{"messages": [{"role": "\\ud800", "content": "\\ud800"}]}',
+     b'{"messages": [{"role": "user", "content": "a"}], "tools": [5, "x", {"function": 3}]}',
+     b"\xff\xfe\x00", b'{"messages": ' + b"[" * 5000],
+)  # fmt: skip
+def test_rows_that_are_no_samples_are_shown_as_what_they_are(tmp_path, verifier, row):
+    (tmp_path / "odd.jsonl").write_bytes(row + b"\n" + row + b"\n")
+    check_closed(report_html(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
+
+
+@pytest.mark.parametrize(
+    "value", [None, 5, "x", [], {"records": 5}, {"records": {"read": "x", "rejected": [1]}}]
+)
+def test_a_manifest_of_any_shape(built, verifier, value):
+    keys = ("inputs", "config", "versions", "tokenizer", "ledger")
+    for key in keys:
+        check_closed(
+            report_html(str(built), {**manifest(built), key: value}, None, verifier.target)
+        )
+
+
+def test_the_same_bytes_each_time(built, verifier):
+    told = manifest(built)
+    first = report_html(str(built), told, audit(), verifier.target)
+    del told["run"], told["files"]
+    assert report_html(str(built), told, audit(), verifier.target) == first
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_text_never_acts_and_never_hides(value):
+    shown = html.text(value)
+    page = Page(shown.encode())
+    assert {tag for tag, _ in page.elements} <= {"b"}
+    said = "".join(page.texts)
+    assert all(char.isprintable() or char in "\n\t" for char in said)
+    if all(char.isprintable() or char in "\n\t" for char in value):
+        assert said == value
+
+
+@given(st.lists(st.integers(0, 100_000), min_size=1))
+def test_a_doubling_histogram_counts_every_value_in_its_bin(values):
+    drawn = doubling("k", "t", "u", Counter(values))
+    assert sum(drawn.counts) == len(values)
+    assert list(drawn.edges) == sorted(set(drawn.edges))
+    for low, high, count in zip(drawn.edges[:-1], drawn.edges[1:], drawn.counts, strict=True):
+        last = high == drawn.edges[-1]
+        assert count == sum(low <= value < high or (last and value == high) for value in values)
+
+
+def test_a_chart_of_many_bins_loses_none():
+    drawn = Histogram("k", "t", "u", tuple(range(1001)), tuple([1] * 1000))
+    text = histogram_figure(drawn)
+    assert "1,000 samples from 0 to 1,000" in text
+    assert (
+        sum(map(int, re.findall(r"<tr><th scope=\"row\">[^<]*</th><td>(\d+)</td>", text))) == 1000
+    )
+
+
+def test_a_long_table_says_how_many_rows_it_leaves_out():
+    table = AuditTable("k", "t", ("n", "c"), tuple((f"row {at}", at) for at in range(75)), "", "c")
+    assert "and 15 more, not on this page" in table_html(table)
+
+
+def test_a_run_without_samples_still_has_its_report(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"nothing": 1}\n')
+    build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",))
+    page = check_closed((tmp_path / "out" / "report.html").read_bytes())
+    assert "There is no sample to show." in page.texts
+
+
+def test_the_command_gives_the_bytes_of_the_build(built, tmp_path, capsys):
+    out = tmp_path / "r.html"
+    assert cli.main(["report", str(built), "-o", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert out.read_bytes() == (built / "report.html").read_bytes()
+    assert said == {"report": str(out), "bytes": out.stat().st_size}
+    assert cli.main(["report", str(tmp_path / "none"), "-o", str(out)]) == 2
+    assert cli.main(["report", str(built), "-o", str(tmp_path)]) == 2
+
+
+def test_text_can_be_read_on_every_background():
+    """WCAG contrast of the palette, light and dark: 4.5 for text, 3 for what is drawn."""
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
+        for block in asset("report.css").split("@media", 2)[:2]
+    )
+    for colours in (light, dark):
+        for ink, paper in [
+            *product(("ink", "muted", "accent", "loss"), ("paper", "panel")),
+            ("good", "paper"), ("ink", "trained"), ("key", "key-soft"), ("key", "trained"),
+            ("loss", "loss-soft"), ("ink", "accent-soft"),
+        ]:  # fmt: skip
+            assert contrast(colours[ink], colours[paper]) >= 4.5, (ink, paper)
+        assert contrast(colours["trained-edge"], colours["paper"]) >= 3
+
+
+def contrast(one, other):
+    def luminance(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)

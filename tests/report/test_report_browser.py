@@ -1,0 +1,244 @@
+"""The report and the viewer in a real browser: what is drawn, what works, what cannot happen.
+
+Needs the extra `browser` (playwright) and the system's Chromium; skipped where one is missing.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.test_report import HOSTILE, audit, dataset, manifest
+from tests.test_report import built as built  # noqa: PLC0414 - the fixture
+from tests.test_view import served
+
+from builder.report.report import report_html
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+
+PHONE, DESK = (390, 844), (1280, 900)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium):
+    """Opens an address; afterwards: no message on the console, no request but for pages."""
+    said, asked, pages = [], [], []
+
+    def visit(address, size=DESK, scheme="light"):
+        page = chromium.new_page(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
+        )
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        pages.append(page)
+        return page
+
+    yield visit
+    assert said == []
+    begin = {page.url.partition("#")[0].rpartition("/")[0] for page in pages}
+    assert [url for url in asked if url.rpartition("/")[0] not in begin] == []
+    assert len([url for url in asked if url.startswith("file:")]) in (0, len(pages))
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def report(built, verifier, tmp_path_factory):
+    path = tmp_path_factory.mktemp("browser") / "report.html"
+    path.write_bytes(report_html(str(built), manifest(built), audit(), verifier.target))
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def hostile(verifier, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    name = dataset(folder / "hostile.jsonl", [*HOSTILE, "y" * 10_000_000, "\u202e" * 9999])
+    path = folder / "report.html"
+    path.write_bytes(report_html(name, {"config": {"name": HOSTILE[0]}}, None, verifier.target))
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_every_chart_is_seen_and_nothing_runs_over_the_edge(opened, report, size):
+    page = opened(report, size)
+    for key in ("flow", "flow-calls", "chart-lengths", "chart-turns"):
+        drawings = page.locator(f"#{key} > svg")
+        assert drawings.count() == 2
+        seen = [drawing for drawing in drawings.all() if drawing.is_visible()]
+        assert len(seen) == 1
+        assert seen[0].bounding_box()["height"] > 60
+    bars = page.locator("#table-mix td.bar svg")
+    assert [bar.is_visible() for bar in bars.all()] == [True, True]
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+def test_light_and_dark_differ_and_both_can_be_read(opened, report):
+    def colours(scheme):
+        page = opened(report, scheme=scheme)
+        return page.evaluate(
+            "['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])"
+        )
+
+    def brightness(colour):
+        return sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(",")))
+
+    (ink, paper), (light_ink, dark_paper) = colours("light"), colours("dark")
+    assert brightness(paper) - brightness(ink) > 500
+    assert brightness(light_ink) - brightness(dark_paper) > 500
+
+
+def test_search_and_filters(opened, report):
+    page = opened(report)
+    samples = page.locator(".sample")
+    total = samples.count()
+    seen = page.locator(".sample:visible")
+    output = page.locator("#samples form output")
+    assert output.text_content() == f"{total} of {total} shown"
+    page.select_option("select[name=why]", "near-duplicate pair 1")
+    assert seen.count() == 2
+    assert output.text_content() == f"2 of {total} shown"
+    page.select_option("select[name=why]", "")
+    page.select_option("select[name=format]", "codex")
+    assert 0 < seen.count() < total
+    page.select_option("select[name=format]", "")
+    page.fill("#samples input[type=search]", "nosuchword")
+    sync_api.expect(output).to_have_text(f"0 of {total} shown")
+    assert seen.count() == 0
+    page.fill("#samples input[type=search]", "")
+    sync_api.expect(output).to_have_text(f"{total} of {total} shown")
+    page.click("button[data-open=all]")
+    assert page.locator(".sample[open]").count() == total
+    page.click("button[data-open=none]")
+    assert page.locator(".sample[open]").count() == 0
+
+
+def test_rejects_are_searched(opened, built, verifier, tmp_path):
+    shutil.copytree(built, tmp_path / "ds")
+    codes = [("odd_code", "strange <b>"), ("other_code", "plain")]
+    rows = [{"source": "a", "record": "1", "code": code, "message": why} for code, why in codes]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "ds" / "rejects.jsonl").write_text(text, encoding="utf-8")
+    path = tmp_path / "report.html"
+    path.write_bytes(report_html(str(tmp_path / "ds"), manifest(built), None, verifier.target))
+    page = opened(path.as_uri())
+    page.fill("#rejects input[type=search]", "strange <b>")
+    sync_api.expect(page.locator("#rejects output")).to_have_text("1 of 2 shown")
+    assert page.locator(".reject:visible code").inner_text() == "odd_code"
+
+
+def test_a_finding_leads_to_its_sample(opened, report):
+    page = opened(report)
+    page.click(".findings summary")
+    page.click(".findings a")
+    sync_api.expect(page.locator("#sample-0")).to_have_attribute("open", "")
+    assert page.locator("#sample-0 mark").first.is_visible()
+    assert page.locator("#sample-0 kbd").first.is_visible()
+
+
+def test_the_keyboard_reaches_and_opens_everything(opened, report):
+    page = opened(report)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator(".sample summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".sample").first.get_attribute("open") == ""
+    focusable = page.evaluate(
+        "[...document.querySelectorAll('a, button, input, select, summary')]"
+        ".filter(item => item.tabIndex < 0).length"
+    )
+    assert focusable == 0
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_hostile_samples_are_inert(opened, hostile, size):
+    page = opened(hostile, size)
+    page.click("button[data-open=all]")
+    assert page.evaluate("window.owned") is None
+    assert page.locator("h1").count() == 1
+    assert page.locator("img, iframe, a[href^=javascript], svg[onload]").count() == 0
+    text = page.locator("#sample-list").inner_text()
+    assert "<script>window.owned = 1</script>" in text
+    assert "characters left out" in text
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+@pytest.fixture(scope="module")
+def viewed(built, tmp_path_factory):
+    with served(str(built), manifest(built), tmp_path_factory.mktemp("view")) as server:
+        yield server.url
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_the_viewer_from_list_to_sample_and_on(opened, viewed, size):
+    page = opened(viewed, size)
+    assert page.locator(".rows li").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    first = page.locator(".rows a").first.inner_text()
+    page.locator(".rows a").first.click()
+    sync_api.expect(page.locator("h2")).to_have_text(first)
+    assert page.locator("mark").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    page.get_by_role("link", name="Next").click()
+    sync_api.expect(page.locator(".subtitle")).to_have_text("Sample #1")
+    page.fill("input[name=to]", "0")
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator(".subtitle")).to_have_text("Sample #0")
+    page.get_by_role("link", name="Overview").click()
+    assert page.locator("#flow > svg:visible").count() == 1
+    page.get_by_role("link", name="Rejects").click()
+    sync_api.expect(page.locator(".subtitle")).to_have_text("Rejects")
+
+
+def test_the_viewer_searches(opened, viewed):
+    page = opened(viewed)
+    total = page.locator(".rows li").count()
+    page.fill("input[name=code]", "codex")
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("input[name=code]")).to_have_value("codex")
+    assert 0 < page.locator(".rows li").count() < total
+
+
+def test_hostile_rows_are_inert_in_the_viewer(opened, tmp_path):
+    name = dataset(tmp_path / "hostile.jsonl", HOSTILE)
+    with served(name, {"config": {"name": HOSTILE[0]}}, tmp_path) as server:
+        for path in ("", *(f"row?at=0.{row}" for row in range(len(HOSTILE)))):
+            page = opened(server.url + path)
+            assert page.evaluate("window.owned") is None
+            assert page.locator("h1").count() == 1
+            assert page.locator("img, iframe, svg[onload], a[href^=javascript]").count() == 0
+
+
+def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
+    """The policy itself, with an element planted that no escaping has seen."""
+    text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
+    planted = (
+        "<script>window.owned = 1</script>"
+        "<img src='http://127.0.0.1:9/x' onerror='window.owned = 1'>"
+        "<p id='planted' style='color: rgb(1, 2, 3)'>x</p>"
+    )
+    path = tmp_path / "planted.html"
+    path.write_text(text.replace("<h1", planted + "<h1", 1), encoding="utf-8")
+    page = chromium.new_page()
+    failed, asked = [], []
+    page.on("response", lambda response: asked.append(response.url))
+    page.on("requestfailed", lambda request: failed.append((request.url, request.failure)))
+    page.goto(path.as_uri())
+    assert page.evaluate("window.owned") is None
+    assert "rgb(1, 2, 3)" not in page.evaluate("getComputedStyle(planted).color")
+    assert [url for url in asked if url.startswith("http")] == []
+    assert [reason for url, reason in failed if url.startswith("http")] in ([], ["csp"])
+    page.close()

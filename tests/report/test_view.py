@@ -1,0 +1,417 @@
+"""`builder view`: any row of any dataset without reading it whole, for this machine alone."""
+
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.test_build import DATA, build, lines
+from tests.test_report import HOSTILE, Page, dataset, manifest
+from tests.test_report import built as built  # noqa: PLC0414 - the fixture
+
+from builder.dataset.files import dataset_files, dataset_rows
+from builder.dataset.rows import raw_rows
+from builder.report.query import Query
+from builder.report.raw import MAX_RECORDS, raw_html, raw_records
+from builder.report.server import Server
+from builder.report.store import STEP, Address, LineIndex, Rows
+from builder.report.viewer import PAGE_ROWS, Viewer
+
+FAR = 1 << 40
+
+
+@contextlib.contextmanager
+def served(name, told, scratch):
+    folder = Path(name) if Path(name).is_dir() else None
+    viewer = Viewer(folder, Rows(dataset_files(name), scratch), told, "qwen3")
+    with Server(viewer) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def ask(server, path, *, host=None, method="GET"):
+    """(status, headers, body) of a request for a path below the token."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    begin = urlsplit(server.url).path
+    headers = {"Host": host} if host is not None else {}
+    connection.request(method, path if path.startswith("/") else begin + path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, dict(answer.getheaders()), body
+
+
+@pytest.fixture(scope="module")
+def server(built, tmp_path_factory):
+    with served(str(built), manifest(built), tmp_path_factory.mktemp("view")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A built-like folder of two files with 300 and 10 rows and their meta/."""
+    folder = tmp_path_factory.mktemp("many") / "ds"
+    (folder / "data").mkdir(parents=True)
+    (folder / "meta").mkdir()
+    number = 0
+    for file, count in enumerate((300, 10)):
+        name = f"train-{file:05d}-of-00002.jsonl"
+        data, meta = [], []
+        for _ in range(count):
+            tools = [{"type": "function", "function": {"name": f"tool_{number % 7}"}}]
+            messages = [
+                {"role": "user", "content": f"question {number}"},
+                {"role": "assistant", "content": f"answer {number} Ärger"},
+            ]
+            data.append(json.dumps({"messages": messages, "tools": tools}, ensure_ascii=False))
+            told = {"id": f"{number:064x}", "source": f"log-{number // 100}.jsonl"}
+            meta.append(json.dumps({**told, "changes": {"cut": 1} if number == 305 else {}}))
+            number += 1
+        (folder / "data" / name).write_text("\n".join(data) + "\n", encoding="utf-8")
+        (folder / "meta" / name).write_text("\n".join(meta) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def large(many, tmp_path_factory):
+    with served(str(many), {}, tmp_path_factory.mktemp("scratch")) as running:
+        yield running
+
+
+def rows_on(body):
+    return re.findall(r'href="row\?at=([\d.]+)" class="asked"', body.decode())
+
+
+# -- who may ask --------------------------------------------------------------------------------
+
+
+def test_it_listens_on_the_loopback_interface_alone(server):
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_nothing_is_told_without_the_token(server):
+    wrong = server.token[:-1] + ("A" if server.token[-1] != "A" else "B")
+    for path in ("/", "/report.html", f"/{wrong}/", f"/{wrong}/row?at=0.0", "//", "/%00", "/é/"):
+        status, _, body = ask(server, quote(path, safe="/?=%"))
+        assert (status, body) == (404, b"Not found.\n"), path
+    assert ask(server, "")[0] == 200
+    assert len(server.token) >= 32
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{}", "127.0.0.1", "", "[::1]:{}"])
+def test_a_foreign_host_name_gets_nothing(server, host):
+    status, _, body = ask(server, "", host=host.format(server.server_port))
+    assert (status, body) == (404, b"Not found.\n")
+    assert ask(server, "", host=f"localhost:{server.server_port}")[0] == 200
+
+
+def test_two_servers_have_two_tokens(built, server, tmp_path):
+    with served(str(built), {}, tmp_path) as other:
+        assert other.token != server.token
+
+
+def test_every_answer_forbids_what_it_does_not_need(server):
+    for path in ("", "row?at=0.0", "raw?at=0.0", "overview", "row?at=9.9"):
+        _, headers, _ = ask(server, path)
+        assert headers["Content-Security-Policy"].startswith("default-src 'none';")
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+
+
+def test_only_reading_is_answered(server):
+    assert ask(server, "", method="POST")[0] == 501
+    assert ask(server, "", method="HEAD")[::2] == (200, b"")
+
+
+# -- pages --------------------------------------------------------------------------------------
+
+
+def test_every_row_can_be_reached_by_going_on(large):
+    found, path = [], ""
+    while True:
+        status, _, body = ask(large, path)
+        assert status == 200
+        found += rows_on(body)
+        assert len(rows_on(body)) <= PAGE_ROWS
+        link = re.search(r'href="(\?at=[\d.]+)">Go on<', body.decode())
+        if link is None:
+            break
+        path = link[1]
+    assert found == [f"0.{row}" for row in range(300)] + [f"1.{row}" for row in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"text": "question 17"}, ["0.17", *(f"0.{row}" for row in range(170, 180))]),
+        ({"text": "ärger", "source": "log-3"}, [f"1.{row}" for row in range(10)]),
+        ({"source": "log-3"}, [f"1.{row}" for row in range(10)]),
+        ({"code": "cut"}, ["1.5"]),
+        ({"code": "nothing"}, []),
+        ({"text": "question 30", "tool": "tool_2"}, ["0.30", "1.3"]),
+        ({"tool": "no_such"}, []),
+    ],
+)
+def test_search(large, asked, expected):
+    query = "&".join(f"{key}={quote(value)}" for key, value in asked.items())
+    assert rows_on(ask(large, f"?{query}")[2]) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("0", "0.0"),
+        ("#299", "0.299"),
+        ("300", "1.0"),
+        ("309", "1.9"),
+        ("data/train-00001-of-00002.jsonl:3", "1.2"),
+        ("train-00000-of-00002.jsonl:300", "0.299"),
+        (f"{303:064x}", "1.3"),
+    ],
+)
+def test_go_to(large, wanted, expected):
+    status, headers, _ = ask(large, f"go?to={quote(wanted)}")
+    assert (status, headers.get("Location")) == (303, f"row?at={expected}")
+
+
+@pytest.mark.parametrize("wanted", ["310", "x", "", "-1", "9" * 400, "a.jsonl:1", "ffffff" * 9])
+def test_go_to_what_is_not_there(large, wanted):
+    status, _, body = ask(large, f"go?to={quote(wanted)}")
+    assert status == 404
+    assert b"There is no such sample" in body
+
+
+def test_previous_and_next_cross_the_files(large):
+    def steps(at):
+        body = ask(large, f"row?at={at}")[2].decode()
+        return re.findall(r'href="row\?at=([\d.]+)" rel="(prev|next)"', body)
+
+    assert steps("0.0") == [("0.1", "next")]
+    assert steps("0.299") == [("0.298", "prev"), ("1.0", "next")]
+    assert steps("1.0") == [("0.299", "prev"), ("1.1", "next")]
+    assert steps("1.9") == [("1.8", "prev")]
+
+
+def test_a_sample_is_shown_as_in_the_report_and_raw(server, built):
+    row = lines(built / "data/train-00000-of-00001.jsonl")[1]
+    body = ask(server, "row?at=0.1")[2].decode()
+    assert "the bytes are those that the build proved" in body
+    assert "<mark>" in body
+    status, headers, raw = ask(server, "raw?at=0.1")
+    assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    assert json.loads(raw) == row
+
+
+def test_overview_and_rejects(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"nothing": "<script>"}\n' * 3, encoding="utf-8")
+    build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",))
+    (tmp_path / "out" / "data").mkdir()
+    (tmp_path / "out" / "data" / "train-00000-of-00001.jsonl").write_bytes(b"")
+    told = manifest(tmp_path / "out")
+    with served(str(tmp_path / "out"), told, tmp_path) as running:
+        body = ask(running, "rejects")[2].decode()
+        assert "in.jsonl" in body
+        assert "None." in ask(running, "rejects?code=no_such")[2].decode()
+        assert "records read" in ask(running, "overview")[2].decode()
+        assert b"No further sample." in ask(running, "")[2]
+        assert ask(running, "row?at=0.0")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["?at=x", "?at=-1.-1", "?at=99999999.0", "?at=0.99999999999", "row?at=7.7", "raw?at=0.x",
+     "rejects?from=99999999999999", "?text=%ff%00&tool=%22", "../../etc/passwd", "row", "none",
+     "?" + "a=1&" * 500, "?at=0.0?at=1", "//[", "/[::1"],
+)  # fmt: skip
+def test_any_address_has_an_answer(large, capsys, path):
+    status, _, _ = ask(large, path)
+    assert status in (200, 303, 400, 404)
+    assert capsys.readouterr().err == ""
+
+
+def test_hostile_rows_are_text(tmp_path):
+    name = dataset(tmp_path / "hostile.jsonl", HOSTILE)
+    with (tmp_path / "hostile.jsonl").open("ab") as stream:
+        stream.write(b"\n\n\xff\xfe no JSON <script>\n" + b'"' + b"x" * 5_000_000 + b'"\n')
+    with served(name, {"config": {"name": HOSTILE[0]}}, tmp_path) as running:
+        for path in ("", *(f"row?at=0.{row}" for row in range(len(HOSTILE) + 2))):
+            status, _, body = ask(running, path)
+            assert status == 200
+            assert len(body) < 7_000_000
+            page = Page(body)
+            assert page.open == []
+            assert not {"img", "a0"} & {tag for tag, _ in page.elements}
+            assert sum(tag == "script" for tag, _ in page.elements) == 1
+            for _, attributes in page.elements:
+                assert not [key for key in attributes if key.startswith("on") or key == "style"]
+
+
+# -- raw records --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("raw") / "logs"
+    (folder / "store").mkdir(parents=True)
+    (folder / "a.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(1, 201)))
+    (folder / "store" / "b.jsonl").write_text('{"b": 1}\n')
+    (folder / "list.json").write_text(json.dumps([{"n": n} for n in range(5)]))
+    (folder / "keyed.json").write_text(json.dumps({"history": ["x", "y", "z"]}))
+    (folder / "scalar.json").write_text("5")
+    (folder.parent / "secret.jsonl").write_text('{"secret": 1}\n')
+    (folder / "link.jsonl").symlink_to(folder.parent / "secret.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("source", "record", "expected"),
+    [
+        ("a.jsonl", "line 3", [("line 3", '{"n": 3}')]),
+        ("a.jsonl", "lines 2-3", [("line 2", '{"n": 2}'), ("line 3", '{"n": 3}')]),
+        ("a.jsonl", "line 2 to line 3", [("line 2", '{"n": 2}'), ("line 3", '{"n": 3}')]),
+        ("a.jsonl", "line 900", []),
+        ("store", "b.jsonl lines 1-1", [("line 1", '{"b": 1}')]),
+        ("list.json", "[1]", [("[1]", '{\n  "n": 1\n}')]),
+        ("keyed.json", "history[1]-history[2]", [("history[1]", '"y"'), ("history[2]", '"z"')]),
+        ("scalar.json", "file", [("the whole file", "5")]),
+        ("keyed.json", "other[1]", None),
+        ("keyed.json", "session x", None),
+        ("a.jsonl", "", None),
+        ("", "file", None),
+        ("no/such", "line 1", None),
+        ("../secret.jsonl", "line 1", None),
+        ("link.jsonl", "line 1", None),
+        ("store", "../../secret.jsonl lines 1-1", None),
+        ("/etc/passwd", "line 1", None),
+        ("\x00", "line 1", None),
+    ],
+)  # fmt: skip
+def test_raw_records(logs, source, record, expected):
+    assert raw_records(logs, source, record) == expected
+
+
+def test_raw_records_are_few(logs):
+    assert len(raw_records(logs, "a.jsonl", "lines 1-200")) == MAX_RECORDS + 1
+    assert "1 record or more left out" in raw_html(raw_records(logs, "a.jsonl", "lines 1-200"))
+
+
+def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    out = tmp_path / "out"
+    assert build(out, inputs=(DATA / "codex",)) == 0
+    viewer = Viewer(out, Rows(dataset_files(str(out)), scratch), {}, "qwen3", DATA / "codex")
+    page = viewer.sample(Address(0, 0)).decode()
+    assert "session_meta" in page
+    assert "Raw records" not in ask(server, "row?at=0.0")[2].decode()
+
+
+# -- rows by number -----------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from([b"{}", b"", b"  ", b"[1]", b'"a"', b"x" * 300]), max_size=400),
+    st.booleans(),
+    st.integers(1, 5000),
+)
+def test_the_index_gives_the_rows_that_reading_gives(tmp_path_factory, content, ends, budget):
+    path = tmp_path_factory.mktemp("index") / "a.jsonl"
+    path.write_bytes(b"\n".join(content) + (b"\n" if ends else b""))
+    expected = [number for number, _ in raw_rows(path)]
+    index = LineIndex(path)
+    while not index.reach(FAR, budget) and not index.whole:
+        pass  # in steps of the budget
+    assert index.count == len(expected)
+    for row in {0, 1, STEP - 1, STEP, STEP + 1, len(expected) - 1}:
+        if 0 <= row < len(expected):
+            assert [number for number, _ in index.lines(row)] == expected[row:]
+            assert index.row_of_line(expected[row], FAR) == row
+
+
+def test_a_row_far_in_is_found_without_reading_what_follows(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": 1}\n' * 10_000)
+    index = LineIndex(path)
+    assert index.reach(0, FAR)
+    assert index.count == 1
+    assert index.reach(5000, FAR)
+    assert index.count == 5001
+    assert not index.whole
+    assert not index.reach(9999, 100)
+    assert index.count < 5100
+
+
+def test_compressed_and_parquet_files(many, tmp_path):
+    import pyarrow.json
+    import pyarrow.parquet
+
+    plain = many / "data" / "train-00000-of-00002.jsonl"
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    table = pyarrow.json.read_json(plain)
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
+    for name in ("a.jsonl.gz", "a.parquet"):
+        dataset_name = str(tmp_path / name)
+        expected = [(row.line, row.value) for row in dataset_rows(dataset_name)]
+        rows = Rows(dataset_files(dataset_name), tmp_path)
+        for at in (0, 6, 7, 8, 150, 299):
+            _, row, _ = next(rows.rows(Address(0, at), FAR))
+            assert (row.line, row.value) == expected[at]
+        assert rows.locate(299, FAR) == Address(0, 299)
+        assert rows.locate(300, FAR) is None
+
+
+def test_a_query_without_a_field_asks_nothing():
+    assert not Query()
+    assert Query(code="x")
+    assert not Query(code="x").asks_rows
+    assert Query(text="x").asks_rows
+
+
+# -- the command --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_ends_it_cleanly(built, tmp_path, name):
+    command = [sys.executable, "-m", "builder", "view", str(built), "--no-open", "--json"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        url = json.loads(process.stdout.readline())["url"]
+        parts = urlsplit(url)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        connection.request("GET", parts.path)
+        assert connection.getresponse().status == 200
+        connection.close()
+        process.send_signal(getattr(signal, name))
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, capsys):
+    from builder import cli
+
+    assert cli.main(["view", str(built), "--no-open", "--port", str(server.server_port)]) == 2
+    assert "--port" in capsys.readouterr().err
+    assert cli.main(["view", "no/such/folder", "--no-open"]) == 2
+    assert cli.main(["view", str(built), "--logs", "no/such", "--no-open"]) == 2

@@ -1,0 +1,157 @@
+"""Personal data: found by form and check digits; replaced by pseudonyms that are found no more."""
+
+import json
+import shutil
+from itertools import pairwise
+
+import pytest
+from test_build import build, lines
+from test_secrets import every_byte, row, scrubber
+
+from builder.audit.options import ScrubOptions
+from builder.qwen3.constants import ADDED_TOKENS
+from builder.sample import Call, Dialogue, Turn
+from builder.scrub.personal import KINDS, find_personal, is_card, is_iban, pseudonym
+from builder.scrub.redact import Scrubber
+
+FOUND = {
+    "mail": ("mail ada.l@mail.example.org, please", "ada.l@mail.example.org"),
+    "mail after an escape": (r'{"out": "by\\nada.l@mail.example.org"}', "ada.l@mail.example.org"),
+    "ip after an escape": (r'{"out": "by\\n198.51.100.23\\n"}', "198.51.100.23"),
+    "mail in a link": ("mailto:ada.l@mail.example.org", "ada.l@mail.example.org"),
+    "phone, international": ("call +49 30 901820-0.", "+49 30 901820-0"),
+    "phone, in one run": ("tel:+442079460958", "+442079460958"),
+    "phone, American": ("(212) 555-0187 or", "(212) 555-0187"),
+    "ip": ("from 198.51.100.23 port 22", "198.51.100.23"),
+    "ip in a URL": ("http://203.0.113.9:8080/", "203.0.113.9"),
+    "ip after a URL's escape": ("q=at%20198.51.100.23", "198.51.100.23"),
+    "ip in a colour": ("\x1b[1m198.51.100.23\x1b[0m", "198.51.100.23"),
+    "ip, version 6": ("[2001:db8::8a2e:370:7334]", "2001:db8::8a2e:370:7334"),
+    "iban": ("to DE89 3704 0044 0532 0130 00 today", "DE89 3704 0044 0532 0130 00"),
+    "card": ("paid with 4111 1111 1111 1111", "4111 1111 1111 1111"),
+    "card of fifteen digits": ("378282246310005,", "378282246310005"),
+    "home": ("cd /home/alovelace/src", "alovelace"),
+    "home on a Mac": ("/Users/ada.lovelace/x", "ada.lovelace"),
+    "home on Windows": (r"C:\Users\alovelace\x", "alovelace"),
+    "home in JSON text": (r'"C:\\Users\\alovelace\\x"', "alovelace"),
+    "home in a URL": ("file%3A%2F%2FUsers%2Falovelace%2Fx", None),
+    "encoded home": ("~/.claude/projects/-Users-alovelace-src-app/x.jsonl", "alovelace"),
+    "prompt, user": ("alovelace@tower7:~/src$ ls", "alovelace"),
+    "prompt, machine": ("alovelace@tower7:~/src$ ls", "tower7"),
+    "machine": ("Adas-MacBook-Pro.local", "Adas-MacBook-Pro.local"),
+    "machine on Windows": ("DESKTOP-4F7A2B1 says", "DESKTOP-4F7A2B1"),
+    "uname": ("Linux tower7 6.8.0-45-generic #45", "tower7"),
+    "uname of a BSD": ("FreeBSD tower8 14.1-RELEASE amd64", "tower8"),
+    "laptop": ("on adas-laptop now", "adas-laptop"),
+    "mac": ("on Adas-IMac now", "Adas-IMac"),
+    "named host": ('{"hostname": "tower7"}', "tower7"),
+    "inner host": ("https://wiki.corp/x", "wiki.corp"),
+}
+
+CLEAN = (
+    "postgres://app:secret1@db.example.org/x https://user:REDACTED_SECRET_123456789012@h.org",
+    "git@github.com:me/x.git noreply@example.org icon@2x.png getty@tty1.service",
+    "/home/ubuntu/x /Users/runner/y /home/user/z C:\\Users\\Public -home-user-x",
+    "127.0.0.1 0.0.0.0 192.168.1.7 10.0.0.1 8.8.8.8 v1.2.3.4 Chrome/120.0.6099.71 1.2.3.4.5",
+    "2024-01-31 12:30:45 1700000000000 0x1234567890",
+    "DE89 3704 0044 0532 0130 01",
+    "4111 1111 1111 1112 and 1234567890123456",
+    "+12345678901\n+9876543210",
+    "std::vector a::b ::1 fe80::1",
+    'hostname = socket.gethostname(); {"hostname": "localhost"} host: ${HOST}',
+    "desktop-app laptop macbook",
+)
+
+
+@pytest.mark.parametrize("case", [case for case, (_, datum) in FOUND.items() if datum])
+def test_found(case):
+    text, datum = FOUND[case]
+    assert datum in [text[hit.start : hit.end] for hit in find_personal(text)]
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_clean(text):
+    assert [text[hit.start : hit.end] for hit in find_personal(text)] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pseudonym_is_no_personal_data(kind):
+    stand_in = pseudonym(kind, "123456789012")
+    places = {"user_name": f"/home/{stand_in}/x", "host_name": f"root@{stand_in}:~/x"}
+    for text in (stand_in, f"see {stand_in}, and {stand_in}", places.get(kind, "")):
+        assert find_personal(text) == ()
+
+
+def test_check_digits():
+    assert is_iban("GB82WEST12345698765432")
+    assert not is_iban("GB82WEST12345698765431")
+    assert not is_iban("GB82WEST1234569876543")
+    assert is_card("5555-5555-5555-4444")
+    assert not is_card("5555-5555-5555-4445")
+    assert not is_card("0000 0000 0000 0000")
+
+
+def test_hits_in_hostile_text_are_apart():
+    for piece in (
+        "+1",
+        "+1 (2) 3",
+        "a@",
+        "1.2.3.4.",
+        "2001:",
+        "DE12 ",
+        "4111 ",
+        "/home/",
+        "-Users-",
+        "a@b-",
+    ):
+        text = piece * (200_000 // len(piece))
+        hits = find_personal(text)
+        assert all(one.end <= two.start for one, two in pairwise(hits)), piece
+        assert not hits or 0 <= hits[0].start < hits[-1].end <= len(text)
+
+
+def test_the_same_datum_has_the_same_pseudonym():
+    scrub = Scrubber(ScrubOptions("redact", "pseudonymise"), b"k" * 32, ADDED_TOKENS)
+    call = Call.of("send", {"to": "Ada@Mail.example.org", "file": "/Users/alovelace/x"})
+    turns = (
+        Turn("user", "I am ada@mail.example.org, +49 30 9018200, tower in -Users-alovelace-src"),
+        Turn("assistant", calls=(call,)),
+        Turn("tool", responses=("sent to ada@mail.example.org (+49 (30) 9018-200)",)),
+        Turn("assistant", "done"),
+    )
+    scrubbed = scrub.dialogue(Dialogue(turns))
+    told = [scrubbed.dialogue.turns[0].content, scrubbed.dialogue.turns[2].responses[0]]
+    mail = scrubbed.dialogue.turns[1].calls[0].arguments["to"]
+    name = scrubbed.dialogue.turns[1].calls[0].arguments["file"].split("/")[2]
+    assert mail.endswith("@redacted.invalid")
+    assert all(mail in text for text in told)
+    assert f"-Users-{name}-src" in told[0]
+    phone = told[0].split(", ")[1]
+    assert phone in told[1]
+    assert scrubbed.changes == {"pseudonymised": 7}
+    assert "lovelace" not in repr(scrubbed.dialogue)
+
+
+def test_reported_data_stay():
+    turns = (Turn("user", "ada@mail.example.org"), Turn("assistant", "x"))
+    assert scrubber().dialogue(Dialogue(turns)).changes == {}
+
+
+@pytest.mark.parametrize(("mode", "samples"), [("pseudonymise", 2), ("reject", 1)])
+def test_modes(tmp_path, mode, samples):
+    folder = tmp_path / "in" / "-Users-alovelace-src"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text(row("mail ada@mail.example.org") + row("nothing"))
+    config = tmp_path / "c.yaml"
+    config.write_text(f"audit: {{personal_data: {mode}}}\n")
+    out = tmp_path / "out"
+    assert build(out, "-c", config, inputs=[tmp_path / "in"]) == 0
+    assert b"ada@mail" not in every_byte(out)
+    meta = lines(out / "meta" / "train-00000-of-00001.jsonl")
+    assert len(meta) == samples
+    if mode == "pseudonymise":
+        shutil.rmtree(out / ".state")  # stays on the machine
+        assert b"lovelace" not in every_byte(out)
+        (read,) = json.loads((out / "manifest.json").read_bytes())["inputs"]
+        assert {read["path"]} == {line["source"] for line in meta}
+        assert {"pseudonymised": 1} in [line["changes"] for line in meta]

@@ -1,0 +1,289 @@
+"""How the rules are searched: fast, and with the hits of the plain rules, for every text."""
+
+import importlib.util
+import re
+import sys
+from itertools import product
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from strategies import MANY
+from test_personal import CLEAN as NOT_PERSONAL
+from test_personal import FOUND as PERSONAL
+from test_secrets import CLEAN as NO_SECRETS
+from test_secrets import FOUND as SECRETS
+
+from builder.scrub import personal, rules, secret_forms, secrets
+from builder.scrub import prefilter as gates
+from builder.scrub.hits import SHORT
+from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary, projected
+
+
+def copy_of(module):
+    """A second, independent module of the same file."""
+    spec = importlib.util.spec_from_file_location(f"plain_{module.__name__}", module.__file__)
+    copy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copy)
+    return copy
+
+
+DRAWN = []
+"""For each rule of personal data, in order: what it matches, with nothing about what is before."""
+
+
+def plain_rule(listed, *patterns, end=""):
+    """The rule as one would write it: what stands before comes first."""
+    DRAWN.append(re.compile("|".join(patterns)))
+    pattern = f"{rules.behind_none_of(listed)}(?:{'|'.join(patterns)}){end}"
+    return rules.Rule(re.compile(pattern), "")
+
+
+def recorded(pattern):
+    DRAWN.append(re.compile(pattern))
+    return rules.Rule(DRAWN[-1], "")
+
+
+def plain_personal():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules, "after_none_of", plain_rule)
+        patch.setattr(rules, "anywhere", recorded)
+        copy = copy_of(personal)
+    finders = copy._MAY_HIT._rules
+    copy._MAY_HIT = lambda text: finders
+    for asked_before in ("_MAIL_AT", "_DOTTED", "_GROUPED", "_PROMPT_AT", "_INNER_TOP"):
+        setattr(copy, asked_before, re.compile(""))
+    copy._HOME_OF_POSIX = copy._HOME.pattern
+    return copy.find_personal.__wrapped__
+
+
+def plain_secrets():
+    forms, copy = copy_of(secret_forms), copy_of(secrets)
+    forms._SIGNS = lambda text: [re.compile("")]
+    copy.found_forms = forms.found_forms
+    copy._LINES_WITH_CUE = lambda text: [(0, len(text))]
+    cues = sorted(CUES, key=len, reverse=True)
+    copy._CUES = re.compile("|".join(map(re.escape, cues)))
+    return copy.find_secrets.__wrapped__
+
+
+CUES = sorted({*secrets._KEYWORDS, *(cue for cue, _ in secrets._PLACES)})
+PLAIN = {
+    secrets.find_secrets.__wrapped__: plain_secrets(),
+    personal.find_personal.__wrapped__: plain_personal(),
+}
+
+DISGUISES = [
+    {},
+    str.maketrans("ski", "\u017f\u212a\u0131"),
+    str.maketrans("i", "\u0130"),
+    str.maketrans("skia", "SKIA"),
+    str.maketrans(" ", "\u00a0"),
+    str.maketrans(" ", "\x1c"),
+    str.maketrans("0123456789", "".join(map(chr, range(0x660, 0x66A)))),
+]
+"""What Python's `re` takes for a letter, a space or a digit too."""
+BEFORE = ["", " ", "\n", "a", "_", "\\n", "\\\\t", "%2F", "1m", "\u0663m", '"', "/", "\u00e9"]
+
+_BEHIND = re.compile(r"\(\?<[=!][^()]*\)")
+RULES = [rule for rule in vars(personal).values() if isinstance(rule, rules.Rule)]
+ASKED = [
+    *((re.compile(pattern), necessary(pattern)) for _, pattern in secret_forms.FORMS),
+    *(
+        (re.compile(pattern, re.IGNORECASE), necessary(pattern, ignore_case=True))
+        for _, pattern in secrets._PLACES
+    ),
+    *RULES,
+]
+BODIES = [
+    re.compile(_BEHIND.sub("", it.pattern), it.flags)
+    for it in (*(asked for asked, _ in ASKED[: -len(RULES)]), *DRAWN)
+]
+"""For each pattern what it matches, with nothing about what stands before."""
+assert len(BODIES) == len(ASKED)
+any_match = st.tuples(
+    st.sampled_from([*BODIES, secrets._NAMED]).flatmap(
+        lambda it: st.from_regex(it, fullmatch=True)
+    ),
+    st.sampled_from([{}, {}, *DISGUISES]),
+).map(lambda drawn: drawn[0].translate(drawn[1]))
+cut = st.tuples(any_match, st.integers(0, 40), st.integers(0, 3)).map(
+    lambda drawn: drawn[0][drawn[2] : len(drawn[0]) - drawn[1] or None]
+)
+NAMES = ["", "-", "--", "api_", "API_", "MAPS_", "TLS_\n", "api\n", "-\n", "client-"]
+SIGNS = ["=", ": ", " ", '": "', '\\": \\"', " is ", "='", " = ", ">", "', '"]
+VALUES = ["x1y2z3w4v5u6t7", "Maple42!", "a\u0663b2c3d4e5f6g7", '"aB3$dE5fG7h9', "foo"]
+CASED = [case for cue in CUES for case in (cue, cue.upper(), cue.replace("k", "\u212a"))]
+names = st.tuples(*map(st.sampled_from, (NAMES, CASED, SIGNS, VALUES))).map("".join)
+glue = st.sampled_from([
+    *BEFORE, "", "", "\x1b[31m", "'", "=", ":", ".", "//", "@", "-", "+", "9", "\u4e2d",
+    "\ud800", "\u017f", "\u0130", "\u2028", "?", "&", ";", "host", "server_", "EXAMPLE",
+    "REDACTED_",
+])  # fmt: skip
+hostile = st.lists(
+    st.one_of(any_match, cut, names, names, glue, glue, st.text(max_size=6)), max_size=7
+).map("".join)
+
+
+def ways():
+    """With RE2 and without it."""
+    for way in (gates.re2, None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gates, "re2", way)
+            yield way
+
+
+def check(text, *finders):
+    for find in finders or PLAIN:
+        expected = PLAIN[find](text)
+        for way in ways():
+            assert find(text) == expected, (find, way)
+
+
+@MANY
+@given(hostile)
+@example("-\npassword Maple42!\n")
+@example("api\nkey: x1y2z3w4v5u6t7")
+@example("host\nname: tower7")
+@example("\n".join(f"{'pw=' * 30}Maple42!" for _ in range(3)))
+def test_the_hits_are_those_of_the_plain_rules(text):
+    check(text)
+
+
+@pytest.mark.parametrize("text", [
+    *(text for text, _ in PERSONAL.values()), *NOT_PERSONAL, *NO_SECRETS,
+    "from 9.100.200.7 and 3abc:12::7", "ADA9@my-mail.org", "ada@t7:~$ ls", "mac: bobs-iMac",
+    "machine\u00a0db\u00a0login\u00a0me\u00a0password\x1cMaple42!x",
+    "".join(f"{word}_key: x1y2z3w4v5u6t7\n" for word in secrets._KEY.split("|")),
+])  # fmt: skip
+def test_texts_of_the_rules(text):
+    check(text)
+    for line in text.split("\n"):
+        check(line)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name):
+    for rest in product(CASED, SIGNS, VALUES[:-1]):
+        check(name + "".join(rest), secrets.find_secrets.__wrapped__)
+
+
+TOGETHER = (
+    (secrets.secrets_in, secrets.find_secrets.__wrapped__),
+    (personal.personal_in, personal.find_personal.__wrapped__),
+)
+
+
+def check_together(texts):
+    for find_in, find in TOGETHER:
+        expected = [PLAIN[find](text) for text in texts]
+        for _ in ways():
+            assert find_in(texts) == expected
+
+
+@MANY
+@given(st.lists(hostile, max_size=4))
+def test_the_hits_in_several_texts_are_those_in_each(texts):
+    check_together(texts)
+
+
+@pytest.mark.parametrize("around", ["string", "_", "9", "%2", "\u00e9", "", "\\"])
+@pytest.mark.parametrize("text", [text for text, _ in [*PERSONAL.values(), *SECRETS.values()]])
+def test_what_is_found_alone_is_found_among_others(text, around):
+    check_together([around, text, around])
+
+
+@pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
+def test_short_texts_that_hold_nothing_are_not_looked_at_one_by_one(monkeypatch):
+    looked = []
+    for module, name in ((secrets, "find_secrets"), (personal, "find_personal")):
+        monkeypatch.setattr(module, name, lambda text: looked.append(text) or ())
+    texts = ["type", "string", "Reads a file. Give its path.", "src/app.py", "x" * SHORT]
+    for find_in, _ in TOGETHER:
+        find_in(texts)
+    assert looked == [texts[-1]] * 2
+    personal.personal_in(["type", "me@somewhere.org"])
+    assert looked[2:] == ["type", "me@somewhere.org"]
+
+
+def holds(condition, text):
+    return gates.re2.search(condition.encode(), projected(text), gates._options()) is not None
+
+
+@settings(max_examples=max(3, settings.default.max_examples // 20))
+@pytest.mark.parametrize("number", range(len(ASKED)))
+@given(st.data())
+def test_each_rule(number, data):
+    pattern, condition = ASKED[number]
+    drawn = data.draw(st.from_regex(BODIES[number], fullmatch=True))
+    for text in (
+        *(before + drawn for before in BEFORE),
+        *(f";{drawn.translate(disguise)} " for disguise in DISGUISES),
+    ):
+        if pattern.search(text):
+            assert holds(condition, text)
+        check(text)
+
+
+def test_conditions_are_no_more_than_that():
+    """They keep out what is next to a hit: else they would be no use."""
+    assert not holds(necessary(r"sk-[a-z]{3,8}\d{2}", ignore_case=True), "sk-aa11")
+    assert holds(necessary(r"sk-[a-z]{3,8}\d{2}", ignore_case=True), "S\u212a-aa\u017f1\u0663")
+    assert not holds(necessary(r"a[^\s\"]{3}\bb"), "aéé b")
+    assert not secret_forms._SIGNS("the token of a task is task-oriented, see ghp_ and AKIA")
+    assert not personal._MAY_HIT("2024-01-31 12:30:45 a@b /homes/x v1.2.3 DE89 1234")
+    assert not [*secrets._LINES_WITH_CUE("the key of the token: none\npassword: str = field()")]
+
+
+LINES = LinePrefilter(r"(?:a+b|\nc)")
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "\n", "\n", "é", "\ud800", "\r"])).map("".join))
+def test_lines_are_those_in_which_a_condition_begins(text):
+    expected, at = [], 0
+    for line in text.split("\n"):
+        if re.search("a+b", line) or (at > 0 and line.startswith("c")):
+            expected.append((at, at + len(line)))
+        at += len(line) + 1
+    assert list(LINES(text)) == expected
+
+
+@given(st.lists(st.sampled_from("abcdz"), min_size=99, max_size=400).map("".join))
+def test_an_automaton_that_outgrows_its_memory_tells_the_same(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gates, "MAX_MEMORY", 4096)
+        gate = Prefilter([("a[a-d]{12}z", "one"), ("zz", "two")])
+        expected = [
+            name
+            for name in ("one", "two")
+            if re.search({"one": "a[a-d]{12}z", "two": "zz"}[name], text)
+        ]
+        assert gate(text) == expected
+        assert [bool([*LinePrefilter("a[a-d]{12}z")(text)])] == ["one" in expected]
+
+
+def test_where_re2_fails_every_rule_may_hit():
+    gate = Prefilter([("x", "one"), ("y", "two")])
+    assert gate("y") == ["two"]
+    gate._set = type("Full", (), {"Match": staticmethod(lambda data: None)})
+    assert gate("y") == ("one", "two")
+
+
+def test_without_re2_every_rule_may_hit(monkeypatch):
+    monkeypatch.setitem(sys.modules, "re2", None)
+    alone = copy_of(gates)
+    assert alone.re2 is None
+    assert alone.Gate([("x", "one"), ("y", "two")])("y") == ("one", "two")
+    assert list(alone.Lines("x")("a\nb")) == [(0, 3)]
+
+
+@pytest.mark.parametrize("pattern", ["ab{2}", "[ab]c", r"\d", "(?:a|b)", "a+", r"\$x", "é"])
+def test_a_pattern_by_its_first_letter(pattern):
+    if not rules.has_first(pattern):
+        assert pattern in ("(?:a|b)", "a+", r"\d")
+        return
+    both = re.compile(rules.by_first(["zz", pattern, "acid"]))
+    for text in ("abb", "ac", "bc", "$x", "é", "zz", "acid", "b", "x"):
+        expected = re.match(f"zz|{pattern}|acid", text)
+        found = both.match(text)
+        assert (found and found[0]) == (expected and expected[0])

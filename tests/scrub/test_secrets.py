@@ -1,0 +1,305 @@
+"""Secrets: found by form, place and name; replaced alike everywhere; in none of the files."""
+
+import json
+import random
+import runpy
+import string
+from itertools import pairwise
+
+import pytest
+from places import ROOT
+from test_build import build, files, lines
+
+from builder.audit.options import ScrubOptions
+from builder.qwen3.constants import ADDED_TOKENS
+from builder.sample import Call, Dialogue, Turn
+from builder.scrub.redact import Scrubber, derive_key
+from builder.scrub.secrets import find_secrets, named_secret
+from builder.sources.source import Source
+
+ALNUM = string.ascii_letters + string.digits
+
+
+def made(length, alphabet=ALNUM, seed=1):
+    """A value that is nobody's: never written down, so that no scanner finds it in this file."""
+    return "".join(random.Random(f"{seed}/{length}").choices(alphabet, k=length))
+
+
+GITHUB = "ghp" + "_" + made(36)
+AWS = "AK" + "IA" + made(16, string.ascii_uppercase + "234567")
+AWS_SECRET = made(40, ALNUM + "+/", seed=5)
+PEM_LINES = [made(64, ALNUM + "+/", seed=n) for n in range(5)]
+PEM = "\n".join(
+    ["-----BEGIN RSA PRIV" + "ATE KEY-----", *PEM_LINES, "-----END RSA PRIV" + "ATE KEY-----"]
+)
+BEARER = made(40)
+PASSWORD = "p4ss" + made(8) + "!"
+
+FOUND = {
+    "a form": (f"use {GITHUB}.", GITHUB),
+    "a form after an equals sign": (f"T={AWS}&x", AWS),
+    "the secret beside an access key": (f"{AWS},{AWS_SECRET}", f"{AWS_SECRET}"),
+    "a form after an escape": (f'{{"out": "key:\\n{GITHUB}\\nend"}}', GITHUB),
+    "a form in a URL": (f"q=token%3D{GITHUB}%26a", GITHUB),
+    "a form in colour": (f"\x1b[32m{GITHUB}\x1b[0m", GITHUB),
+    "bearer": (f"authorization: bearer {BEARER}", BEARER),
+    "basic": (f'"Authorization": "Basic {BEARER}"', BEARER),
+    "escaped JSON": (rf"{{\"Authorization\": \"Token {BEARER}\"}}", BEARER),
+    "netrc": (f"machine example.org\n  login me\n  password {PASSWORD}\n", PASSWORD),
+    "url": (f"postgres://app:{PASSWORD}@db:5432/x", PASSWORD),
+    "url without a user": (f"redis://:{PASSWORD}@cache:6379", PASSWORD),
+    "ado": (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=true", PASSWORD),
+    "curl": (f"curl -s -u admin:{PASSWORD} https://h/", PASSWORD),
+    "mysql": (f"mysql -h db -uroot -p{PASSWORD} shop", PASSWORD),
+    "option": (f"deploy --api-key {BEARER} now", BEARER),
+    "env file": (f"export DB_PASSWORD={PASSWORD}\n", PASSWORD),
+    "json": (f'{{"password": "{PASSWORD}"}}', PASSWORD),
+    "yaml": (f"client_secret: {BEARER}\n", BEARER),
+    "code": (f"api_key = '{BEARER}'", BEARER),
+    "element": (f"<password>{PASSWORD}</password>", PASSWORD),
+    "query of a url": (f"https://h/?a=1&access_token={BEARER}", BEARER),
+    "private key": (f"x\n{PEM}\ny", PEM),
+    "private key on one line": (PEM.replace("\n", "\\n"), PEM.replace("\n", "\\n")),
+    "private key cut off": (PEM[:200], PEM[:200]),
+}
+
+CLEAN = (
+    "the API token: see the password manager",
+    "max_tokens=4096, total_tokens: 12345678901234",
+    'password = os.environ["DB_PASSWORD_2"]',
+    "api_key=${API_KEY_1} token=$TOKEN_2 secret={{ vault.secret_3 }}",
+    'token = get_token("svc1"), secret: self.secret2',
+    '{"password": {"type": "string", "minLength": 8}}',
+    'password: "********" token: "<your-token-1>" api_key: "your_api_key_123"',
+    "sha256: " + made(64, "0123456789abcdef"),
+    "commit " + made(40, "0123456789abcdef"),
+    "integrity sha512-" + made(86, ALNUM + "+/") + "==",
+    '"next_page_token": "CAUQ' + made(20) + '"',
+    "-----BEGIN PUBLIC KEY-----\n" + PEM_LINES[0] + "\n-----END PUBLIC KEY-----",
+    "grep -r 'BEGIN RSA PRIV" + "ATE KEY' .",
+    "https://user@example.org:8080/path git@github.com:me/repo.git",
+    "REDACTED_GITHUB_TOKEN_123456789012 api_key=REDACTED_SECRET_123456789012",
+    "task-" + made(36) + " risk-" + made(20, string.ascii_lowercase),
+    "the secret: keep it simple 100%",
+    "PASS: test_login_2 (0.01s)\nPASS  tests/test_b_2.py",
+    "postgres://user:password@localhost/x mysql://root:root@db",
+    "send a bearer token-based-authentication header, Authorization: AWS4-HMAC-SHA256",
+    "token = tokens_2[0]; auth=HTTPBasicAuth('me', pw2); const token = jwt2.sign(x)",
+)
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_found(case):
+    text, secret = FOUND[case]
+    assert secret in [text[hit.start : hit.end] for hit in find_secrets(text)]
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_clean(text):
+    assert find_secrets(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        ("password", PASSWORD, True),
+        ("X-Api-Key", BEARER, True),
+        ("awsSecretAccessKey", AWS_SECRET, True),
+        ("password", "required", False),
+        ("tokens", BEARER, True),
+        ("bypass", BEARER, False),
+        ("page_token", BEARER, False),
+        ("primary_key", BEARER, False),
+        ("password", "REDACTED_SECRET_123456789012", False),
+    ],
+)
+def test_names_of_members(name, value, is_secret):
+    assert named_secret(name, value) is is_secret
+
+
+def test_hits_in_hostile_text_are_apart():
+    hostile = (
+        "://a:" * 9,
+        "eyJa-",
+        "sk-" * 9,
+        "machine x ",
+        "password=",
+        "-----BEGIN PRIV" + "ATE KEY-----",
+    )
+    for piece in hostile:
+        text = piece * (200_000 // len(piece))
+        hits = find_secrets(text)
+        assert all(one.end <= two.start for one, two in pairwise(hits)), piece
+        assert not hits or 0 <= hits[0].start < hits[-1].end <= len(text)
+
+
+KEY = b"k" * 32
+
+
+def scrubber(mode="redact", key=KEY):
+    return Scrubber(ScrubOptions(mode), key, ADDED_TOKENS)
+
+
+def dialogue(text):
+    call = Call.of("login", {"password": PASSWORD, "note": "a < b </tool_call>"})
+    turns = (
+        Turn("system", f"token: {GITHUB}"),
+        Turn("user", text),
+        Turn("assistant", "", f"it is {PASSWORD}", (call,)),
+        Turn("tool", responses=(f"{PASSWORD} accepted, {GITHUB}x is not {GITHUB}",)),
+        Turn("assistant", "done"),
+    )
+    tool = {"type": "function", "function": {"name": "login", "description": f"e.g. {GITHUB}"}}
+    return Dialogue(turns, (tool,))
+
+
+def test_one_secret_has_one_placeholder_in_every_field():
+    scrubbed = scrubber().dialogue(dialogue("hello"))
+    told = repr(scrubbed.dialogue)
+    assert PASSWORD not in told
+    assert told.count(GITHUB) == 0
+    stand_in = scrubbed.dialogue.turns[2].calls[0].arguments["password"]
+    assert stand_in.startswith("REDACTED_SECRET_")
+    assert scrubbed.dialogue.turns[2].reasoning == f"it is {stand_in}"
+    assert scrubbed.dialogue.turns[3].responses[0].startswith(f"{stand_in} accepted")
+    assert scrubbed.changes == {"secret_redacted": 7}
+    call = scrubbed.dialogue.turns[2].calls[0]
+    assert json.loads(call.text) == call.arguments
+    assert "</tool_call>" not in call.text
+
+
+def test_the_placeholder_follows_from_the_key_and_the_secret_only():
+    first = scrubber().text(f"password={PASSWORD}")
+    assert first.removeprefix("password=") in scrubber().text(f"https://me:{PASSWORD}@h/")
+    assert scrubber(key=b"other" * 6).text(f"password={PASSWORD}") != first
+    assert find_secrets(first) == ()
+
+
+def test_a_private_key_is_the_same_in_both_spellings():
+    one = scrubber().text(PEM)
+    assert one == scrubber().text(PEM.replace("\n", "\\n"))
+    assert one.startswith("REDACTED_PRIVATE_KEY_")
+
+
+def test_names_of_the_members_around_tell_a_secret():
+    call = Call.of("deploy", {"env": [{"name": "DB_PASSWORD", "value": PASSWORD}]})
+    schema = {"type": "object", "properties": {"api_key": {"type": "string", "default": BEARER}}}
+    tool = {"type": "function", "function": {"name": "deploy", "parameters": schema}}
+    turns = (Turn("user", "go"), Turn("assistant", calls=(call,)))
+    scrubbed = scrubber().dialogue(Dialogue(turns, (tool,)))
+    assert PASSWORD not in repr(scrubbed.dialogue)
+    assert BEARER not in repr(scrubbed.dialogue)
+
+
+def test_a_word_that_is_a_password_is_replaced_only_where_it_is_one():
+    turns = (
+        Turn("user", "db: postgres://app:sunflower@db/x and a sunflower"),
+        Turn("assistant", "ok"),
+    )
+    said = scrubber().dialogue(Dialogue(turns)).dialogue.turns[0].content
+    assert "app:sunflower" not in said
+    assert said.endswith("and a sunflower")
+
+
+def test_keys_that_become_equal_reject():
+    spelled = PEM.replace("\n", "\\n")
+    call = Call.of("f", {PEM: 1, spelled: 2})
+    turns = (Turn("user", "go"), Turn("assistant", calls=(call,)))
+    assert scrubber().dialogue(Dialogue(turns)).problem.code == "secret"
+
+
+def test_what_is_clean_is_left_alone():
+    clean = Dialogue((Turn("user", "hi"), Turn("assistant", "hello")))
+    assert scrubber().dialogue(clean).dialogue is clean
+
+
+def test_reject_names_kinds_and_no_secret():
+    problem = scrubber("reject").dialogue(dialogue("x")).problem
+    assert problem.code == "secret"
+    assert "github_token" in problem.detail
+    assert GITHUB not in problem.detail
+
+
+def test_the_key_follows_from_the_logs():
+    one, other = Source("a", data=b"one"), Source("b", data=b"other")
+    assert derive_key([one]) == derive_key([Source("elsewhere", data=b"one")])
+    assert len({derive_key(items) for items in ([one], [other], [one, other], [other, one])}) == 4
+
+
+def row(text, **more):
+    said = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
+    return json.dumps({"messages": said, "tools": [], **more}) + "\n"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(row(f"my key is {GITHUB}") + row("nothing here"))
+    (folder / "b.jsonl").write_text(row("clean"))
+    function = {"name": f'a" {GITHUB}', "arguments": "{}"}
+    unfit = [
+        {"role": "user", "content": "x"},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "1", "content": "y"},
+        {"role": "assistant", "content": "z"},
+    ]
+    (folder / "c.jsonl").write_text(json.dumps({"messages": unfit}) + "\n" + row("c"))
+    return folder
+
+
+def every_byte(folder):
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_no_file_of_a_build_holds_the_secret(logs, tmp_path):
+    out = tmp_path / "out"
+    assert build(out, inputs=[logs]) == 0
+    assert GITHUB.encode() not in every_byte(out)
+    (sample,) = [
+        line
+        for line in lines(out / "data" / "train-00000-of-00001.jsonl")
+        if "REDACTED" in str(line)
+    ]
+    assert sample["messages"][0]["content"].startswith("my key is REDACTED_GITHUB_TOKEN_")
+    changes = [line["changes"] for line in lines(out / "meta" / "train-00000-of-00001.jsonl")]
+    assert changes.count({"secret_redacted": 1}) == 1
+    (reject,) = lines(out / "rejects.jsonl")
+    assert "REDACTED_CUT" in reject["message"]
+    assert GITHUB[:12] not in reject["message"]
+
+
+def test_a_new_input_changes_the_key_and_what_follows_from_it_only(logs, tmp_path):
+    out, anew = tmp_path / "out", tmp_path / "anew"
+    assert build(out, inputs=[logs]) == 0
+    before = files(out)
+    (logs / "d.jsonl").write_text(row("new"))
+    assert build(out, inputs=[logs]) == 0
+    assert build(anew, inputs=[logs]) == 0
+    assert files(out) == files(anew) != before
+
+
+@pytest.mark.parametrize(
+    ("mode", "samples", "kept"), [("reject", 3, False), ("report", 4, True), ("off", 4, True)]
+)
+def test_modes(logs, tmp_path, mode, samples, kept):
+    config = tmp_path / "c.yaml"
+    config.write_text(f"audit: {{secrets: {mode}}}\n")
+    out = tmp_path / "out"
+    assert build(out, "-c", config, inputs=[logs]) == 0
+    data = (out / "data" / "train-00000-of-00001.jsonl").read_bytes()
+    assert data.count(b"\n") == samples
+    assert (GITHUB.encode() in data) is kept
+    assert (GITHUB[:20].encode() in (out / "rejects.jsonl").read_bytes()) is (mode == "off")
+
+
+def test_recall_on_the_made_set(capsys, monkeypatch):
+    path = ROOT / "scripts" / "audit_recall.py"
+    monkeypatch.setattr("sys.argv", ["audit_recall.py", "--misses"])
+    runpy.run_path(str(path), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "432 secrets of 72 kinds: recall 1.000" in out
+    assert "162 hard negatives: 0 false positives" in out

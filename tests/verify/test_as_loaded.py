@@ -1,0 +1,257 @@
+"""What `datasets.load_dataset` makes of what is written; the loader itself is asked."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from builder import cli
+from builder.sample import Sample
+from builder.verify import as_loaded as slices
+from builder.verify.as_loaded import as_loaded
+from builder.verify.loader import loader_fault
+
+
+def tool(**parameters):
+    return {"type": "function", "function": {"name": "f", "parameters": parameters}}
+
+
+def sample(content="hi", *tools, answer="yes"):
+    return Sample((("user", content), ("assistant", answer)), tools)
+
+
+def write(folder, samples, card):
+    (folder / "data").mkdir(parents=True)
+    if card:
+        (folder / "README.md").write_text(card)
+    lines = b"".join(item.line + b"\n" for item in samples)
+    (folder / "data" / "train-00000-of-00001.jsonl").write_bytes(lines)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def card():
+    import yaml
+
+    from builder.card.front import loading
+
+    about = yaml.safe_dump(loading({"train": ["data/train-00000-of-00001.jsonl"]}, ""))
+    return f"---\n{about}---\n"
+
+
+NESTED = []
+for _ in range(60):
+    NESTED = [NESTED]
+
+SAFE = {
+    "one date among other text": sample("2024-01-01"),
+    "dates in definitions": sample("hi", tool(default="2024-01-01T10:00:00Z", enum=["2024-01-01"])),
+    "largest integers": sample("hi", tool(maximum=2**64 - 1, minimum=-(2**63))),
+    "short decimals": sample("hi", tool(minimum=0.1, maximum=1.0, multipleOf=0.000001)),
+    "large floats": sample("hi", tool(maximum=1e300, minimum=1e16)),
+    "strange text": sample("a\u0000b\u2028c\x85\x1cd😀</x>", tool(description="\u2028\x00/é😀")),
+    "keys": sample("hi", tool(z=1, a=None, **{"": [], "é": {"2": 1, "1": 2}})),
+    "deep": sample("hi", tool(a=NESTED)),
+    "JSON as text": sample('{"a": 1}', tool(default='{"a": [1, null]}')),
+}
+UNSAFE = {
+    "only dates": sample("2024-01-01", answer="2024-01-01T10:00:00Z"),
+    "many decimals": sample("hi", tool(minimum=3.141592653589793)),
+    "a tiny number": sample("hi", tool(minimum=1e-12)),
+    "minus zero": sample("hi", tool(minimum=-0.0)),
+    "2^64": sample("hi", tool(maximum=2**64)),
+    "below -2^63": sample("hi", tool(minimum=-(2**63) - 1)),
+    "the float's end": sample("hi", tool(maximum=1.7976931348623157e308)),
+}
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_what_is_said_to_survive_does(verifier, tmp_path, card, name):
+    assert loader_fault(SAFE[name]) is None
+    folder = write(tmp_path / "d", [SAFE[name]], card)
+    assert list(as_loaded(folder, verifier.target)) == []
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_what_is_rejected_before_writing_would_be_changed(verifier, tmp_path, card, name):
+    assert loader_fault(UNSAFE[name]) is not None
+    folder = write(tmp_path / "d", [UNSAFE[name]], card)
+    (report,) = as_loaded(folder, verifier.target)
+    assert report.findings[0].code == "as-loaded"
+
+
+def test_what_the_loader_changes_without_declared_features_is_explained(verifier, tmp_path):
+    rows = [
+        sample("hi", tool(properties={"b": {"type": "string"}, "a": {"type": "string"}})),
+        sample("ho", tool(properties={"a": {"type": "string"}, "b": {"type": "string"}})),
+    ]
+    folder = write(tmp_path / "d", rows, "")
+    reports = list(as_loaded(folder, verifier.target))
+    assert [report.line for report in reports] == [2]
+    (finding,) = reports[0].findings
+    assert "keys re-ordered" in finding.message
+    assert "declare the features" in finding.message
+    assert finding.expected != finding.found
+
+
+def test_a_split_without_rows_that_the_loader_refuses_is_a_finding(verifier, tmp_path):
+    folder = write(tmp_path / "d", [sample("hi", tool())], "")
+    (folder / "data" / "test-00000-of-00001.jsonl").touch()
+    (report,) = as_loaded(folder, verifier.target)
+    assert "the loader fails" in report.findings[0].message
+
+
+@pytest.mark.parametrize("size", [1, 200, 1000, 1 << 20])
+def test_the_rows_are_the_same_in_slices_of_any_size(verifier, tmp_path, monkeypatch, size):
+    monkeypatch.setattr(slices, "SLICE_BYTES", size)
+    names = ("b", "a") * 7  # the first tells the loader the order of the keys
+    rows = [
+        sample(str(at), tool(properties={"c": {}, name: {}, "ab".replace(name, ""): {}}))
+        for at, name in enumerate(names)
+    ]
+    folder = write(tmp_path / "d", rows, "")
+    reports = list(as_loaded(folder, verifier.target))
+    assert [report.line for report in reports] == [2, 4, 6, 8, 10, 12, 14]
+
+
+def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_path):
+    text = "x" * 1000
+    rows = [sample(text + str(number)) for number in range(11_000)]
+    rows.append(sample("hi", tool(properties={"a": {"type": "string"}})))
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"".join(item.line + b"\n" for item in rows))
+    (report,) = as_loaded(path, verifier.target)
+    assert "the loader fails" in report.findings[0].message
+    code = cli.main(["verify", str(path), "--as-loaded", "--quiet"])
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("kinds", "size"),
+    [
+        (["jsonl", "parquet"], 220_000),
+        (["jsonl.zst"], 220_000),
+        (["jsonl.zst", "parquet"], 99),
+        (["parquet"], 99),
+    ],
+)
+def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, kinds, size, capsys):
+    """Beyond 10 MB, the first rows without tools, every later definition of another shape."""
+    rows = []
+    for number in range(60):
+        shape = {} if number < 50 else {"type": ["string", "null"], "default": None, "z": number}
+        parameters = {"properties": {f"p{number % 7}": shape, "a": {"enum": [1, "x"]}}}
+        definitions = [] if number < 40 else [tool(**parameters)]
+        messages = [
+            {"role": "user", "content": f"{number} " + "x " * (size // 2)},
+            {"role": "assistant", "content": "2024-01-01"},
+        ]
+        rows.append(json.dumps({"messages": messages, "tools": definitions}))
+    (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
+    config = {
+        "inputs": [{"path": "in.jsonl"}],
+        "split": {"validation": 0.2, "test": 0.1, "seed": 3},
+        "output": {
+            "formats": [kind.removesuffix(".zst") for kind in kinds],
+            "compress": "zstd" if "jsonl.zst" in kinds else "none",
+            "shard_mb": 4 if size > 99 else 1,
+        },
+    }
+    (tmp_path / "c.yaml").write_text(json.dumps(config))
+    out = tmp_path / "out"
+    assert cli.main(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "--quiet"]) == 0
+    for kind in kinds:
+        assert len(list((out / "data").glob(f"train-*.{kind}"))) == (3 if size > 99 else 1)
+        assert list((out / "data").glob(f"validation-*.{kind}"))
+    capsys.readouterr()
+    assert cli.main(["verify", str(out), "--as-loaded", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["samples"] == told["proven"] == 60 * len(kinds)
+
+    import datasets
+
+    splits = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert sum(len(split) for split in splits.values()) == 60
+    assert set(splits) == {"train", "validation", "test"}
+
+
+LOADS = """
+import json, sys, datasets
+datasets.disable_progress_bars()
+out, cache, version = sys.argv[1:]
+assert datasets.__version__ == version
+files = out + "/data/*.parquet"
+for named in ({"path": out}, {"path": "parquet", "data_files": files}):
+    for row in datasets.load_dataset(**named, split="train", cache_dir=cache):
+        print(json.dumps(row, ensure_ascii=False))
+"""
+
+
+def test_the_oldest_supported_loader_gives_the_samples_too(tmp_path):
+    """The newest is the one that is installed: all other tests of this file ask it."""
+    oldest = "4.7.0"
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    install = [python, "-m", "pip", "install", "-q", f"datasets=={oldest}"]
+    if subprocess.run(install, check=False, capture_output=True).returncode:
+        pytest.skip("no package registry can be reached")
+    lines = [json.dumps(item.record) for item in SAFE.values()]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    config = {"inputs": [{"path": "in.jsonl"}], "output": {"formats": ["jsonl", "parquet"]}}
+    (tmp_path / "c.yaml").write_text(json.dumps(config))
+    out = tmp_path / "out"
+    assert cli.main(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "--quiet"]) == 0
+    command = [python, "-c", LOADS, out, tmp_path / "cache", oldest]
+    printed = subprocess.run(command, check=True, capture_output=True).stdout.splitlines()
+    data = (out / "data" / "train-00000-of-00001.jsonl").read_bytes().splitlines()
+    assert len(data) == len(SAFE)
+    assert printed == data + data
+
+
+def test_what_a_loader_would_change_is_rejected_and_counted(tmp_path):
+    row = json.dumps(UNSAFE["many decimals"].record)
+    good = json.dumps(sample("hi").record)
+    (tmp_path / "in.jsonl").write_text(f"{row}\n{good}\n")
+    out = tmp_path / "out"
+    assert cli.main(["build", str(tmp_path / "in.jsonl"), "-o", str(out), "--quiet"]) == 0
+    (reject,) = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
+    assert reject["code"] == "loader"
+    assert "3.1415926536" in reject["message"]
+
+
+@pytest.mark.parametrize("out", ["out", "../a/out", "./x/../out"])
+def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    (tmp_path / "a" / "in.jsonl").write_text(json.dumps(sample("hi").record) + "\n")
+    (tmp_path / "a" / "x").mkdir()
+    assert cli.main(["build", "in.jsonl", "-o", out, "--quiet"]) == 0
+    assert cli.main(["verify", out, "--as-loaded", "--quiet"]) == 0
+    monkeypatch.chdir(out)
+    assert cli.main(["verify", ".", "--as-loaded", "--quiet"]) == 0
+
+
+def test_another_build_of_the_same_name_is_not_taken_from_the_loaders_cache(tmp_path):
+    """The loader's cache knows a folder by its name and its card alone."""
+    import datasets
+
+    for number in range(2):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(json.dumps(sample(f"hi {number}").record) + "\n")
+        out = tmp_path / str(number) / "out"
+        assert cli.main(["build", str(path), "-o", str(out), "--quiet"]) == 0
+        rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
+        assert rows[0]["messages"][0]["content"] == f"hi {number}"
+
+
+def test_sessions_stay_together_in_a_split(tmp_path):
+    from builder.select.splits import SplitOptions, assign
+
+    groups = [(bytes([n % 10]), bytes([100 + n])) for n in range(40)]
+    groups += [(b"x", groups[0][1]), (b"x", b"other")]
+    splits = assign(groups, SplitOptions(0.3, 0.2, 5))
+    assert set(splits) == {"train", "validation", "test"}
+    assert all(splits[n] == splits[n % 10] for n in range(40)), "one session, one split"
+    assert splits[40] == splits[41] == splits[0], "joined by a common beginning"
+    assert splits != assign(groups, SplitOptions(0.3, 0.2, 6)), "the seed counts"

@@ -1,0 +1,237 @@
+"""The templates of the Qwen3 family as they are published: known, proven against, or refused."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from page import blocks, is_shown
+from published import FAMILY, XML, text_of
+from targets import tokenizer_folder
+from test_laws import foreign, wrapped
+from test_masks import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
+
+from builder import cli
+from builder.problem import UsageError
+from builder.qwen3.constants import KNOWN_TEMPLATES
+from builder.qwen3.parity import counts
+from builder.qwen3.render import render
+from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.tokenizer import load
+from builder.sample import Sample
+from builder.verify.verifier import Verifier
+
+DEFAULT = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+HYBRID = Style()
+VERBATIM = Style(Thoughts.verbatim)
+QWQ = Style(Thoughts.last, None, "\n\n")
+STYLES = {
+    "Qwen3 original (2025-04)": HYBRID,
+    "Qwen3 revised": HYBRID,
+    "Qwen3 Instruct-2507": VERBATIM,
+    "Qwen3 Thinking-2507": HYBRID,
+    "Qwen3-VL Instruct": VERBATIM,
+    "Qwen3-VL Thinking": HYBRID,
+    "Qwen2.5": Style(Thoughts.verbatim, DEFAULT, f"{DEFAULT}\n\n"),
+    "QwQ-32B": QWQ,
+    "QwQ-32B (early text)": replace(QWQ, thoughts=Thoughts.dropped),
+}
+PLAIN_SAMPLES = {
+    **{name: SAMPLES[name] for name in ("plain", "two queries", "continued")},
+    "system": Sample((("system", "Be brief."), *PLAIN.messages), (TOOL,)),
+    "system alone": Sample((("system", "Be brief."), *TWO_QUERIES.messages)),
+    "two calls and a text": Sample(
+        (
+            ("user", "How long?"),
+            ("assistant", f"I count.\n{CALL}\n{CALL}"),
+            (
+                "user",
+                "<tool_response>\n1\n</tool_response>\n<tool_response>\n2\n</tool_response>",
+            ),
+            ("assistant", "One, two."),
+        ),
+        (TOOL,),
+    ),
+}
+
+PARITY = {
+    "Qwen3 original (2025-04)": {"plain": (2, 1), "two queries": (2, 1), "thoughts": (2, 0)},
+    "Qwen3 revised": {"plain": (2, 1), "two queries": (2, 1), "thoughts": (2, 0)},
+    "Qwen3 Thinking-2507": {"plain": (1, 1), "two queries": (1, 1), "thoughts": (2, 2)},
+    "Qwen3-VL Thinking": {"plain": (1, 1), "two queries": (1, 1), "thoughts": (2, 2)},
+    "Qwen3 Instruct-2507": {"plain": (2, 2), "two queries": (2, 2)},
+    "Qwen3-VL Instruct": {"plain": (2, 2), "two queries": (2, 2)},
+    "Qwen2.5": {"plain": (2, 2), "two queries": (2, 2)},
+    "QwQ-32B": {"plain": (0, 0), "two queries": (0, 0)},
+    "QwQ-32B (early text)": {"plain": (0, 0), "two queries": (0, 0)},
+}
+"""Turns of two in parity with inference, (thinking, non-thinking), of the samples in test_masks."""
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """{name: target}, each loaded when it is asked for first."""
+    loaded = {}
+
+    def get(name):
+        if name not in loaded:
+            folder = tmp_path_factory.mktemp("target")
+            loaded[name] = load(tokenizer_folder(folder, text_of(name)))
+        return loaded[name]
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def target(request, known):
+    return known(request.param)
+
+
+each_target = pytest.mark.parametrize("target", FAMILY, indirect=True, scope="module")
+
+
+def test_every_known_template_is_taken_from_a_package():
+    assert set(FAMILY) == set(STYLES) == set(PARITY) == set(KNOWN_TEMPLATES.values())
+
+
+@each_target
+def test_it_is_known_by_name_and_ways(target, request):
+    name = request.node.callspec.params["target"]
+    assert target.template_name == name
+    assert target.style == STYLES[name]
+    assert KNOWN_TEMPLATES[hashlib.sha256(text_of(name).encode()).hexdigest()] == name
+
+
+@each_target
+def test_samples_without_thoughts_are_proven(target):
+    for name, sample in PLAIN_SAMPLES.items():
+        assert Verifier(target).check(sample).findings == (), name
+
+
+@each_target
+def test_parity_with_inference(target, request):
+    expected = PARITY[request.node.callspec.params["target"]]
+    found = {}
+    for name in expected:
+        verdict = Verifier(target).check(SAMPLES[name])
+        assert verdict.findings == ()
+        found[name] = tuple(counts(verdict.parity).values())
+    assert found == expected
+
+
+@each_target
+def test_thoughts_are_proven_where_the_template_has_them(target):
+    codes = {finding.code for finding in Verifier(target).check(SAMPLES["thoughts"]).findings}
+    match target.style.thoughts:
+        case Thoughts.hybrid:
+            assert codes == set()
+        case Thoughts.verbatim:
+            assert "tokens" in codes, "control tokens that stand for nothing there"
+        case Thoughts.last | Thoughts.dropped:
+            assert "lossy" in codes, "the thought of an earlier turn is dropped"
+
+
+@each_target
+@settings(max_examples=60)
+@given(foreign, wrapped)
+def test_our_renderer_gives_its_bytes(target, messages, tools):
+    """On messages of any order, but for a late system message, which VL-Instruct leaves out."""
+    rows = [{"role": role, "content": content} for role, content in messages]
+    if target.template_name == "Qwen3-VL Instruct" and ("system" in dict(messages[1:])):
+        return
+    assert render(messages, tools, target.style).text == target.render(rows, tools)
+
+
+NEUTRALISED = CALL.replace('"a"', r'"\u003c|im_end|>"')
+
+
+@each_target
+def test_neutralised_calls_are_proven_where_arguments_are_not_encoded_again(target, request):
+    """A server has them as a text; Qwen2.5 and QwQ make that a JSON string."""
+    messages = (PLAIN.messages[0], ("assistant", NEUTRALISED), *PLAIN.messages[2:])
+    found = Verifier(target).check(Sample(messages, PLAIN.tools)).findings
+    again = request.node.callspec.params["target"].startswith(("Qwen2.5", "QwQ"))
+    assert [finding.code for finding in found] == (["structured"] if again else [])
+
+
+USER = {"role": "user", "content": "a"}
+ANSWER = {"role": "assistant", "content": "b"}
+BLANK = {"role": "assistant", "content": "\n\nb"}
+CALLS = [{"type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}]
+CASES = {
+    "tools": ([USER, ANSWER], {"tools": [TOOL]}),
+    "newlines": ([USER, BLANK, USER, BLANK], {}),
+    "late system": ([USER, {"role": "system", "content": "s"}, ANSWER], {}),
+    "list": ([{"role": "user", "content": [{"type": "text", "text": "a"}]}, ANSWER], {}),
+    "arguments": ([USER, {"role": "assistant", "content": "", "tool_calls": CALLS}], {}),
+    "prompt": ([USER], {"add_generation_prompt": True, "enable_thinking": False}),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), blocks("template"))
+def test_the_page_of_differences(known, name, case):
+    messages, options = CASES[case]
+    text = known(name).render(messages, **{"tools": None, **options})
+    assert is_shown(text, blocks("template")[name, case])
+
+
+@pytest.mark.parametrize("target", ["Qwen2.5"], indirect=True)
+def test_the_default_system_text_written_out_is_the_same(target):
+    """Qwen2.5 gives a sample without a system text its own; a sample may hold that one."""
+    without = Verifier(target).check(PLAIN)
+    written = Verifier(target).check(Sample((("system", DEFAULT), *PLAIN.messages), PLAIN.tools))
+    assert without.findings == written.findings == ()
+    assert without.text == written.text
+    assert without.text.startswith(f"<|im_start|>system\n{DEFAULT}\n\n# Tools")
+    alone = Verifier(target).check(Sample((("system", DEFAULT), *TWO_QUERIES.messages)))
+    assert alone.findings == ()
+    assert alone.text == Verifier(target).check(TWO_QUERIES).text
+
+
+@pytest.mark.parametrize("target", ["QwQ-32B"], indirect=True)
+def test_a_thought_in_the_last_turn_of_qwq(target):
+    thought = Sample((("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb")))
+    verdict = Verifier(target).check(thought)
+    assert "lossy" not in {finding.code for finding in verdict.findings}
+    assert verdict.text.endswith("<|im_start|>assistant\n<think>\nhm\n</think>\n\nb<|im_end|>\n")
+
+
+def test_a_template_of_qwqs_ways_is_recognised_without_any_package(tmp_path):
+    """The specification's template, made to drop thoughts of earlier turns only."""
+    from targets import TEMPLATE
+
+    text = TEMPLATE.replace(
+        "'</think>' in message.content", "'</think>' in message.content and not loop.last"
+    )
+    text = text.replace("loop.index0 > ns.last_query_index", "false")
+    assert text != TEMPLATE
+    found = load(tokenizer_folder(tmp_path, text))
+    assert (found.template_name, found.style.thoughts) == ("unknown", Thoughts.last)
+    for name, sample in PLAIN_SAMPLES.items():
+        assert Verifier(found).check(sample).findings == (), name
+    shown = Sample((*TWO_QUERIES.messages[:3], ("assistant", f"{NONE}d")))
+    assert Verifier(found).check(shown).text.endswith(f"assistant\n{NONE}d<|im_end|>\n")
+
+
+@pytest.mark.parametrize("name", XML)
+def test_templates_of_xml_calls_are_refused_in_one_line(tmp_path, name, capsys):
+    folder = tokenizer_folder(tmp_path / "target", text_of(name))
+    with pytest.raises(UsageError, match="writes calls as XML") as error:
+        load(folder)
+    assert "\n" not in str(error.value)
+    data = tmp_path / "data.jsonl"
+    data.write_bytes(PLAIN.line + b"\n")
+    assert cli.main(["verify", str(data), "--tokenizer", folder]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_several_targets_at_once(tmp_path, capsys):
+    """A dataset with thoughts is proven for a hybrid target and not for one without thoughts."""
+    folder = tokenizer_folder(tmp_path / "instruct", text_of("Qwen3 Instruct-2507"))
+    data = tmp_path / "data.jsonl"
+    data.write_bytes(SAMPLES["thoughts"].line + b"\n")
+    options = ["--tokenizer", "qwen3", "--tokenizer", folder]
+    assert cli.main(["verify", str(data), *options]) == 1
+    shown = capsys.readouterr().out
+    assert "Qwen3 original (2025-04)" in shown
+    assert "Qwen3 Instruct-2507" in shown

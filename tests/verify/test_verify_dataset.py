@@ -1,0 +1,322 @@
+"""Datasets of any form: files, compressed or not, Parquet, folders made by `build` and others."""
+
+import gzip
+import hashlib
+import json
+import shutil
+
+import datasets
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.jsonio import JsonFault, dumps, loads
+from builder.parallel import pool
+from builder.problem import UsageError
+from builder.sources.source import zstd
+from builder.verify.dataset import Summary, verify_dataset
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}},
+    },
+    {"type": "function", "function": {"name": "g", "parameters": {"enum": [1, "x", None]}}},
+]
+CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+
+
+def row(number):
+    contents = [f"hi {number}", CALL, "<tool_response>\n1\n</tool_response>", "Zoë"]
+    roles = ["user", "assistant"] * 2
+    messages = [{"role": r, "content": c} for r, c in zip(roles, contents, strict=True)]
+    return {"messages": messages, "tools": TOOLS}
+
+
+ROWS = [row(number) for number in range(3)]
+LINES = [dumps(row).encode() for row in ROWS]
+DATA = b"".join(line + b"\n" for line in LINES)
+
+
+def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch, pooled):
+    monkeypatch.setattr(pool, "BATCH_ROWS", 2)
+    lines = [b"no json" if at % 7 == 0 else LINES[at % len(LINES)] for at in range(40)]
+    (tmp_path / "rows.jsonl").write_bytes(b"\n".join(lines))
+    one = list(verify_dataset(str(tmp_path), verifier, None))
+    assert [report.line for report in one] == list(range(1, 41))
+    assert sum(bool(report.findings) for report in one) >= 6
+    assert list(verify_dataset(str(tmp_path), verifier, None, 3)) == one
+    assert "_judged" in pooled
+
+
+def verify(path, verifier, unit=None):
+    """(summary, {(file, line): codes} of what is wrong)."""
+    summary = Summary()
+    wrong = {}
+    for report in verify_dataset(str(path), verifier, unit):
+        summary.add(report)
+        if report.findings:
+            wrong[report.file, report.line] = {finding.code for finding in report.findings}
+    return summary, wrong
+
+
+def parquet(tools_type, change=lambda tools: tools):
+    def write(path):
+        messages = datasets.List(
+            {"role": datasets.Value("string"), "content": datasets.Value("string")}
+        )
+        features = datasets.Features({"messages": messages, "tools": tools_type})
+        rows = [{**item, "tools": change(item["tools"])} for item in ROWS]
+        datasets.disable_progress_bars()
+        datasets.Dataset.from_list(rows, features=features).to_parquet(path)
+
+    return write
+
+
+FORMS = {
+    "a.jsonl": lambda path: path.write_bytes(DATA),
+    "a.jsonl.gz": lambda path: path.write_bytes(gzip.compress(DATA)),
+    "a.jsonl.zst": lambda path: path.write_bytes(zstd.compress(DATA)),
+    "json-lists.parquet": parquet(datasets.List(datasets.Json())),
+    "json.parquet": parquet(datasets.Json()),
+    "text.parquet": parquet(datasets.Value("string"), json.dumps),
+    "parquet-without-suffix": parquet(datasets.Json()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_is_read(tmp_path, verifier, name):
+    FORMS[name](tmp_path / name)
+    summary, wrong = verify(tmp_path / name, verifier)
+    assert wrong == {}
+    assert (summary.samples, summary.proven) == (3, 3)
+
+
+def test_a_folder_of_data_files_is_read_whole(tmp_path, verifier):
+    for name in ("a.jsonl", "a.jsonl.gz", "json.parquet"):
+        FORMS[name](tmp_path / name)
+    (tmp_path / "notes.txt").write_text("no data")
+    summary, wrong = verify(tmp_path, verifier)
+    assert wrong == {}
+    assert summary.proven == 9
+
+
+BROKEN = {
+    "truncated.jsonl.gz": gzip.compress(DATA)[:-12],
+    "truncated.parquet": b"PAR1 and nothing else",
+    "empty.parquet": b"",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_read_is_a_finding(tmp_path, verifier, name):
+    (tmp_path / name).write_bytes(BROKEN[name])
+    assert "format" in verify(tmp_path / name, verifier)[0].codes
+
+
+BAD_LINES = {
+    "not JSON": b"{",
+    "invalid UTF-8": LINES[0].replace(b"hi", b"\xff"),
+    "NaN": LINES[0].replace(b'"enum": [1', b'"enum": [NaN'),
+    "deep nesting": b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "lone surrogate": LINES[0].replace(b"hi", b"\\ud800"),
+    "a huge integer": LINES[0].replace(b'"enum": [1', b'"enum": [' + b"7" * 5000),
+    "null": b"null",
+}
+
+
+@pytest.mark.parametrize("name", BAD_LINES)
+def test_a_bad_line_is_named_and_the_others_are_verified(tmp_path, verifier, name):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(LINES[0] + b"\n\n" + BAD_LINES[name] + b"\r\n" + LINES[1])
+    summary, wrong = verify(path, verifier)
+    assert wrong == {("a.jsonl", 3): {"format"}}
+    assert (summary.samples, summary.proven) == (3, 2)
+
+
+def test_odd_lines_that_mean_the_same_are_proven(tmp_path, verifier):
+    long = LINES[0].replace(b'"enum": [1', b'"enum": [' + b"7" * 400)
+    twice = LINES[0].replace(b'{"messages"', b'{"messages": [], "messages"')
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + long + b"\r\n" + twice + b"\n")
+    assert verify(path, verifier)[1] == {}
+
+
+def test_the_unit_is_the_one_that_meta_names_or_the_user(tmp_path, verifier):
+    cut = {**ROWS[0], "messages": ROWS[0]["messages"][:2]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(cut))
+    assert verify(tmp_path / "a.jsonl", verifier)[1] == {("a.jsonl", 1): {"pairing"}}
+    assert verify(tmp_path / "a.jsonl", verifier, "turn")[1] == {}
+    built = make(tmp_path / "out", verifier, [json.dumps(cut).encode()], unit="turn")
+    assert verify(built, verifier)[1] == {}
+
+
+@pytest.mark.parametrize("name", ["nowhere.jsonl", "no/where.jsonl.gz", "no/where/at/all"])
+def test_a_dataset_that_is_not_there_is_one_line(tmp_path, verifier, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="no such file or folder"):
+        verify(name, verifier)
+
+
+# -- folders made by `build` -------------------------------------------------------------------
+
+NAME = "train-00000-of-00001.jsonl"
+
+
+def make(folder, verifier, lines=LINES, unit="conversation", **manifest):
+    """A folder as `build` makes it, as far as verifying goes."""
+    for part in ("data", "meta"):
+        (folder / part).mkdir(parents=True)
+    (folder / "data" / NAME).write_bytes(b"".join(line + b"\n" for line in lines))
+    about = [
+        {"id": hashlib.sha256(line).hexdigest(), "unit": unit, "render_sha256": sha256(line, unit)}
+        for line in lines
+    ]
+    (folder / "meta" / NAME).write_text("".join(json.dumps(item) + "\n" for item in about))
+    sealed(folder, verifier, **manifest)
+    return folder
+
+
+RENDERED = {}
+
+
+def sha256(line, unit):
+    from builder.dataset.rows import read_sample
+    from builder.verify.verifier import verifier_for
+
+    if (line, unit) not in RENDERED:
+        verdict = verifier_for("qwen3").check(read_sample(loads(line)), unit=unit)
+        RENDERED[line, unit] = verdict.render_sha256
+    return RENDERED[line, unit]
+
+
+def sealed(folder, verifier, **more):
+    files = [
+        {
+            "path": path.relative_to(folder).as_posix(),
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        }
+        for path in sorted(folder.rglob("*.jsonl"))
+    ]
+    tokenizer = {"template_sha256": verifier.target.template_sha256}
+    manifest = {"files": files, "tokenizer": tokenizer, **more}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def built(tmp_path, verifier):
+    return make(tmp_path / "out", verifier)
+
+
+def test_a_built_folder_is_proven(built, verifier):
+    summary, wrong = verify(built, verifier)
+    assert (summary.proven, wrong) == (3, {})
+
+
+def edit(path, change):
+    path.write_bytes(change(path.read_bytes()))
+
+
+def other_rendering(folder, verifier):
+    path = folder / "meta" / NAME
+    edit(path, lambda data: data.replace(b'"render_sha256": "', b'"render_sha256": "0', 1))
+    sealed(folder, verifier)
+
+
+CHANGES = {
+    "a line's words": (
+        lambda out, _: edit(out / "data" / NAME, lambda data: data.replace(b"hi 1", b"ho 1")),
+        {(f"data/{NAME}", 0), (f"data/{NAME}", 2)},
+    ),
+    "a line's spaces": (
+        lambda out, _: edit(out / "data" / NAME, lambda data: data.replace(b", ", b",", 1)),
+        {(f"data/{NAME}", 0), (f"data/{NAME}", 1)},
+    ),
+    "a blank line added": (
+        lambda out, _: edit(out / "data" / NAME, lambda data: data + b"\n"),
+        {(f"data/{NAME}", 0)},
+    ),
+    "a line repeated": (
+        lambda out, _: edit(out / "data" / NAME, lambda data: data + LINES[2] + b"\n"),
+        {(f"data/{NAME}", 0), (f"data/{NAME}", 4)},
+    ),
+    "the last line cut": (
+        lambda out, _: edit(out / "data" / NAME, lambda data: b"\n".join(LINES[:2]) + b"\n"),
+        {(f"data/{NAME}", 0), (f"data/{NAME}", 3)},
+    ),
+    "another rendering in meta": (other_rendering, {(f"data/{NAME}", 1)}),
+    "no meta": (
+        lambda out, _: (out / "meta" / NAME).unlink(),
+        {(f"meta/{NAME}", 0), *((f"data/{NAME}", line) for line in (1, 2, 3))},
+    ),
+    "no data": (
+        lambda out, _: (out / "data" / NAME).unlink(),
+        {(f"data/{NAME}", 0), (f"meta/{NAME}", 0)},
+    ),
+    "a file added": (
+        lambda out, _: (out / "data" / "more.jsonl").write_bytes(b""),
+        {("data/more.jsonl", 0)},
+    ),
+    "meta without data": (
+        lambda out, _: (out / "meta" / "more.jsonl").write_bytes(b"{}\n"),
+        {("meta/more.jsonl", 0)},
+    ),
+    "no manifest": (
+        lambda out, _: (out / "manifest.json").unlink(),
+        {("manifest.json", 0), (f"data/{NAME}", 0), (f"meta/{NAME}", 0)},
+    ),
+    "a manifest that is too deep": (
+        lambda out, _: (out / "manifest.json").write_text("[" * 100_000),
+        {("manifest.json", 0), (f"data/{NAME}", 0), (f"meta/{NAME}", 0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_folder_is_seen_and_the_place_named(built, verifier, name):
+    change, places = CHANGES[name]
+    change(built, verifier)
+    _, wrong = verify(built, verifier)
+    assert set(wrong) == places
+    assert set.union(*wrong.values()) == {"changed"}
+
+
+def test_a_manifest_leads_to_no_file_outside_of_the_folder(tmp_path, verifier):
+    (tmp_path / "secret").write_text("x")
+    names = ["../secret", str(tmp_path / "secret"), "a\x00b", "data"]
+    files = [{"path": name, "sha256": hashlib.sha256(b"x").hexdigest()} for name in names]
+    built = make(tmp_path / "out", verifier, files=files)
+    _, wrong = verify(built, verifier)
+    assert {(name, 0) for name in names} <= set(wrong)
+
+
+def test_another_template_is_not_held_to_the_rendering_that_was_recorded(built, verifier):
+    edit(built / "meta" / NAME, lambda data: data.replace(b'"render_sha256": "', b'"x": "'))
+    sealed(built, verifier, tokenizer={"template_sha256": "0" * 64})
+    assert verify(built, verifier)[1] == {}
+
+
+@given(st.data())
+def test_damage_is_found_or_is_none(verifier, tmp_path_factory, data):
+    """Any change of a data file is seen; one that changes what a line says is seen at the line."""
+    root = tmp_path_factory.mktemp("damage", numbered=True)
+    folder = make(root / "out", verifier)
+    at = data.draw(st.integers(0, len(DATA) - 1))
+    cut = data.draw(st.integers(0, 3))
+    more = data.draw(st.one_of(st.binary(max_size=3), st.sampled_from([b"\n", b"<", b"\\u0061"])))
+    changed = DATA[:at] + more + DATA[at + cut :]
+    (folder / "data" / NAME).write_bytes(changed)
+    _, wrong = verify(folder, verifier)
+    shutil.rmtree(root)
+    assert bool(wrong) == (changed != DATA)
+    if changed.count(b"\n") == len(LINES):
+        for number, (was, now) in enumerate(zip(LINES, changed.split(b"\n"), strict=False), 1):
+            assert says(was) == says(now) or (f"data/{NAME}", number) in wrong
+
+
+def says(line):
+    try:
+        return dumps(loads(line))
+    except JsonFault as fault:
+        return fault.code
