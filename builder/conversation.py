@@ -18,7 +18,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words. `harness=True`: put there by the agent program, not by the user or the model."""
+    """Text. `harness=True`: the agent program put it into the request, not the user or the model.
+
+    Text that only the interface shows, and that no request held, is not part of a conversation.
+    """
 
     text: str
     harness: bool = False
@@ -73,15 +76,40 @@ class Unparsed:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered, as the model saw it. `call_id` may be missing or repeat."""
+    """What a tool answered, as the model saw it. `call_id` may be missing or repeat.
+
+    `is_error`: the call failed. `is_denied`: the user or a policy refused it. `is_interrupted`: it
+    was stopped before it ended. Each only where the log says so.
+    """
 
     content: tuple[Text | Data | Media, ...]
     call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    is_denied: bool = False
+    is_interrupted: bool = False
 
 
 Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Data | Media | Unparsed
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """How well the log shows the context in which a turn was answered (docs/context.md).
+
+    level    proven: the log carries digests of the requests and they agree, or it is a capture of
+             the requests; rendered: prompt, tools and injected text stand in the log as sent;
+             logged: nothing is known to be missing; partial: `missing` names what is
+    missing  codes such as system, tools, system_template, reminders, history, server_tool, media,
+             reasoning; sorted, without repeats
+    """
+
+    level: str
+    missing: tuple[str, ...] = ()
+
+
+REPEAT = "repeat"
+"""The code of `Message.untrained` for the model's own answer that is a target elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +119,23 @@ class Message:
     `role` is system, developer, user, assistant or tool; any other logged role is kept and later
     rejected. Tool results are parts of messages of role tool. `turn` is the log's own id of the
     turn (message, response or step id): messages with equal ids are one turn, messages with
-    different ids are not. `trained=False`: the log's author excluded this turn from training
-    (`weight: 0`).
+    different ids are not.
+
+    `untrained` says why an assistant turn is context but no target; None: it is one. `REPEAT`: the
+    model's own answer, which is a target in another conversation of the same log (kept by a
+    compaction, an earlier stretch). Every other code means that it is not the model's answer in
+    this context: `weight` (the log's author excluded it), `inserted` (put in by a program or a
+    client), `edited`, `stripped` (its calls were taken out), `server_tool` (it used results that
+    the log does not hold), `warmup`.
+
+    `context` of an assistant turn, where it differs from that of the conversation.
     """
 
     role: str
     parts: tuple[Part, ...]
     turn: str | None = None
-    trained: bool = True
+    untrained: str | None = None
+    context: Context | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +158,10 @@ class Conversation:
     tools_source  where the log says that `tools` come from (logged, supplied, inferred, mixed)
     evaluation  it belongs to a benchmark, which loses its worth when trained on: rejected as
               `evaluation_data` unless the user allows it
+    context   how well the log shows what the model saw; None: it follows from what is there
+              (`partial` where system prompt or tools are missing, else `logged`)
+    outcome   how it ended, as logged and nothing else: reward, score, resolved, exit_status, error,
+              labels, feedback, evaluator, and `benchmark`, the public benchmark that was run
     """
 
     id: str
@@ -135,6 +176,8 @@ class Conversation:
     license: str | None = None
     tools_source: str | None = None
     evaluation: bool = False
+    context: Context | None = None
+    outcome: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

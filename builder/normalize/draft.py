@@ -250,7 +250,7 @@ class _Reading:
                     found = self._texts((part,))
                     texts += found
                     last += len(found) if calls else 0
-        if not message.trained:
+        if message.untrained is not None:
             self.count("untrained_turn")
         self._append(
             Block(

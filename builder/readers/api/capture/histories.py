@@ -240,7 +240,7 @@ class _Chain:
             changes["prefill_joined"] += 1
         elif chosen is not None:
             messages.append(_written(chosen))
-        elif not messages[-1].trained and not calls(messages[-1]):
+        elif messages[-1].untrained is not None and not calls(messages[-1]):
             messages.pop()  # the client's beginning of an answer that did not come
         if not any(message.role == "assistant" for message in messages):
             yield Problem("no_response", self.last.where, _why_none(self.last))
@@ -283,7 +283,7 @@ class _Chain:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
             if given is not None and given.is_no_target:  # though it was gone on with
-                message = replace(message, trained=False)  # noqa: PLW2901 - completed
+                message = replace(message, untrained="weight")  # noqa: PLW2901 - completed
             yield message
 
 

@@ -75,7 +75,9 @@ def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> li
         if not made or made[-1].role != "assistant":
             called = []
         called += [part.name for part in parts if isinstance(part, ToolCall)]
-        made.append(Message("assistant", tuple(parts), trained=_trained(item)))
+        made.append(
+            Message("assistant", tuple(parts), untrained=None if _trained(item) else "weight")
+        )
     return made
 
 

@@ -157,7 +157,9 @@ class _Steps:
             self._environment(results)
             return
         by_model = step.get("llm_call_count") != 0 and step.get("is_copied_context") is not True
-        self.messages.append(Message("assistant", (*spoken, *calls), trained=by_model))
+        self.messages.append(
+            Message("assistant", (*spoken, *calls), untrained=None if by_model else "inserted")
+        )
         self.ended = any(isinstance(call, ToolCall) and call.name in ENDING for call in calls)
         if calls and results:
             self.messages.append(Message("tool", tuple(results)))
