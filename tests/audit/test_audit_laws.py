@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from strategies import conversations
 from test_secrets import AWS, BEARER, GITHUB, PASSWORD, PEM
 
-from builder.audit.options import ScrubOptions
 from builder.normalize import NormalizeOptions, normalise
 from builder.normalize.units import UNITS, examples
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.qwen3.flatten import flatten
+from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal
 from builder.scrub.redact import Scrubber
 from builder.scrub.secrets import find_secrets

@@ -97,7 +97,7 @@ def test_a_state_of_another_configuration_is_not_mixed_in(logs, tmp_path, done, 
 def test_a_state_of_other_code_is_not_mixed_in(logs, tmp_path, done, monkeypatch):
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[logs]) == 0
-    monkeypatch.setattr(work, "code_digest", lambda: "other")
+    monkeypatch.setattr("builder.build.identity.code_digest", lambda: "other")
     done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert len(done) == 13

@@ -11,6 +11,7 @@ from builder import cli
 from builder.parallel import pool
 from builder.parallel.pool import beside, holds_more, ordered
 from builder.problem import UsageError
+from builder.verify.preload import preloading
 
 
 def tell(number):
@@ -30,18 +31,18 @@ def die_elsewhere(driver, number):
     return number
 
 
-@pytest.mark.parametrize("tokenizer", ["qwen3", None])
-def test_results_come_in_order_from_several_processes(tokenizer):
-    found = list(ordered(tell, range(400), 3, tokenizer))
+@pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
+def test_results_come_in_order_from_several_processes(preload):
+    found = list(ordered(tell, range(400), 3, preload))
     assert [number for number, _ in found] == list(range(400))
     processes = {pid for _, pid in found}
-    assert (os.getpid() in processes) is (tokenizer is None), "the tokenizer is the others'"
+    assert (os.getpid() in processes) is (preload is None), "the preload is the others'"
     assert len(processes) > 1
 
 
 @pytest.mark.parametrize(("count", "workers"), [(0, 4), (3, 4), (50, 1)])
 def test_little_work_stays_in_this_process(count, workers):
-    assert list(ordered(tell, range(count), workers, "qwen3")) == [
+    assert list(ordered(tell, range(count), workers, preloading("qwen3"))) == [
         (number, os.getpid()) for number in range(count)
     ]
 
@@ -49,17 +50,17 @@ def test_little_work_stays_in_this_process(count, workers):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_the_work_raises_is_raised(workers):
     with pytest.raises(UsageError, match="forty"):
-        list(ordered(refuse, range(80), workers, "qwen3"))
+        list(ordered(refuse, range(80), workers, preloading("qwen3")))
 
 
-@pytest.mark.parametrize("tokenizer", ["qwen3", None])
-def test_what_a_killed_process_had_is_done_again(tokenizer):
+@pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
+def test_what_a_killed_process_had_is_done_again(preload):
     work = partial(die_elsewhere, os.getpid())
-    assert list(ordered(work, range(4000), 3, tokenizer)) == list(range(4000))
+    assert list(ordered(work, range(4000), 3, preload)) == list(range(4000))
 
 
-@pytest.mark.parametrize("tokenizer", ["qwen3", None])
-def test_items_are_taken_as_they_are_needed(tokenizer):
+@pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
+def test_items_are_taken_as_they_are_needed(preload):
     taken = []
 
     def items():
@@ -67,7 +68,7 @@ def test_items_are_taken_as_they_are_needed(tokenizer):
             taken.append(number)
             yield number
 
-    found = ordered(tell, items(), 2, tokenizer)
+    found = ordered(tell, items(), 2, preload)
     for number in range(100):
         assert next(found)[0] == number
     found.close()
@@ -79,7 +80,7 @@ def where(number):
 
 
 def test_what_is_started_beside_is_done_in_one_other_process():
-    with beside("qwen3", is_worth=True) as start:
+    with beside(preloading("qwen3"), is_worth=True) as start:
         results = [start(partial(where, number)) for number in range(3)]
         found = [result() for result in results]
         with pytest.raises(UsageError, match="forty"):
@@ -90,7 +91,7 @@ def test_what_is_started_beside_is_done_in_one_other_process():
 
 def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
     done = []
-    with beside("qwen3", is_worth=False) as start:
+    with beside(preloading("qwen3"), is_worth=False) as start:
         result = start(lambda: done.append(1))
         assert done == []
         result()
@@ -98,7 +99,7 @@ def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
 
 
 def test_what_a_killed_process_beside_had_is_done_here():
-    with beside("qwen3", is_worth=True) as start:
+    with beside(preloading("qwen3"), is_worth=True) as start:
         killed = start(partial(die_elsewhere, os.getpid(), 1))
         behind = start(partial(where, 2))
         assert killed() == 1

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 import builder.qwen3
 from builder import cli
-from builder.build import task as work
 from builder.problem import UsageError
 from builder.qwen3 import tokenizer, tokens
+from builder.qwen3 import tokenizer as tokenizer_module
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
+from builder.verify import verifier as verifier_module
 from builder.verify.verifier import Verifier
 
 ASSETS = Path(builder.qwen3.__file__).parent / "assets"
@@ -96,8 +97,8 @@ def test_an_installation_that_cannot_load_the_embedded_one_is_no_verdict(
     row = {"messages": [{"role": role, "content": "a"} for role in ("user", "assistant")]}
     (tmp_path / "in.jsonl").write_text(json.dumps({**row, "tools": []}) + "\n")
     command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--quiet"]
-    work.target_for.cache_clear()
-    monkeypatch.setattr(work, "_verifiers", {})
+    tokenizer_module.target_for.cache_clear()
+    monkeypatch.setattr(verifier_module, "_verifiers", {})
     with monkeypatch.context() as broken:
         broken.setitem(sys.modules, "transformers", None)
         assert cli.main(command) == 2

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_build import DATA, build, lines
+from test_build import DATA, build, lines
 
 from builder import cli
 from builder.audit.result import (

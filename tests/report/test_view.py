@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_build import DATA, build, lines
+from test_build import DATA, build, lines
 from tests.test_report import HOSTILE, Page, dataset, manifest
 from tests.test_report import built as built  # noqa: PLC0414 - the fixture
 

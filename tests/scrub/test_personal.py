@@ -8,9 +8,9 @@ import pytest
 from test_build import build, lines
 from test_secrets import every_byte, row, scrubber
 
-from builder.audit.options import ScrubOptions
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
+from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import KINDS, find_personal, is_card, is_iban, pseudonym
 from builder.scrub.redact import Scrubber
 

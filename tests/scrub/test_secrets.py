@@ -10,9 +10,9 @@ import pytest
 from places import ROOT
 from test_build import build, files, lines
 
-from builder.audit.options import ScrubOptions
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
+from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber, derive_key
 from builder.scrub.secrets import find_secrets, named_secret
 from builder.sources.source import Source
