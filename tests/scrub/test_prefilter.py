@@ -273,8 +273,8 @@ def test_without_re2_every_rule_may_hit(monkeypatch):
     monkeypatch.setitem(sys.modules, "re2", None)
     alone = copy_of(gates)
     assert alone.re2 is None
-    assert alone.Gate([("x", "one"), ("y", "two")])("y") == ("one", "two")
-    assert list(alone.Lines("x")("a\nb")) == [(0, 3)]
+    assert alone.Prefilter([("x", "one"), ("y", "two")])("y") == ("one", "two")
+    assert list(alone.LinePrefilter("x")("a\nb")) == [(0, 3)]
 
 
 @pytest.mark.parametrize("pattern", ["ab{2}", "[ab]c", r"\d", "(?:a|b)", "a+", r"\$x", "é"])
