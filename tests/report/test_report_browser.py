@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.test_report import HOSTILE, audit, dataset, manifest
-from tests.test_report import built as built  # noqa: PLC0414 - the fixture
-from tests.test_view import served
+from test_report import HOSTILE, audit, dataset, manifest
+from test_report import built as built  # noqa: PLC0414 - the fixture
+from test_view import served
 
 from builder.report.report import report_html
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_build import DATA, build, lines
-from tests.test_report import HOSTILE, Page, dataset, manifest
-from tests.test_report import built as built  # noqa: PLC0414 - the fixture
+from test_report import HOSTILE, Page, dataset, manifest
+from test_report import built as built  # noqa: PLC0414 - the fixture
 
 from builder.dataset.files import dataset_files, dataset_rows
 from builder.dataset.rows import raw_rows
