@@ -6,10 +6,10 @@ import re
 import string
 
 import pytest
+from audit_rows import words
+from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from test_audit_run import words
-from test_build import build, files, lines
 from test_secrets import row
 
 from builder import cli

@@ -1,14 +1,13 @@
 """The audit of a dataset: planted faults are found where they are, clean data pass the gates."""
 
 import json
-import random
-import string
 
 import pytest
+from audit_rows import words
+from builds import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import json_values
-from test_build import build
 from test_secrets import GITHUB, PASSWORD, row
 
 from builder import cli
@@ -30,11 +29,6 @@ TOOL = {
         },
     },
 }
-
-
-def words(seed, count=60):
-    draw = random.Random(seed)
-    return " ".join("".join(draw.choices(string.ascii_lowercase, k=5)) for _ in range(count))
 
 
 def sample(*said, tools=()):

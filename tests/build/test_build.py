@@ -5,6 +5,7 @@ import random
 import shutil
 
 import pytest
+from builds import build, files, lines
 from places import DATA
 
 from builder import cli
@@ -12,32 +13,11 @@ from builder.build import engine
 from builder.qwen3.tokenizer import load
 
 
-def build(out, *more, inputs=(DATA,)):
-    return cli.main(["build", *map(str, inputs), "-o", str(out), "--quiet", *map(str, more)])
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     out = tmp_path_factory.mktemp("build") / "out"
     assert build(out, "--workers", "1") == 0
     return out
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
-def files(out):
-    """All bytes of a folder, without what may differ between two runs."""
-    found = {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file() and ".state" not in path.parts
-    }
-    manifest = json.loads(found["manifest.json"])
-    del manifest["run"]
-    found["manifest.json"] = json.dumps(manifest).encode()
-    return found
 
 
 def test_every_example_reader_gives_a_sample(built):

@@ -14,11 +14,10 @@ import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
 from large_inputs import MAKERS, goose, jsonl, parquet, rows
-from test_build import build, files, lines
-from test_resume import done  # noqa: F401 - a fixture
 
 from builder.build import chunks as pieces
 from builder.build import task as work
@@ -73,7 +72,7 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
 # -- going on, and files that change -------------------------------------------------------------
 
 
-def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):  # noqa: F811
+def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):
     monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a piece is longer than the head of its file
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -108,7 +107,7 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monke
     assert files(tmp_path / "anew") == files(out)
 
 
-def test_a_database_is_made_again_after_a_change_in_the_log_beside_it(tmp_path, done):  # noqa: F811
+def test_a_database_is_made_again_after_a_change_in_the_log_beside_it(tmp_path, done):
     path = goose(tmp_path, 8)
     out = tmp_path / "out"
     with contextlib.closing(sqlite3.connect(path)) as writer:

@@ -11,7 +11,7 @@ from threading import Event
 from time import sleep
 
 import pytest
-from test_build import build
+from builds import build
 
 from builder.build import engine
 from builder.build.convert import Task
@@ -36,7 +36,7 @@ def test_an_address_of_a_cluster_is_for_ray_alone(tmp_path, capsys):
 
 def test_what_is_not_asked_for_is_not_imported(tmp_path):
     code = (
-        "import sys; from builder import cli; from test_build import build;"
+        "import sys; from builder import cli; from builds import build;"
         f"assert build({str(tmp_path / 'out')!r}, '--workers', '1') == 0;"
         "print([name for name in ('ray', 's3fs', 'botocore') if name in sys.modules])"
     )

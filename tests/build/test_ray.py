@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+from builds import build, files
 from logs import write_logs
-from test_build import build, files
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 pytestmark = pytest.mark.filterwarnings("default")  # what another library warns of is its own

@@ -2,42 +2,26 @@
 
 import json
 import os
-import random
 import shutil
 import signal
-import string
 import subprocess
 import sys
 import time
 
 import datasets
 import pytest
+from builds import build, files, lines
+from large_logs import large_logs
 from logs import row, write_logs
 from places import DATA
-from test_build import build, files, lines
 
 from builder import cli
 from builder.build import chunks as pieces
-from builder.build import task as work
-from builder.parallel import pool
 
 
 @pytest.fixture
 def logs(tmp_path):
     return write_logs(tmp_path / "in", rows=8)
-
-
-@pytest.fixture
-def done(monkeypatch):
-    """The names of the sources that were worked on, not taken from the state."""
-    worked = []
-    process = work.process_source
-    monkeypatch.setattr(
-        work,
-        "process_source",
-        lambda task, *rest: worked.append(task.origin) or process(task, *rest),
-    )
-    return worked
 
 
 def test_unchanged_inputs_are_taken_from_the_state(logs, tmp_path, done):
@@ -154,29 +138,6 @@ def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, don
     assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
     assert done
     assert len(done) == len(set(done)), "pieces share the origin of their source"
-
-
-def text(seed, size):
-    """So many characters of words that are no other seed's."""
-    draw = random.Random(seed)
-    found = ""
-    while len(found) < size:
-        found += "".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 9))) + " "
-    return found[:size]
-
-
-def large_logs(folder):
-    """Logs of twelve files that are worth the start of a pool: by spaces, which cost no time."""
-    folder.mkdir()
-    for name in range(12):
-        texts = [text(f"{name}.{number}", 800) for number in range(6)]
-        rows = [
-            row(said, 1 + at % 3).replace("{", "{" + " " * 15_000, 1)
-            for at, said in enumerate(texts)
-        ]
-        (folder / f"{name:02d}.jsonl").write_text("".join(rows))
-    assert sum(path.stat().st_size for path in folder.iterdir()) > pool.LITTLE_BYTES
-    return folder
 
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_build import build, files, lines
-from test_resume import large_logs, row
+from builds import build, files, lines
+from large_logs import large_logs
+from logs import row
 
 from builder.build import job as building
 from builder.verify.dataset import LineReport

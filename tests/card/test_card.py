@@ -6,8 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 import yaml
+from builds import build, files, lines
 from huggingface_hub import DatasetCard, DatasetCardData
-from test_build import DATA, build, files, lines
+from places import DATA
 
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.card.front import LICENSES, languages, license_id, licensing

@@ -7,8 +7,8 @@ import re
 import datasets
 import pytest
 import yaml
-from places import ROOT
-from test_build import DATA, build, lines
+from builds import build, lines
+from places import DATA, ROOT
 
 from builder import cli
 from builder.export.tokens import IGNORED, BorderFault, labels

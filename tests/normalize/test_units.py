@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
+from foreign_samples import foreign, wrapped
 from hypothesis import given
 from places import ROOT
 from strategies import MANY, texts
-from test_laws import foreign, wrapped
 
 from builder import cli
 from builder.normalize.units import UNITS, examples

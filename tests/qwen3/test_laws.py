@@ -3,9 +3,10 @@
 import contextlib
 
 import pytest
+from foreign_samples import foreign, wrapped
 from hypothesis import event, given
 from hypothesis import strategies as st
-from strategies import MANY, conversations, fit, json_values, texts
+from strategies import MANY, conversations, fit, texts
 
 from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.dataset.rows import read_sample
@@ -105,26 +106,6 @@ def test_a_token_is_broken_in_a_definition_however_json_writes_it(token):
 def test_normalising_is_deterministic(conversation, options):
     """The same conversation and options give the same result."""
     assert normalise(conversation, options) == normalise(conversation, options)
-
-
-edges = st.sampled_from(
-    ["<think>\nx\n</think>\n\n", "<tool_response>\n", "\n</tool_response>", "</think>", "\n", ""]
-)
-contents = st.builds(lambda a, b, c: a + b + c, edges, texts, edges)
-foreign = st.lists(
-    st.tuples(st.sampled_from(["system", "user", "assistant"]), contents), min_size=1, max_size=7
-)
-wrapped = st.lists(
-    st.builds(
-        lambda name, value: {
-            "type": "function",
-            "function": {"name": "n" + name, "parameters": value},
-        },
-        texts,
-        json_values,
-    ),
-    max_size=2,
-)
 
 
 @MANY

@@ -7,13 +7,14 @@ import json
 
 import jinja2
 import pytest
+from builds import build
+from foreign_samples import foreign, wrapped
 from hypothesis import event, given
 from hypothesis import strategies as st
+from mask_samples import NONE, SAMPLES
 from page import blocks
+from places import DATA
 from strategies import MANY, fit
-from test_build import DATA, build
-from test_laws import foreign, wrapped
-from test_masks import NONE, SAMPLES
 
 from builder.dataset.rows import read_sample
 from builder.normalize import NormalizeOptions, normalise

@@ -5,13 +5,13 @@ import hashlib
 import json
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from itertools import product
 
 import pytest
+from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from test_build import DATA, build, lines
+from report_pages import HOSTILE, Page, audit, dataset, manifest, plain
 
 from builder import cli
 from builder.audit.result import (
@@ -28,100 +28,6 @@ from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
 from builder.report.report import MAX_BYTES, report_html
 from builder.report.survey import doubling
-
-HOSTILE = [
-    "<script>window.owned = 1</script>",
-    "<img src=x onerror=owned()><svg/onload=owned()>",
-    "</pre></details></main><h1>gone</h1><!-- ",
-    "\"><a href='javascript:owned()'>x</a>",
-    "\u202eright to left\u202c and \u2066isolated\u2069",
-    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x00 \r\n",
-    "]]>&lt;b&gt; &amp; <![CDATA[ <?php ?> %3Cscript%3E",
-    "zalgo " + "a" + "\u0300" * 400,
-]
-
-
-class Page(HTMLParser):
-    """What a browser would see: elements, attributes, texts, and whether each is closed."""
-
-    VOID = frozenset({"meta", "input", "br", "hr"})
-
-    def __init__(self, data):
-        super().__init__()
-        self.elements = []
-        self.open = []
-        self.texts = []
-        self.ids = Counter()
-        self.feed(data.decode("utf-8"))
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        self.ids.update([dict(attrs)["id"]] if "id" in dict(attrs) else [])
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
-def audit():
-    """An audit with one of everything."""
-    place = "data/train-00000-of-00001.jsonl:1"
-    return Audit(
-        samples=3,
-        findings=(
-            AuditFinding(
-                "secrets", "aws_key", "AWS key ids", 2, 1, GateAction.change,
-                (FindingExample(place, "a.jsonl", "line 1", "messages[1].content", "AKIA<b>"),),
-            ),
-            AuditFinding("duplicates", "near", "samples that nearly repeat another", 1, 1),
-        ),
-        tables=(
-            AuditTable(
-                "mix", "Behaviour mix", ("pattern", "samples"),
-                (("chain", 3), ("direct answer", 1)), "", "samples", (("chain", 2.0),),
-            ),
-            AuditTable(
-                "plain", "Trainers", ("trainer", "limit", "setting"), (("TRL", 1024, None),)
-            ),
-        ),
-        histograms=(
-            Histogram("lengths", "Tokens", "tokens", (0, 512, 1024, 2048), (3, 0, 1),
-                      (("TRL", 1024), ("far", 9000))),
-        ),
-        picks=(Pick("near-duplicate pair 1", 0), Pick("near-duplicate pair 1", 1)),
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    out = tmp_path_factory.mktemp("report") / "out"
-    assert build(out, "--workers", "1", inputs=(DATA / "openai-chat", DATA / "codex")) == 0
-    return out
-
-
-def manifest(folder):
-    return json.loads((folder / "manifest.json").read_bytes())
-
-
-def dataset(path, contents, tools=()):
-    """A dataset of another origin: one sample for each content, in every place that takes text."""
-    with path.open("w", encoding="utf-8") as stream:
-        for content in contents:
-            messages = [
-                {"role": "system", "content": content},
-                {"role": "user", "content": content},
-                {"role": "assistant", "content": content},
-            ]
-            stream.write(json.dumps({"messages": messages, "tools": list(tools)}) + "\n")
-    return str(path)
 
 
 def check_closed(data):
@@ -239,10 +145,6 @@ def test_the_trained_text_is_marked_exactly(built, verifier):
             assert marked == expected
             seen += 1
     assert seen
-
-
-def plain(fragment):
-    return "".join(Page(fragment.encode()).texts)
 
 
 def test_control_tokens_are_marked_even_where_nothing_is_tokenised(tmp_path, verifier):

@@ -8,9 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_report import HOSTILE, audit, dataset, manifest
-from test_report import built as built  # noqa: PLC0414 - the fixture
-from test_view import served
+from report_pages import HOSTILE, audit, dataset, manifest
+from viewing import served
 
 from builder.report.report import report_html
 

@@ -1,6 +1,5 @@
 """`builder view`: any row of any dataset without reading it whole, for this machine alone."""
 
-import contextlib
 import gzip
 import http.client
 import json
@@ -9,40 +8,24 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
+from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from test_build import DATA, build, lines
-from test_report import HOSTILE, Page, dataset, manifest
-from test_report import built as built  # noqa: PLC0414 - the fixture
+from places import DATA
+from report_pages import HOSTILE, Page, dataset, manifest
+from viewing import served
 
 from builder.dataset.files import dataset_files, dataset_rows
 from builder.dataset.rows import raw_rows
 from builder.report.query import Query
 from builder.report.raw import MAX_RECORDS, raw_html, raw_records
-from builder.report.server import Server
 from builder.report.store import STEP, Address, LineIndex, Rows
 from builder.report.viewer import PAGE_ROWS, Viewer
 
 FAR = 1 << 40
-
-
-@contextlib.contextmanager
-def served(name, told, scratch):
-    folder = Path(name) if Path(name).is_dir() else None
-    viewer = Viewer(folder, Rows(dataset_files(name), scratch), told, "qwen3")
-    with Server(viewer) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def ask(server, path, *, host=None, method="GET"):
@@ -55,12 +38,6 @@ def ask(server, path, *, host=None, method="GET"):
     body = answer.read()
     connection.close()
     return answer.status, dict(answer.getheaders()), body
-
-
-@pytest.fixture(scope="module")
-def server(built, tmp_path_factory):
-    with served(str(built), manifest(built), tmp_path_factory.mktemp("view")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

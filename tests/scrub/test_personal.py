@@ -5,7 +5,7 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from test_build import build, lines
+from builds import build, lines
 from test_secrets import every_byte, row, scrubber
 
 from builder.qwen3.constants import ADDED_TOKENS

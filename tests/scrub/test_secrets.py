@@ -7,8 +7,8 @@ import string
 from itertools import pairwise
 
 import pytest
+from builds import build, files, lines
 from places import ROOT
-from test_build import build, files, lines
 
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn

@@ -4,9 +4,9 @@ import json
 from collections import Counter
 
 import pytest
+from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from test_build import build, files, lines
 
 from builder import cli
 from builder.audit.pattern import PATTERNS

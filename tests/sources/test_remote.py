@@ -9,8 +9,8 @@ import sys
 
 import fsspec
 import pytest
-from places import CASES
-from test_build import DATA, build, files, lines
+from builds import build, files, lines
+from places import CASES, DATA
 
 from builder import cli
 from builder.problem import Problem, UsageError

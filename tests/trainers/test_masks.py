@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mask_samples import CALL, NONE, PLAIN, SAMPLES, THOUGHTS, TWO_QUERIES
 from page import blocks, is_shown
 from places import ROOT
 from targets import NO_THOUGHTS, TEMPLATE, tokenizer_folder
@@ -16,36 +17,12 @@ from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
 from builder.trainers.masks import TRAINERS, Mask, MaskRefusal, keep_pairs, keep_start
 from builder.verify.verifier import Verifier, verifier_for
 
-CALL = '<tool_call>\n{"name": "wc", "arguments": {"path": "a"}}\n</tool_call>'
-TOOL = {"type": "function", "function": {"name": "wc", "parameters": {}}}
 TOOLS = (
     TOOLS_BEGIN + '\n{"type": "function", "function": {"name": "wc", "parameters": {}}}' + TOOLS_END
 )
 ASKED = "<|im_start|>user\nHow long?<|im_end|>\n<|im_start|>assistant\n"
 ANSWERED = "<|im_start|>user\n<tool_response>\n12\n</tool_response><|im_end|>\n"
-NONE = "<think>\n\n</think>\n\n"
 
-PLAIN = Sample(
-    (
-        ("user", "How long?"),
-        ("assistant", CALL),
-        ("user", "<tool_response>\n12\n</tool_response>"),
-        ("assistant", "Twelve."),
-    ),
-    (TOOL,),
-)
-THOUGHTS = Sample(
-    (
-        ("system", "Be brief."),
-        ("user", "How long?"),
-        ("assistant", f"<think>\nI count.\n</think>\n\n{CALL}"),
-        ("user", "<tool_response>\n12\n</tool_response>"),
-        ("assistant", "<think>\nSo.\n</think>\n\nTwelve."),
-    ),
-    (TOOL,),
-)
-TWO_QUERIES = Sample((("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")))
-CONTINUED = Sample((*PLAIN.messages[:3], ("user", "How long?"), ("assistant", "Twelve.")), (TOOL,))
 BEGINS = "<|im_start|>assistant\n"
 NO_SYSTEM = f"<|im_start|>system\n{TOOLS}<|im_end|>\n"
 NO_SYSTEM_GAP = f"<|im_start|>system\n\n\n{TOOLS}<|im_end|>\n"
@@ -127,13 +104,6 @@ VERBATIM = {
         "plain": f"{ASKED}⟦{CALL}<|im_end|>\n⟧{ANSWERED}{BEGINS}⟦Twelve.<|im_end|>⟧",
     },
     "verl": {"plain": NO_SYSTEM + VERBATIM_TRAINED},
-}
-SAMPLES = {
-    "plain": PLAIN,
-    "thoughts": THOUGHTS,
-    "two queries": TWO_QUERIES,
-    "continued": CONTINUED,
-    "empty block": Sample((("user", "a"), ("assistant", f"{NONE}b"))),
 }
 
 

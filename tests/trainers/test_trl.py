@@ -8,9 +8,10 @@ from pathlib import Path
 
 import datasets
 import pytest
+from builds import build, lines
+from mask_samples import CONTINUED, PLAIN, THOUGHTS, TWO_QUERIES
+from places import DATA
 from targets import tokenizer_folder
-from test_build import DATA, build, lines
-from test_masks import CONTINUED, PLAIN, THOUGHTS, TWO_QUERIES
 
 from builder import cli
 from builder.qwen3.tokenizer import load

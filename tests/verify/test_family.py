@@ -4,12 +4,12 @@ import hashlib
 from dataclasses import replace
 
 import pytest
+from foreign_samples import foreign, wrapped
 from hypothesis import given, settings
+from mask_samples import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 from page import blocks, is_shown
 from published import FAMILY, XML, text_of
 from targets import tokenizer_folder
-from test_laws import foreign, wrapped
-from test_masks import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 
 from builder import cli
 from builder.problem import UsageError

@@ -1,0 +1,28 @@
+"""Builds made by tests: the command, its rows, all its bytes."""
+
+import json
+
+from places import DATA
+
+from builder import cli
+
+
+def build(out, *more, inputs=(DATA,)):
+    return cli.main(["build", *map(str, inputs), "-o", str(out), "--quiet", *map(str, more)])
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def files(out):
+    """All bytes of a folder, without what may differ between two runs."""
+    found = {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and ".state" not in path.parts
+    }
+    manifest = json.loads(found["manifest.json"])
+    del manifest["run"]
+    found["manifest.json"] = json.dumps(manifest).encode()
+    return found

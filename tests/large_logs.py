@@ -1,0 +1,31 @@
+"""Logs large enough for several chunks."""
+
+import random
+import string
+
+from logs import row
+
+from builder.parallel import pool
+
+
+def text(seed, size):
+    """So many characters of words that are no other seed's."""
+    draw = random.Random(seed)
+    found = ""
+    while len(found) < size:
+        found += "".join(draw.choices(string.ascii_lowercase, k=draw.randint(2, 9))) + " "
+    return found[:size]
+
+
+def large_logs(folder):
+    """Logs of twelve files that are worth the start of a pool: by spaces, which cost no time."""
+    folder.mkdir()
+    for name in range(12):
+        texts = [text(f"{name}.{number}", 800) for number in range(6)]
+        rows = [
+            row(said, 1 + at % 3).replace("{", "{" + " " * 15_000, 1)
+            for at, said in enumerate(texts)
+        ]
+        (folder / f"{name:02d}.jsonl").write_text("".join(rows))
+    assert sum(path.stat().st_size for path in folder.iterdir()) > pool.LITTLE_BYTES
+    return folder
