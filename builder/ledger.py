@@ -122,7 +122,7 @@ def _by_value(arguments: Json) -> Json:
         return arguments
 
 
-class CallFates:
+class CallOutcomes:
     """What became of each call of a run: kept if it is kept anywhere, else its first code.
 
     A call that is known by its place can only come again within its source: those are counted and
@@ -130,15 +130,15 @@ class CallFates:
     """
 
     def __init__(self) -> None:
-        self._fates: dict[bytes, str | None] = {}
+        self._outcomes: dict[bytes, str | None] = {}
         self._placed: dict[bytes, str | None] = {}
         self._logged = 0
         self._dropped: Counter[str] = Counter()
 
-    def add(self, fates: Iterable[tuple[bytes, str | None]]) -> None:
+    def add(self, outcomes: Iterable[tuple[bytes, str | None]]) -> None:
         """Add (key, drop code or None for kept), in the order of the sources."""
-        for key, code in fates:
-            known = self._placed if key[0] == PLACED else self._fates
+        for key, code in outcomes:
+            known = self._placed if key[0] == PLACED else self._outcomes
             if code is None or key not in known:
                 known[key] = code
 
@@ -151,7 +151,9 @@ class CallFates:
     def count(self, ledger: Ledger) -> None:
         """Write the counts of calls into the ledger."""
         self.end_source()
-        dropped = self._dropped + Counter(code for code in self._fates.values() if code is not None)
-        ledger.calls_logged = self._logged + len(self._fates)
+        dropped = self._dropped + Counter(
+            code for code in self._outcomes.values() if code is not None
+        )
+        ledger.calls_logged = self._logged + len(self._outcomes)
         ledger.calls_dropped = dropped
         ledger.calls_kept = ledger.calls_logged - dropped.total()

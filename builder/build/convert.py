@@ -173,13 +173,13 @@ def _conversation(
         code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
         part.reject(Problem(code, conversation.record, detail))
-    fates = _fates(keys, dropped, max((item.calls for item in samples), default=0), code)
+    outcomes = call_outcomes(keys, dropped, max((item.calls for item in samples), default=0), code)
     session = session_key(conversation, name, task.origin)
     model = conversation.model and scrubber.text(conversation.model)
     terms = _license(conversation, task, scrubber)
     part.entry(
         ConversationEntry(
-            code, tuple(samples), prefixes, fates, tools_source, model, session, terms
+            code, tuple(samples), prefixes, outcomes, tools_source, model, session, terms
         )
     )
 
@@ -209,18 +209,18 @@ def _note(problem: Problem, conversation: Conversation, part: ResultWriter) -> s
     return problem.code
 
 
-def _fates(
+def call_outcomes(
     keys: list[bytes], dropped: Mapping[int, str], held: int, code: str | None
 ) -> tuple[tuple[bytes, str | None], ...]:
     """(key, drop code or None) of each call; of those in the dialogue the first `held` are kept."""
-    fates: list[tuple[bytes, str | None]] = []
+    outcomes: list[tuple[bytes, str | None]] = []
     for ordinal, key in enumerate(keys):
-        fate = dropped.get(ordinal)
-        if fate is None:
-            fate = None if held > 0 else code
+        outcome = dropped.get(ordinal)
+        if outcome is None:
+            outcome = None if held > 0 else code
             held -= 1
-        fates.append((key, fate))
-    return tuple(fates)
+        outcomes.append((key, outcome))
+    return tuple(outcomes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 
 from builder.build.convert import Task
 from builder.build.results import ChunkResult, ResultSummary
-from builder.build.task import Job, do, unmade
+from builder.build.task import Job, failed_result, run_task
 from builder.parallel.pool import holds_more, pool
 from builder.problem import Problem
 from builder.verify.preload import preloading
@@ -60,7 +60,7 @@ def _run(workers: int, tasks: Sequence[Task], job: Job, done: Done) -> Iterator[
     if workers <= 1 or len(tasks) <= 1 or not holds_more(_paths(tasks)):
         for index, task in enumerate(tasks):
             # What reading it remembers goes with it, not with the list of tasks.
-            part = do(replace(task, source=task.source.anew()), index, job)
+            part = run_task(replace(task, source=task.source.unread_copy()), index, job)
             done(task, part.summary)
             yield part
         return
@@ -163,16 +163,16 @@ def _large_first(batch: tuple[int, range]) -> int:
 
 
 def _do_all(tasks: Sequence[Task], first: int, job: Job) -> list[ChunkResult]:
-    return [do(task, first + at, job) for at, task in enumerate(tasks)]
+    return [run_task(task, first + at, job) for at, task in enumerate(tasks)]
 
 
 def _alone(task: Task, index: int, job: Job) -> ChunkResult:
     try:
         with pool(1, preloading(job.tokenizer)) as executor:
-            return executor.submit(do, task, index, job).result()
+            return executor.submit(run_task, task, index, job).result()
     except BrokenProcessPool:
         detail = "the worker process was killed twice (out of memory?)"
-        return unmade(task, index, job, Problem("worker_died", "file", detail))
+        return failed_result(task, index, job, Problem("worker_died", "file", detail))
 
 
 def interrupt_on_sigterm() -> None:

@@ -15,7 +15,7 @@ from builder.build.results import DIGEST_BYTES, ChunkResult, ConversationEntry, 
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.jsonio import loads
-from builder.ledger import CallFates
+from builder.ledger import CallOutcomes
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
 from builder.select.mix import Candidate, left_out
@@ -39,7 +39,7 @@ class _Choice:
     sizes: list[int]
 
 
-def settle(
+def finalize(
     parts: Sequence[ChunkResult],
     weights: Sequence[float],
     unreadable: Sequence[Problem],
@@ -85,14 +85,14 @@ def _choose(
         drawn[position] = "mix"
     choice = _Choice(samples, near, drawn, [], [])
     splitting = bool(config.split.validation or config.split.test)
-    fates = CallFates()
+    outcomes = CallOutcomes()
     ledger = built.ledger
     position = 0
     for part in parts:
         for entry in part.entries():
             if not entry.samples:
                 ledger.conversations_rejected[str(entry.code)] += 1
-                fates.add(entry.calls)
+                outcomes.add(entry.calls)
                 continue
             own = range(position, position + len(entry.samples))
             position = own.stop
@@ -100,7 +100,7 @@ def _choose(
             if any(written):
                 ledger.built += 1
                 built.duplicate_samples += len(written) - sum(written)
-                fates.add(entry.calls)
+                outcomes.add(entry.calls)
                 _count(built, entry, written, part)
                 if splitting:
                     choice.conversations.append((entry.session, entry.prefixes[0]))
@@ -113,9 +113,9 @@ def _choose(
                 ledger.duplicates += 1
             else:
                 ledger.conversations_rejected[lost] += 1
-            fates.add((key, code or lost) for key, code in entry.calls)
-        fates.end_source()
-    fates.count(ledger)
+            outcomes.add((key, code or lost) for key, code in entry.calls)
+        outcomes.end_source()
+    outcomes.count(ledger)
     return choice
 
 

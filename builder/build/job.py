@@ -16,7 +16,7 @@ from builder.audit.run import audit, evaluation_sets
 from builder.build.chunks import cut
 from builder.build.convert import Task
 from builder.build.engine import Done, Engine
-from builder.build.finalize import settle
+from builder.build.finalize import finalize
 from builder.build.identity import job_identity, versions
 from builder.build.remote_results import prune_parts
 from builder.build.results import ChunkResult
@@ -29,7 +29,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.output.folder import Writer, output_folder
 from builder.output.remote import RemoteOutput
-from builder.parallel.pool import beside, default_workers, is_much
+from builder.parallel.pool import default_workers, in_background, is_much
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import target_for
 from builder.readers import readers
@@ -87,10 +87,10 @@ def build(
         parts = list(engine.run(tasks, job, progress(tasks)))
         workers = min(engine.workers, default_workers())
         is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))  # the samples
-        with beside(preloading(config.verify.target), is_worth=is_worth) as start:
+        with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
             start(import_loader)  # while the samples are chosen and written
             weights = [task.weight for task in tasks]
-            built = settle(parts, weights, unreadable, config, Writer(work))
+            built = finalize(parts, weights, unreadable, config, Writer(work))
             told = map_strings(config.resolved(), scrubber.text)
             made: dict[str, Json] = {"config": without_folders(told), "versions": versions()}
             about_it = partial(card, config, built, config.normalize.options, target, made=made)

@@ -1,7 +1,7 @@
 """Runs the work on all parts on Ray: on this machine or on a cluster that is there.
 
-A Ray task does what a worker of the local pool does (`builder.build.task.do`), so the bytes are the
-same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished parts
+A Ray task does what a worker of the local pool does (`builder.build.task.run_task`), so the bytes
+are the same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished parts
 lie in the state folder, which all nodes must see; where the output is in a store, its workers leave
 them there (`Job.store`) and the driver fetches them. That a node sees the folder and the inputs,
 and runs the same versions, is checked in each task: what it lacks must never look like a fault of
@@ -29,7 +29,7 @@ from builder.build.engine import Done, Engine, interrupt_on_sigterm
 from builder.build.identity import job_identity
 from builder.build.remote_results import fetch_part, put_part
 from builder.build.results import ChunkResult
-from builder.build.task import Job, do, unmade
+from builder.build.task import Job, failed_result, run_task
 from builder.parallel.garbage import collect_seldom
 from builder.problem import Problem, UsageError
 from builder.verify.options import VerifyOptions
@@ -221,13 +221,13 @@ class _Work:
         what = "node died" if node else "worker was killed"
         why = ", out of memory" if memory else " (out of memory?)"
         problem = Problem("worker_died", "file", f"the {what} {tries} times{why}")
-        return unmade(self.tasks[index], index, self.job, problem)
+        return failed_result(self.tasks[index], index, self.job, problem)
 
 
 def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
     """What runs on a node; a part's path is relative to the state folder.
 
-    Raises OSError and UsageError as `do`; UsageError: the node is not as the driver is.
+    Raises OSError and UsageError as `run_task`; UsageError: the node is not as the driver is.
     """
     node = platform.node()
     if _identity(job.tokenizer, job.verify) != job.identity:
@@ -246,11 +246,11 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult 
     own = f"{node}-{os.getpid()}"
     if job.store is None:
         state = job.work.parent
-        part = do(task, index, replace(job, work=job.work / own))
+        part = run_task(task, index, replace(job, work=job.work / own))
         return replace(part, path=part.path.relative_to(state))
     with tempfile.TemporaryDirectory(prefix="builder-part-") as scratch:
         state = Path(scratch)
-        part = do(task, index, replace(job, parts=state / "parts", work=state / "work" / own))
+        part = run_task(task, index, replace(job, parts=state / "parts", work=state / "work" / own))
         below = part.path.relative_to(state)
         if part.path.is_file():  # else it is in the store from an earlier run
             put_part(part.path, f"{job.store}/{below.as_posix()}")

@@ -51,7 +51,7 @@ class Job:
         return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 
-def do(task: Task, index: int, job: Job) -> ChunkResult:
+def run_task(task: Task, index: int, job: Job) -> ChunkResult:
     """The part of this task, finished.
 
     Raises OSError if it cannot be written, UsageError if a store cannot be read.
@@ -67,15 +67,15 @@ def do(task: Task, index: int, job: Job) -> ChunkResult:
             try:
                 copy = stack.enter_context(local_copy(task.source))
             except Changed:
-                return unmade(task, index, job, _changed(records=1))
+                return failed_result(task, index, job, _changed(records=1))
             except Gone:
                 detail = "it was removed after it had been listed"
-                return unmade(task, index, job, Problem("unreadable", "file", detail))
+                return failed_result(task, index, job, Problem("unreadable", "file", detail))
             task = replace(task, source=copy)
         before = _status(task.source)
         window = task.source.window
         if window is not None and before != [(window.whole.bytes, window.whole.modified)]:
-            return unmade(task, index, job, _changed(records=1))
+            return failed_result(task, index, job, _changed(records=1))
         size, sha256 = _digest(task.source)
         if final is None:
             final = job.parts / _key(task, job, sha256)
@@ -92,7 +92,7 @@ def do(task: Task, index: int, job: Job) -> ChunkResult:
             return part.keep(None)
 
 
-def unmade(task: Task, index: int, job: Job, problem: Problem) -> ChunkResult:
+def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkResult:
     """The part of a source that could not be worked on: the reject alone. The next run tries it."""
     summary = ResultSummary(task.source.name)
     summary.ledger.read = 1

@@ -44,8 +44,8 @@ class Preload:
     argument: str
 
 
-class Beside(Protocol):
-    """Starts work in another process (`beside`)."""
+class Start(Protocol):
+    """Starts work in another process (`in_background`)."""
 
     def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]:
         """Start it; what this gives returns its result when called, or raises what it raised."""
@@ -135,7 +135,7 @@ def pool(workers: int, preload: Preload | None) -> Iterator[ProcessPoolExecutor]
 
 
 @contextlib.contextmanager
-def beside(preload: Preload | None, *, is_worth: bool) -> Iterator[Beside]:
+def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]:
     """What starts work in one other process, where the preloading is done.
 
     If that process is not worth its start, or was killed, the work is done here when its result is

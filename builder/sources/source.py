@@ -111,13 +111,13 @@ class Source:
         """Count records that a reader took by other means (rows of a database)."""
         self._records_read += records
 
-    def anew(self) -> Source:
+    def unread_copy(self) -> Source:
         """The same source, of which nothing is read and remembered yet."""
         return Source(
             self.name,
             self.path,
             data=self._data,
-            members=[member.anew() for member in self.members],
+            members=[member.unread_copy() for member in self.members],
             max_record_bytes=self.max_record_bytes,
             window=self.window,
             table=self._table,

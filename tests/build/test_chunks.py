@@ -154,7 +154,7 @@ def test_a_file_that_went_away_since_it_was_cut_keeps_no_part(tmp_path, small):
     path.unlink()
     (tmp_path / "parts").mkdir()
     job = work.Job("qwen3", work.VerifyOptions(), "", tmp_path / "parts", tmp_path / "work")
-    part = work.do(found[1], 0, job)
+    part = work.run_task(found[1], 0, job)
     assert part.summary.ledger.rejected == {"changed": 1}
     assert not list((tmp_path / "parts").iterdir())
 

@@ -9,7 +9,7 @@ import pytest
 
 from builder import cli
 from builder.parallel import pool
-from builder.parallel.pool import beside, holds_more, ordered
+from builder.parallel.pool import holds_more, in_background, ordered
 from builder.problem import UsageError
 from builder.verify.preload import preloading
 
@@ -80,7 +80,7 @@ def where(number):
 
 
 def test_what_is_started_beside_is_done_in_one_other_process():
-    with beside(preloading("qwen3"), is_worth=True) as start:
+    with in_background(preloading("qwen3"), is_worth=True) as start:
         results = [start(partial(where, number)) for number in range(3)]
         found = [result() for result in results]
         with pytest.raises(UsageError, match="forty"):
@@ -91,7 +91,7 @@ def test_what_is_started_beside_is_done_in_one_other_process():
 
 def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
     done = []
-    with beside(preloading("qwen3"), is_worth=False) as start:
+    with in_background(preloading("qwen3"), is_worth=False) as start:
         result = start(lambda: done.append(1))
         assert done == []
         result()
@@ -99,7 +99,7 @@ def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
 
 
 def test_what_a_killed_process_beside_had_is_done_here():
-    with beside(preloading("qwen3"), is_worth=True) as start:
+    with in_background(preloading("qwen3"), is_worth=True) as start:
         killed = start(partial(die_elsewhere, os.getpid(), 1))
         behind = start(partial(where, 2))
         assert killed() == 1
