@@ -1,10 +1,10 @@
 """Runs the work on all parts on Ray: on this machine or on a cluster that is there.
 
 A Ray task does what a worker of the local pool does (`builder.build.task.run_task`), so the bytes
-are the same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished parts
-lie in the state folder, which all nodes must see; where the output is in a store, its workers leave
-them there (`Job.store`) and the driver fetches them. That a node sees the folder and the inputs,
-and runs the same versions, is checked in each task: what it lacks must never look like a fault of
+are the same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished
+results lie in the state folder, which all nodes must see; if the output is in a store, its workers
+leave them there (`Job.store`) and the driver fetches them. Each task checks that its node sees the
+folder and the inputs and runs the same versions: what a node lacks must never look like a fault of
 the data.
 """
 
