@@ -1,6 +1,7 @@
-"""How the tokens that trainers would train differ from ours, counted over a dataset.
+"""Counts, over a dataset, how the tokens that trainers train differ from the intended ones.
 
-A token counts for the region of the rendering that it begins in. Rules: `builder.trainers.masks`.
+The intended tokens ("ours") are those of `meta.spans`. A token counts for the region of the
+rendering in which it starts. The rules of the trainers are in `builder.trainers.masks`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _BLOCK = re.compile(r"<think>\n(.*?)</think>\n\n", re.DOTALL)
 
 
 def regions(text: str) -> Iterator[tuple[int, str]]:
-    """(where it begins, name of REGIONS) for each stretch of a rendering, in order."""
+    """Yields (start, name from REGIONS) for each region of a rendering, in order."""
     for turn in _TURN.finditer(text):
         role, content = turn[1], turn[2]
         yield turn.start(), "turn headers"
@@ -53,15 +54,15 @@ def regions(text: str) -> Iterator[tuple[int, str]]:
 
 @dataclass(slots=True)
 class Comparison:
-    """One trainer over a dataset.
+    """Counts for one trainer over a dataset.
 
     ours, theirs  tokens trained, by region
-    answers_lost  tokens of ours that it does not train although it trains the sample
-    same          samples of which it trains exactly our tokens of our text
-    other_text    samples that it renders to another text than the proven one
+    answers_lost  intended tokens that the trainer leaves untrained in samples that it does train
+    same          samples of which it trains exactly the intended tokens of the proven text
+    other_text    samples that it renders to a text other than the proven one
     beyond        samples longer than its default length
     refused       {reason: samples}
-    borders       samples in which a border of ours or of its lies inside a token
+    borders       samples in which the edge of a trained span, ours or its, lies inside a token
     """
 
     trainer: str
@@ -76,7 +77,7 @@ class Comparison:
     borders: int = 0
 
     def add(self, sample: Sample, text: str, own: Trained, tokens: MaskTokens) -> None:
-        """Count a proven sample: its rendering, and our tokens of it."""
+        """Count one proven sample, given its rendering and the tokens intended to be trained."""
         trainer = TRAINERS[self.trainer]
         self.samples += 1
         self.ours.update(own.regions)
@@ -100,6 +101,8 @@ class Comparison:
         self.same += same_text and own.numbers == found.numbers
         if same_text:
             self.answers_lost += len(own.numbers - found.numbers)
+        else:
+            self.answers_lost += tokens.lost(text, own, mask.text, found)
 
 
 def compare(
@@ -109,7 +112,7 @@ def compare(
     target: Target,
     comparisons: Iterable[Comparison],
 ) -> None:
-    """Count a proven sample: its rendering, and the spans that it teaches."""
+    """Add one proven sample (its rendering, its trained spans) to each comparison."""
     tokens = MaskTokens(target)
     own = tokens.trained(Mask(text, spans))
     for comparison in comparisons:
@@ -118,9 +121,12 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Tokens inside spans: how many the text has, their numbers, and how many of each region.
+    """The tokens inside the trained spans of a text.
 
-    `crossed`: a border of the spans lies inside a token.
+    length   tokens of the whole text
+    numbers  positions of the trained ones
+    regions  how many of them start in each region
+    crossed  the edge of a span lies inside a token
     """
 
     length: int
@@ -130,14 +136,14 @@ class Trained:
 
 
 class MaskTokens:
-    """The tokens of the texts that trainers make of one sample, each text tokenised once."""
+    """The tokens of all texts that trainers render one sample to; tokenises each text once."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self._known: dict[str, tuple[list[tuple[int, int]], list[int], list[str]]] = {}
 
     def trained(self, mask: Mask, trainer: Trainer | None = None) -> Trained:
-        """Those inside the mask's spans; of a trainer, what it keeps of them."""
+        """Returns the tokens inside the mask's spans; for a trainer, those that survive its cut."""
         offsets, starts, names = self._marked(mask.text)
         ranges: Ranges = []
         crossed = False
@@ -156,8 +162,32 @@ class MaskTokens:
             len(offsets), frozenset(numbers), Counter(names[at] for at in numbers), crossed
         )
 
+    def lost(self, text: str, own: Trained, other: str, theirs: Trained) -> int:
+        """Counts tokens of `own` in `text` that are not among `theirs` in the text `other`.
+
+        Assistant turns are paired from the last one backwards. In a pair, the characters that both
+        end with and then those that both start with correspond; a token is lost unless all of its
+        characters have a counterpart inside a token that is trained.
+        """
+        offsets, other_offsets = self._marked(text)[0], self._marked(other)[0]
+        trained = bytearray(len(other))
+        for number in theirs.numbers:
+            start, end = other_offsets[number]
+            trained[start:end] = b"\1" * (end - start)
+        kept = bytearray(len(text))
+        pairs = zip(
+            reversed(_assistant_turns(text)), reversed(_assistant_turns(other)), strict=False
+        )
+        for (start, end), (other_start, other_end) in pairs:
+            ours, others = text[start:end], other[other_start:other_end]
+            tail = _common_prefix(ours[::-1], others[::-1])
+            head = _common_prefix(ours[: len(ours) - tail], others[: len(others) - tail])
+            kept[start : start + head] = trained[other_start : other_start + head]
+            kept[end - tail : end] = trained[other_end - tail : other_end]
+        return sum(not all(kept[slice(*offsets[number])]) for number in own.numbers)
+
     def _marked(self, text: str) -> tuple[list[tuple[int, int]], list[int], list[str]]:
-        """Offsets, their beginnings, and the region of each token."""
+        """Returns for each token its offsets, its start, and its region."""
         if text not in self._known:
             offsets = self.target.offsets(text)
             marks = list(regions(text))
@@ -169,3 +199,24 @@ class MaskTokens:
                 names.append(marks[mark][1] if marks else REGIONS[0])
             self._known[text] = (offsets, [start for start, _ in offsets], names)
         return self._known[text]
+
+
+def _assistant_turns(text: str) -> list[tuple[int, int]]:
+    """Returns [start, end) of each assistant turn, from after its header through `<|im_end|>`."""
+    return [
+        turn.span(2)[:1] + turn.span(3)[1:]
+        for turn in _TURN.finditer(text)
+        if turn[1] == "assistant"
+    ]
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """Returns how many characters two texts have in common at their start."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -213,6 +213,23 @@ def test_another_text_is_counted_and_none_of_it_is_ours(verifier):
     assert found.theirs["empty think blocks"] == 2 * tokens(NONE)
 
 
+def test_answers_lost_in_another_text_are_counted(verifier):
+    """OpenRLHF renders no tools, so its text is another one, and trains the last turn only."""
+    call = tokens(f"{CALL}<|im_end|>")
+    found = compared("openrlhf", PLAIN, verifier.target)
+    assert (found.other_text, found.answers_lost) == (1, call)
+    assert compared("openrlhf-multiturn", PLAIN, verifier.target).answers_lost == 0
+    # A thought that the trainer's rendering drops is lost with the turn's call.
+    found = compared("openrlhf", THOUGHTS, verifier.target)
+    assert found.answers_lost == tokens(THOUGHT) + call
+    # Cut at the limit: what is beyond is lost also where the text begins differently.
+    long = Sample((*PLAIN.messages[:-1], ("assistant", "b " * 3000)), PLAIN.tools)
+    found = compared("llama-factory", long, verifier.target)
+    whole = tokens(f"{CALL}<|im_end|>") + tokens(f"{'b ' * 3000}<|im_end|>")
+    assert found.answers_lost == whole - found.theirs["answers"]
+    assert found.answers_lost > 900
+
+
 def test_what_a_trainer_cuts(verifier):
     long = Sample((("user", "a " * 1500), ("assistant", "b")))
     lost = tokens("b<|im_end|>")
