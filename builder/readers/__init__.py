@@ -1,14 +1,16 @@
 """Readers: one module or small package for each log format, all held to one contract.
 
 A reader is a `Reader` value, named `READER` in its module. `recognise` and `read` are plain
-functions; the other hooks are for formats with many files in a folder or much in one file.
+functions; the other hooks are for formats that spread a conversation over many files, and for
+files that are large enough to be cut into chunks.
 
-A reader never raises for what the data holds, and changes no value that it was given: the first
-ones may be those that `recognise` saw. `builder.testing.check_reader` checks the whole contract.
+A reader raises no exception for anything that a file may hold, and mutates no value that a source
+gives it: records that `recognise` has seen are decoded once and handed to `read` as they are.
+`builder.testing.check_reader` tests the whole contract.
 
-Built-in readers are found by walking this package: there is no list to add one to. A package of a
-third party names its `Reader` in the entry-point group `builder.readers`. What authors of readers
-need beyond `builder.conversation` is in `builder.readers.toolkit`; docs/readers.md shows how.
+Built-in readers are found by walking this package: there is no list to add one to. A third-party
+package names its `Reader` in the entry-point group `builder.readers`. Helpers for authors of
+readers are in `builder.readers.toolkit`; docs/readers.md is the tutorial.
 """
 
 from __future__ import annotations
@@ -34,37 +36,43 @@ class Reader:
 
     name        the format's name, e.g. "claude-code"
     summary     one line: what it reads, and by what it recognises it
-    recognise   says why a source is of this format, judged by content (the file's name may be
-                anything), or gives None. Looks at `source.peek` and `source.head` only.
+    recognise   returns the reason why a source is of this format, or None. Judges by content (the
+                file may have any name) and looks only at `source.peek` and `source.head`, or at
+                those of the members of a store.
     read        yields a `Conversation` for each conversation, and a `Problem`, `Ignored` or `Used`
-                for every record that is not counted in a conversation's `records`. For the whole
+                for every record that is not counted in a conversation's `records`. Over the whole
                 source, `records_read == Σ conversation.records + Σ used + Σ ignored
                 + Σ problem.records` must hold.
+    generic     ranks the reader's claims: True for a shape that many programs write (bodies of a
+                provider's API, rows of chat messages), False for the format of one program or
+                dataset. A specific claim beats generic ones, so a generic reader need not know
+                which other formats share its shape.
 
     A format that keeps one conversation in many files is a store:
 
-    is_store    is this folder, judged by the names at its top, one store? It is then one source
-                with `members`.
-    holds       which of the files below a store are its members, by name; None: all of them
+    is_store    tells from the names at the top of a folder whether the folder is one store. A store
+                is one source with `members`.
+    holds       tells from their names which files below a store are its members; None: all of them
     store_file  the name of the file whose first 4 KB `is_store` looks into, if it looks into one
 
-    Large files are cut into chunks that are read apart, as sources of their own:
+    Large files are cut into chunks that are read independently, each as a source of its own:
 
-    splits      for formats with a conversation in each JSONL line: may chunks of this file or table
-                be read apart from one another? `read` then reads by `source.lines()` or what is
-                built on it, and keeps nothing from line to line.
-    item_sizes  for formats with many things in a file (sessions of a database, members of an
-                archive): about how many bytes each of these items is, in reading order; () for a
-                file that must stay whole, as one must whose items refer to one another. `read` then
-                lists the items and reads those that `source.own(items)` gives, which are all unless
-                the source is a chunk; what it yields for one does not depend on the others. What is
-                in none of them is one more item, at the end.
+    splits      for formats with one conversation per JSONL line: whether this file or table may be
+                cut between lines. `read` must then use `source.lines()` or a method built on it,
+                and keep no state from line to line.
+    item_sizes  for formats with many items in one file (sessions of a database, members of an
+                archive): the approximate size of each item in bytes, in reading order; () for a
+                file that must stay whole because its items refer to one another. `read` lists the
+                items and reads those that `source.own(items)` returns (all, unless the source is a
+                chunk); what it yields for one item must not depend on the others. Anything outside
+                the items is one more item, at the end.
     """
 
     name: str
     summary: str
     recognise: Callable[[Source], str | None]
     read: Callable[[Source], Iterator[Event]]
+    generic: bool = False
     is_store: Callable[[Path], bool] | None = None
     holds: Callable[[str], bool] | None = None
     store_file: str | None = None
@@ -74,14 +82,15 @@ class Reader:
 
 @cache
 def readers() -> dict[str, Reader]:
-    """Returns all readers by name, in the order of their names.
+    """Returns all readers by name, sorted by name.
 
-    Raises UsageError if an installed reader cannot be loaded, is no `Reader` or takes a taken name.
+    Raises UsageError if an installed reader cannot be imported, is not a `Reader`, or has the name
+    of another one.
     """
     found: dict[str, Reader] = {}
     for origin, candidate in _candidates():
         if not isinstance(candidate, Reader):
-            raise UsageError(f"reader {origin}: is no builder.readers.Reader")
+            raise UsageError(f"reader {origin}: is not a builder.readers.Reader")
         if candidate.name in found:
             raise UsageError(f"reader {origin}: the name {candidate.name!r} is taken")
         found[candidate.name] = candidate
@@ -96,15 +105,20 @@ def _candidates() -> Iterator[tuple[str, object]]:
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
         try:
             yield entry.value, entry.load()
-        except Exception as error:  # any code may run when a foreign package is imported
+        except Exception as error:  # importing a third-party package may run any code
             raise UsageError(f"reader {entry.value}: cannot be loaded: {error}") from error
 
 
 def recognise(source: Source) -> dict[str, str]:
-    """Returns which readers claim the source, and why: {name: reason}. One claim recognises it."""
-    claims: dict[str, str] = {}
-    for name, reader in readers().items():
-        reason = reader.recognise(source)
-        if reason:
-            claims[name] = reason
-    return claims
+    """Returns the winning claims on a source: {name of the reader: reason}.
+
+    Claims of specific readers win over those of generic ones. One winner recognises the source;
+    several make it ambiguous; none leaves it unrecognised.
+    """
+    return _claims(source, generic=False) or _claims(source, generic=True)
+
+
+def _claims(source: Source, *, generic: bool) -> dict[str, str]:
+    asked = {name: reader for name, reader in readers().items() if reader.generic == generic}
+    reasons = {name: reader.recognise(source) for name, reader in asked.items()}
+    return {name: reason for name, reason in reasons.items() if reason}

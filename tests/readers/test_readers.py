@@ -41,6 +41,7 @@ LOOKALIKES = (
     ({"question": "q", "answers": {"A": "x"}, "correct_answer": "A"}, []),
     ({"id": "1", "content": [{"class_": "weather"}]}, []),
     ({"uuid": "u", "messages": CHAT}, ["openai-chat"]),
+    ({"session_id": "s", "trace_id": "t", "messages": CHAT}, ["openai-chat"]),
     ({"messages": CHAT, "tools": [TOOL]}, ["openai-chat"]),
     ({"messages": CHAT, "tools": []}, ["openai-chat"]),
 )

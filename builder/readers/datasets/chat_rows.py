@@ -1,7 +1,6 @@
-"""Rows of published datasets whose `messages` are those of chat: told apart, and read.
+"""Recognises and reads rows of published datasets whose `messages` are those of OpenAI chat.
 
-Reference: function-calling-datasets.md. Their rows have the shape of fine-tuning rows, so the
-reader of those asks here first whether a row has an owner of its own.
+Reference: function-calling-datasets.md.
 """
 
 from __future__ import annotations
@@ -14,11 +13,6 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _CALL_TAG = "<TOOLCALL>"
 _ANSWERS = ("chosen_response", "rejected_response")
-
-
-def is_owned(row: dict[str, Json]) -> bool:
-    """Whether a row belongs to one of the datasets that are told apart here."""
-    return is_nemotron(row) or is_toucan(row) or is_when2call(row)
 
 
 def is_nemotron(row: dict[str, Json]) -> bool:

@@ -44,6 +44,7 @@ READER = Reader(
         "input_schema"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
     is_store=is_store,
     splits=splits,

@@ -12,7 +12,7 @@ from builder.conversation import Event, Json
 from builder.readers.api.anthropic.blocks import blocks, has_blocks
 from builder.readers.api.anthropic.bodies import said
 from builder.readers.api.capture.api import History
-from builder.readers.api.capture.dialect import ANTHROPIC, FOREIGN, request_dialect
+from builder.readers.api.capture.dialect import ANTHROPIC, request_dialect
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
@@ -31,9 +31,7 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 def is_body(value: dict[str, Json]) -> bool:
     """Whether an object's `messages` are Anthropic's, not another format's list of that name."""
-    if "messages" not in value or not FOREIGN.isdisjoint(value):
-        return False
-    if request_dialect(value) != ANTHROPIC:
+    if "messages" not in value or request_dialect(value) != ANTHROPIC:
         return False
     messages = [as_dict(item) for item in as_list(value.get("messages"))]
     if not messages or not all(map(_is_message, messages)):

@@ -37,5 +37,6 @@ READER = Reader(
         "schemaType"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
 )

@@ -22,15 +22,6 @@ BEDROCK = "bedrock-converse"
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
-FOREIGN = frozenset(
-    {
-        "instance_id", "trajectory_format", "termination_reason", "sessionId", "session_id",
-        "task_id", "run_type", "trace_id", "traceId", "call_type", "schema_version", "exit_status",
-        "resolved",
-    }
-)  # fmt: skip
-"""Keys beside `messages` that belong to other formats' rows."""
-
 _PATHS = (
     (re.compile(r"/chat/completions$"), OPENAI_CHAT),
     (re.compile(r"/responses$"), OPENAI_RESPONSES),

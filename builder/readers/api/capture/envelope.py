@@ -21,7 +21,6 @@ from builder.readers.api.capture.body import Body, events, is_stream, read_body
 from builder.readers.api.capture.cassette import LIST_KEYS, interactions, looks_like_cassette
 from builder.readers.api.capture.dialect import (
     ANTHROPIC,
-    FOREIGN,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     dialect,
@@ -55,9 +54,6 @@ _ENVELOPES = frozenset(
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
 """The time before each record in what CloudWatch exports to S3."""
-_OF_TRACES = frozenset({"traceId", "trace_id", "observations"})
-"""Keys beside `input` and `output` of a platform's step, which may hold whole bodies as well."""
-
 PEEK_EXCHANGES = 50
 """How many exchanges recognition looks at for the first whose API is known."""
 
@@ -258,7 +254,7 @@ def _holds_both(value: dict[str, Json]) -> bool:
         return False
     if response_dialect(value) == OPENAI_RESPONSES:
         return True
-    if "type" in value or not FOREIGN.isdisjoint(value) or not output:
+    if "type" in value or not output:
         return False
     typed = all(isinstance(as_dict(item).get("type"), str) for item in output)
     return typed and request_dialect(value) == OPENAI_RESPONSES
@@ -287,7 +283,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     if not any((request, response, stream, url, value.get("custom_id"))):
         return None
     is_input = "input" in value and request is value["input"]
-    if is_input and (not _OF_TRACES.isdisjoint(value) or not _is_pair(request, response)):
+    if is_input and not _is_pair(request, response):
         return None
     sent, got = _http(request), _http(response)
     status = got.status if got.status is not None else _status(_first(value, STATUS_KEYS))

@@ -35,5 +35,6 @@ READER = Reader(
         "steps"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
 )

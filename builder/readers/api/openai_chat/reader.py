@@ -11,24 +11,17 @@ from collections.abc import Iterator
 
 from builder.conversation import Event
 from builder.readers import Reader
-from builder.readers.agents.openhands.views import is_dump
 from builder.readers.api.capture.batch import is_store
 from builder.readers.api.capture.captures import first_api, read_captures
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.openai_chat.rows import is_row
-from builder.readers.datasets.chat_rows import is_owned
-from builder.readers.traces.vercel_ai_sdk.ui import has_sdk_messages
 from builder.sources.source import Source
 
 NAME = OPENAI_CHAT
 
 
 def recognise(source: Source) -> str | None:
-    """Chat bodies, rows or messages in the first records, and no other API or dataset before."""
-    if any(map(is_owned, source.peek.objects)) or any(map(has_sdk_messages, source.peek.records)):
-        return None
-    if is_dump(source):
-        return None
+    """Returns a reason if the first known record is a chat body, a row or a list of messages."""
     name, reason = first_api(source)
     return reason if name == NAME else None
 
@@ -50,6 +43,7 @@ READER = Reader(
         "nock), chunks, rows with messages and tools, and lists of messages"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
     is_store=is_store,
     splits=splits,

@@ -12,7 +12,7 @@ from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
 from builder.readers.api.capture.api import History
-from builder.readers.api.capture.dialect import FOREIGN, ROLES
+from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import history
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -40,7 +40,7 @@ _KEYS = frozenset(
 def is_chat(value: dict[str, Json]) -> bool:
     """Whether an object's `messages` are those of chat, not another format's list of that name."""
     messages = as_list(value.get("messages"))
-    if not messages or not FOREIGN.isdisjoint(value):
+    if not messages:
         return False
     if any(isinstance(item, list | dict) and key not in _COLUMNS for key, item in value.items()):
         return False

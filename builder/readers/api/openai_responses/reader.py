@@ -44,6 +44,7 @@ READER = Reader(
         "of items"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
     is_store=is_store,
     splits=splits,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from builder.conversation import Event, Json
 from builder.readers.api.capture.api import History
-from builder.readers.api.capture.dialect import FOREIGN, ROLES
+from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_responses.bodies import history
 from builder.readers.api.openai_responses.items import ITEMS, item_type
@@ -40,7 +40,7 @@ def is_row(value: Json) -> bool:
     """Whether a record is a row: items under `input`, no model to ask and no answer beside them."""
     if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
         return False
-    return FOREIGN.isdisjoint(value) and is_list(as_list(value.get("input")))
+    return is_list(as_list(value.get("input")))
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:

@@ -15,7 +15,6 @@ from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
-from builder.readers.datasets.toolace.text import lists_tools
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -27,12 +26,8 @@ _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
 
 
 def recognise(source: Source) -> str | None:
-    """Rows of from and value, or of typed parts."""
-    if any(lists_tools(as_str(row.get("system"))) for row in source.peek.objects):
-        return None  # ToolACE: the same rows, with calls in a text of its own
+    """Returns a reason for rows of `from` and `value`, or of typed parts."""
     for row in source.peek.objects:
-        if "timestamp" in row and isinstance(row.get("completed"), bool):
-            continue  # a trajectory of Hermes Agent
         turns = [as_dict(item) for item in as_list(row.get("conversations"))]
         if turns and all("value" in turn and as_str(turn.get("from")) in ROLES for turn in turns):
             return "conversations of from and value"
@@ -195,6 +190,7 @@ READER = Reader(
         "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), or typed parts"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
     splits=splits,
 )

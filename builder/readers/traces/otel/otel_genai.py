@@ -31,5 +31,6 @@ READER = Reader(
         "JSON, dumps of the SDKs, lists and rows of spans"
     ),
     recognise=recognise,
+    generic=True,
     read=read,
 )
