@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import Json, Message, Reasoning, Unparsed
@@ -18,7 +18,8 @@ class History:
 
     `tools` is None if the request names none. `problems` are faults of the conversation. `session`
     is the log's own name of what the request belongs to (a session, a trace), or "": histories of
-    different names are never one conversation, whatever they say.
+    different names are never one conversation, whatever they say. `outcome` is that of the
+    conversation, as far as the log of this request tells it.
     """
 
     messages: tuple[Message, ...]
@@ -27,6 +28,7 @@ class History:
     problems: tuple[Problem, ...] = ()
     changes: Counter[str] = field(default_factory=Counter)
     session: str = ""
+    outcome: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

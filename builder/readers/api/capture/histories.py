@@ -263,6 +263,7 @@ class _Chain:
             records=1,
             problems=tuple(replace(problem, where=self.last.where) for problem in problems),
             changes=changes,
+            outcome=self.history.outcome,
         )
         yield from _left(self.last, self.history, self.answers, chosen)
 
@@ -332,6 +333,7 @@ def _left(
             model=answer.model or history.model,
             problems=(Problem(answer.fault or "not_chosen", exchange.where, detail, records=0),),
             changes=history.changes + answer.changes,
+            outcome=history.outcome,
         )
 
 

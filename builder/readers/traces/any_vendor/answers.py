@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall
+from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.messages import read_messages
-from builder.readers.traces.any_vendor.parts import MAX_DECODED, PartNotes, decoded, read_parts
+from builder.readers.traces.any_vendor.parts import (
+    MAX_DECODED,
+    PartNotes,
+    decoded,
+    read_parts,
+    without_missing,
+)
 from builder.readers.traces.any_vendor.requests import system_text, tools_of
 from builder.readers.traces.langchain.messages import as_fields, is_message
 
@@ -142,8 +148,9 @@ def _as_said(raw: Json, value: Json) -> str:
 
 
 def _said(parts: Sequence[Part], fault: str | None = None) -> Outcome:
-    """One answer of these parts; none if there are none."""
-    if not parts:
+    """One answer of these parts; none if there are none, or if they say that none was logged."""
+    parts = without_missing(parts)
+    if not parts or any(isinstance(p, Unparsed) and p.code == "no_output" for p in parts):
         return Outcome()
     return Outcome((ApiAnswer(Message("assistant", tuple(parts)), fault=fault),))
 

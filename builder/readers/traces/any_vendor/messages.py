@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.parts import (
     PartNotes,
@@ -21,6 +31,7 @@ from builder.readers.traces.any_vendor.parts import (
     read_result,
     result_content,
     thought_of,
+    without_missing,
 )
 from builder.readers.traces.langchain.messages import as_fields, is_message, lc_message
 
@@ -31,12 +42,14 @@ _RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output"})
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
 _RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
-_FLAT = re.compile(
-    r"(?:(system|user|assistant|human|ai): [^\n]*\n+(?s:.*\n)?(?:system|user|assistant|human|ai): )"
-    r"|(?:\w*Message\()?(?:role|content)=['\"]",
-    re.IGNORECASE,
-)
-"""A whole conversation as one text, or the repr of a message (Agno, LangChain)."""
+KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+_PREFIX = r"(?:system|developer|user|assistant|human|ai|model|tool|function): "
+_FLAT = re.compile(rf"({_PREFIX})[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
+"""A whole conversation as one text."""
+_FLAT_SYSTEM = re.compile(rf"((?:system|developer): )[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
+"""The same, begun by its system text: no user writes so."""
+_REPR = re.compile(r"(?:\w*Message\()?(?:role|content)=['\"]|\[object Object\]", re.IGNORECASE)
+"""The repr of a message (Agno, LangChain), and what JavaScript makes of one."""
 
 
 def read_messages(value: Json, notes: PartNotes) -> list[Message]:
@@ -52,7 +65,10 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
             if last is not None and message.turn is not None and message.turn == last.turn:
                 found[-1] = replace(last, parts=(*last.parts, *message.parts))
             else:
-                found.append(message)
+                found.append(_as_result(message, found, notes))
+    if len(found) == 1 and _is_flat(found[0]):
+        notes.unknown.append("flattened")
+        return []
     return [
         message if message.turn is None else replace(message, turn=None)
         for message in found
@@ -60,10 +76,37 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
     ]
 
 
+def _is_flat(message: Message) -> bool:
+    """Whether a user message that is the whole request is a conversation as one text."""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return message.role == "user" and len(texts) == 1 and bool(_FLAT_SYSTEM.match(texts[0]))
+
+
+def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) -> Message:
+    """Returns a result for a message whose role is the name of a tool that was just called.
+
+    LangGraph's instrumentation for JavaScript logs a tool message's name as its role.
+    """
+    if message.role in KNOWN_ROLES:
+        return message
+    calls: list[ToolCall] = []
+    for earlier in reversed(before):
+        if earlier.role == "assistant":
+            calls = [part for part in earlier.parts if isinstance(part, ToolCall)]
+            break
+        if earlier.role != "tool":
+            break
+    content = tuple(part for part in message.parts if isinstance(part, Text | Data | Media))
+    if message.role not in {call.name for call in calls} or len(content) != len(message.parts):
+        return message
+    notes.changes["tool_name_as_role"] += 1
+    return Message("tool", (ToolResult(content, name=message.role),))
+
+
 def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
     if isinstance(item, str):
-        if flat := _FLAT.match(item):  # whose words these are is lost
-            notes.unknown.append("flattened" if flat[1] else "repr")
+        if _FLAT.match(item) or _REPR.match(item):  # which part is whose is lost
+            notes.unknown.append("flattened" if _FLAT.match(item) else "repr")
             return []
         return [Message("user", (Text(item),))] if item else []
     if is_message(item):
@@ -131,7 +174,7 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
         said += [read_call(call) for call in listed]
     if legacy and not listed:
         said.append(read_call(legacy))
-    return said
+    return without_missing(said)
 
 
 def _calls(fields: dict[str, Json]) -> list[Json]:

@@ -9,6 +9,7 @@ otel-genai.md, gemini-api.md, vercel-ai-sdk.md.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import (
@@ -45,6 +46,8 @@ _NOTHING = frozenset({"thoughtSignature", "thought_signature", "thought", "index
 _BEDROCK = frozenset({"text", "json"})
 _TAGS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
 """Types of the AI SDK's outputs since version 5: {"type": "text", "value": …}."""
+_MISSING = frozenset({"None", "null", "undefined"})
+"""What `str()` in Python and `String()` in JavaScript make of a missing value."""
 MAX_DECODED = 3
 """How many times text that is JSON is decoded: platforms encode what was encoded before."""
 
@@ -68,6 +71,21 @@ def decoded(value: Json) -> Json:
         except JsonFault:
             break
     return value
+
+
+def without_missing(parts: Sequence[Part]) -> list[Part]:
+    """Returns the parts of an assistant message without texts such as "None".
+
+    Instrumentations write the content of an answer as text, also where it has none because the
+    model called a tool. If neither text nor call remains, the answer was not logged, and the part
+    that stands for it is `Unparsed` with the code `no_output`.
+    """
+    kept = [
+        part for part in parts if not (isinstance(part, Text) and part.text.strip() in _MISSING)
+    ]
+    if len(kept) == len(parts) or any(not isinstance(part, Reasoning) for part in kept):
+        return kept
+    return [*kept, Unparsed("", "no_output")]
 
 
 def read_call(item: Json) -> ToolCall | Unparsed:

@@ -17,6 +17,7 @@ from builder.readers.traces.any_vendor.parts import (
     read_parts,
     read_result,
     result_content,
+    without_missing,
 )
 from builder.readers.traces.langchain.msgpack import CLASS
 
@@ -204,7 +205,7 @@ def _said(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
         said = [part for part in said if not isinstance(part, ToolCall)]
     said += calls
     said += [Unparsed(as_str(as_dict(item).get("args")), "bad_arguments") for item in broken]
-    return said
+    return without_missing(said)
 
 
 def _name(call: ToolCall | Unparsed) -> str | None:

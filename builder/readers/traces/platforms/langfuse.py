@@ -15,6 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.messages import unique
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
 from builder.readers.traces.platforms.steps import Held
 from builder.sources.csv_rows import csv_header, csv_rows
@@ -113,10 +114,13 @@ class _Reading:
         elif kind == "trace":
             yield Ignored("trace")
             trace = as_dict(value.get("trace")) or value
+            facts = self.held.trace(as_str(trace.get("id")))
             session = trace.get("sessionId") or trace.get("session_id")
-            self.held.name_session(as_str(trace.get("id")), as_str(session))
+            facts.session = facts.session or as_str(session)
+            facts.add_scores(as_list(decoded(trace.get("scores"))))
+            facts.add("labels", [tag for tag in as_list(decoded(trace.get("tags"))) if tag])
             inside = as_list(value.get("observations"))
-            if not all(isinstance(item, str) for item in inside):  # ids: told elsewhere
+            if not all(isinstance(item, str) for item in inside):  # ids of records of their own
                 for item in self.source.counted(inside, f"{where}[{{}}]"):
                     yield from self._inside(item)
         elif kind == "page":
@@ -126,6 +130,8 @@ class _Reading:
         elif kind == "view":
             yield Ignored("chatml_view")
         elif kind == "score":
+            trace_id = as_str(of_row(value, "traceId", "trace_id"))
+            self.held.trace(trace_id).add_scores([value])
             yield Ignored("score")
         else:
             yield Ignored(unknown(value.get("type", "record")))

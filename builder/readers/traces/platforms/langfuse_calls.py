@@ -28,8 +28,10 @@ from builder.readers.traces.any_vendor.requests import (
     tools_of,
     with_system,
 )
-from builder.readers.traces.platforms.steps import ModelCall, Step
+from builder.readers.traces.platforms.model_call import ModelCall, Step
 
+_AROUND = frozenset({"SPAN", "CHAIN"})
+"""Types of steps around a call of a model that may log its answer as their own output."""
 _SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
 _FLAT = re.compile(
     r"llm\.input_messages\.(\d{1,5})\.message\."
@@ -63,19 +65,20 @@ def read_step(where: str, row: dict[str, Json], code: str) -> Step:
         agent=agent,
         system=next((text for text in texts if text), ""),
         call=call,
+        output=row.get("output") if kind in _AROUND else None,
     )
 
 
 def _call(
     row: dict[str, Json], metadata: dict[str, Json], attributes: dict[str, Json]
 ) -> ModelCall:
-    notes = PartNotes()
+    notes, answer_notes = PartNotes(), PartNotes()
     parameters = as_dict(decoded(of_row(row, "modelParameters", "model_parameters")))
     request = read_request(row.get("input"), notes)
     if (notes.unknown or not request.messages) and (flat := _flat_messages(attributes)):
         notes = PartNotes()
         request = replace(request, messages=tuple(read_messages(flat, notes)))
-    outcome = read_outcome(row.get("output"), notes)
+    outcome = read_outcome(row.get("output"), answer_notes)
     answers = outcome.answers
     if not answers:
         names = of_row(row, "toolCallNames", "tool_call_names")
@@ -94,10 +97,11 @@ def _call(
         messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),
         notes=notes,
-        tools=_tools(row, metadata, attributes, request, outcome, notes),
+        answer_notes=answer_notes,
+        tools=_tools(row, metadata, attributes, request, outcome, notes, answer_notes),
         model=model or request.model,
-        whole=row.get("input") is not None and row.get("output") is not None,
         failed=failed,
+        error=as_str(of_row(row, "statusMessage", "status_message")) if failed else "",
         response=outcome.id or name_or_none(attributes.get("gen_ai.response.id")),
         previous=outcome.previous or name_or_none(attributes.get("gen_ai.conversation.id")),
     )
@@ -136,6 +140,7 @@ def _tools(
     request: Request,
     outcome: Outcome,
     notes: PartNotes,
+    answer_notes: PartNotes,
 ) -> tuple[Json, ...] | None:
     """The definitions, from the first of the places that has any."""
     offered = as_dict(decoded(attributes.get("model_request_parameters")))
@@ -147,7 +152,7 @@ def _tools(
     listed: Json
     for listed in (
         list(request.tools or ()),
-        list(notes.tools),
+        [*notes.tools, *answer_notes.tools],
         list(outcome.tools or ()),
         metadata.get("tools"),
         attributes.get("gen_ai.tool.definitions"),

@@ -24,7 +24,8 @@ from builder.readers.traces.any_vendor.requests import (
     with_system,
 )
 from builder.readers.traces.langchain.messages import is_message
-from builder.readers.traces.platforms.steps import Held, ModelCall, Step
+from builder.readers.traces.platforms.model_call import ModelCall, Step
+from builder.readers.traces.platforms.steps import Held
 from builder.sources.source import Record, Source
 
 TYPES = frozenset(
@@ -106,6 +107,11 @@ class _Reading:
         metadata = as_dict(decoded(extra.get("metadata")))
         session = next((text for key in _SESSIONS if (text := as_str(metadata.get(key)))), "")
         kind = as_str(run.get("run_type"))
+        facts = self.held.trace(trace_id)
+        if not above:
+            facts.add("labels", [tag for tag in as_list(decoded(run.get("tags"))) if tag])
+            facts.add("error", as_str(run.get("error")))
+        facts.add("feedback", as_dict(decoded(run.get("feedback_stats"))))
         where = unique(f"run {name[:200]}" if name else where, self.names)
         pairs = _pairs(run) if kind in _CALLS else [None]
         self.source.count_records(len(pairs) - 1)  # each prompt of a batch is one
@@ -118,6 +124,7 @@ class _Reading:
                 code=kind if kind in TYPES else unknown(kind),
                 nests=kind == "tool",
                 call=None if pair is None else _call(pair, run, extra, metadata),
+                output=run.get("outputs") if kind == "chain" else None,
             )
             yield from self.held.add(trace_id, session, step)
         children = as_list(decoded(run.get("child_runs")))
@@ -168,9 +175,9 @@ def _call(
     pair: tuple[Json, Json], run: dict[str, Json], extra: dict[str, Json], metadata: dict[str, Json]
 ) -> ModelCall:
     """What an llm run says of its call of a model."""
-    notes = PartNotes()
+    notes, answer_notes = PartNotes(), PartNotes()
     inputs, outputs = pair
-    request, outcome = read_request(inputs, notes), read_outcome(outputs, notes)
+    request, outcome = read_request(inputs, notes), read_outcome(outputs, answer_notes)
     if "prompts" in as_dict(inputs) and _is_chat(outputs):
         notes.unknown.append("flattened")  # messages as one text, whose words are whose is lost
         request = replace(request, messages=())
@@ -180,7 +187,12 @@ def _call(
         fault = fault or "truncated"
     answers = tuple(replace(answer, fault=answer.fault or fault) for answer in outcome.answers)
     params = as_dict(decoded(extra.get("invocation_params")))
-    places = (request.tools, tools_of(params), tools_of(extra), tuple(notes.tools) or None)
+    places = (
+        request.tools,
+        tools_of(params),
+        tools_of(extra),
+        tuple(notes.tools + answer_notes.tools) or None,
+    )
     empty = next((listed for listed in places if listed is not None), None)
     tools = next((listed for listed in places if listed), empty)
     named = (params.get("model"), params.get("model_name"), metadata.get("ls_model_name"))
@@ -189,10 +201,11 @@ def _call(
         messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),
         notes=notes,
+        answer_notes=answer_notes,
         tools=None if tools is None else tuple(definitions(list(tools))),
         model=model,
-        whole=bool(run.get("inputs")) and bool(run.get("outputs")),
         failed=failed,
+        error=as_str(run.get("error")),
         response=outcome.id,
         previous=outcome.previous or name_or_none(as_dict(inputs).get("previous_response_id")),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from builder.conversation import Event, Ignored, Json, Media, Message, Part, Text, ToolResult
 from builder.problem import Problem
@@ -19,9 +19,11 @@ from builder.readers.api.capture.histories import Histories
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.readers.traces.any_vendor.answers import Outcome
-from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import with_system
+from builder.readers.traces.platforms.logged_answers import LoggedAnswers
+from builder.readers.traces.platforms.model_call import ModelCall, Step
+from builder.readers.traces.platforms.nesting import resolve
+from builder.readers.traces.platforms.outcomes import TraceFacts
 
 MAX_HELD = 20_000
 """Steps that are held until their trace is whole."""
@@ -34,83 +36,39 @@ _MEDIA = re.compile(r"@@@langfuseMedia:type=([a-z]+)[^@]*@@@")
 _KINDS = {"image": "image", "audio": "audio", "video": "video"}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCall:
-    """What a step says of its call of a model.
-
-    messages  of the request as logged
-    whole     whether both the request and what came of it were logged
-    failed    the platform says that the step ended in an error
-    response  id of the response, `previous` that of the one that the request went on from
-    """
-
-    messages: tuple[Message, ...]
-    outcome: Outcome
-    notes: PartNotes
-    tools: tuple[Json, ...] | None = None
-    model: str | None = None
-    whole: bool = True
-    failed: bool = False
-    response: str | None = None
-    previous: str | None = None
-    problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a trace: an observation, a run.
-
-    where   of its record, unique in the source
-    order   texts that sort as the steps were begun
-    code    under which it is ignored if it calls no model
-    nests   a tool or an agent: a call of a model below it is not the call above it
-    agent   its `system` text holds for the calls below it as well
-    """
-
-    where: str
-    id: str | None
-    parent: str | None
-    order: str
-    code: str
-    nests: bool = False
-    agent: bool = False
-    system: str = ""
-    call: ModelCall | None = None
-
-
 class Traces:
-    """Traces on their way to conversations: `take` each, then `rest`; both give events."""
+    """Turns traces into conversations: `take` each, then `rest`; both yield events."""
 
     def __init__(self) -> None:
         self._histories = Histories()
+        self._logged = LoggedAnswers()
         self._known: OrderedDict[tuple[str, str], tuple[Message, ...]] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def rest(self) -> Iterator[Event]:
-        """The conversations that were open."""
+        """Yields the conversations that are still open."""
         yield from self._histories.rest()
 
-    def take(self, trace_id: str, session: str, steps: Sequence[Step]) -> Iterator[Event]:
-        """One trace. Without a session of its own it is one."""
+    def take(self, trace: TraceFacts, steps: Sequence[Step]) -> Iterator[Event]:
+        """Yields the events of one trace. Its session is the trace itself if it names none."""
         ordered = sorted(steps, key=lambda step: step.order)
         by_id = {step.id: step for step in ordered if step.id is not None}
-        wrappers = _wrappers(ordered, by_id)
-        for step in ordered:
-            if step.call is None:
-                yield Ignored(step.code)
-            elif step.id in wrappers:
-                yield Ignored("wrapper")
-            else:
-                system = _system(step, by_id)
-                yield from self._call(step, step.call, system, trace_id, session or trace_id)
+        resolved = list(resolve(ordered))
+        broken = _before_bare_answers(resolved)
+        for step, call in resolved:
+            if isinstance(call, str):
+                yield Ignored(call)
+                continue
+            if step.where in broken:
+                detail = "the model said more, which is logged without its request"
+                problem = Problem("partial_history", step.where, detail, records=0)
+                call = replace(call, problems=(*call.problems, problem))  # noqa: PLW2901 - completed
+            yield from self._call(step, call, _system(step, by_id), trace)
 
-    def _call(
-        self, step: Step, call: ModelCall, system: str, trace_id: str, session: str
-    ) -> Iterator[Event]:
+    def _call(self, step: Step, call: ModelCall, system: str, trace: TraceFacts) -> Iterator[Event]:
         answers = [replace(answer, model=call.model) for answer in call.outcome.answers]
-        messages = self._whole(call, trace_id)
-        names = sorted(set(call.notes.unknown))
-        problems = [*call.problems, *unknown_parts(names, step.where)]
+        messages = self._whole(call, trace.id)
+        problems = [*call.problems, *_unreadable(step, call)]
         if next((one.role for one in messages if one.role not in _SYSTEMS), "") == "tool":
             detail = "the request tells only what is new, and what it goes on from is not logged"
             problems.append(Problem("partial_history", step.where, detail, records=0))
@@ -120,15 +78,19 @@ class Traces:
             problems.append(Problem("redacted", step.where, detail, records=0))
         if not any(message.role in _SYSTEMS for message in messages):
             messages = with_system(messages, system)
+        self._logged.add(answer.message for answer in answers)
+        self._logged.add(call.outcome.before)
+        sent = (self._with_turns(_with_media(message), trace.id) for message in messages)
         history = History(
-            tuple(self._with_turns(_with_media(message), trace_id) for message in messages),
+            tuple(map(self._logged.mark, sent)),
             tools=call.tools,
             model=call.model,
             problems=tuple(problems),
-            changes=call.notes.changes,
-            session=session + _without(call.tools, messages),
+            changes=call.notes.changes + call.answer_notes.changes,
+            session=(trace.session or trace.id) + _without(call.tools, messages),
+            outcome=trace.outcome_with(call.error),
         )
-        self._remember(step, call, trace_id, messages)
+        self._remember(step, call, trace.id, messages)
         error: dict[str, Json] | None = {"error": {"type": "of the step"}} if call.failed else None
         yield from self._histories.take(Exchange(step.where, response=error), history, answers)
 
@@ -173,68 +135,65 @@ class Traces:
         return message if turn is None else replace(message, turn=turn)
 
 
-@dataclass(slots=True)
-class _Trace:
-    """The steps of one trace, as far as they have come."""
-
-    steps: list[Step]
-    session: str
-
-
 class Held:
-    """Steps that wait until their trace is whole: exports have their own order."""
+    """Holds steps until their trace is complete: exports have an order of their own."""
 
     def __init__(self) -> None:
         self._traces = Traces()
-        self._held: OrderedDict[str, _Trace] = OrderedDict()  # by trace id, the last touched last
+        self._held: OrderedDict[str, list[Step]] = OrderedDict()  # the last touched trace last
         self._count = 0
-        self._sessions: dict[str, str] = {}
+        self._facts: dict[str, TraceFacts] = {}
 
-    def name_session(self, trace_id: str, session: str) -> None:
-        """Tell the session of a trace, whose steps may not name it."""
-        self._sessions[trace_id] = session
+    def trace(self, trace_id: str) -> TraceFacts:
+        """Returns what is known of a trace, to be completed in place."""
+        return self._facts.setdefault(trace_id, TraceFacts(trace_id))
 
     def add(self, trace_id: str, session: str, step: Step) -> Iterator[Event]:
-        """One more step. Where too many are held the oldest trace is taken as it is."""
-        held = self._held.setdefault(trace_id, _Trace([], ""))
+        """Adds a step. If too many are held, yields the events of the oldest trace."""
+        facts = self.trace(trace_id)
+        facts.session = facts.session or session
+        self._held.setdefault(trace_id, []).append(step)
         self._held.move_to_end(trace_id)
-        held.session = held.session or session
-        held.steps.append(step)
         self._count += 1
         while self._count > MAX_HELD and len(self._held) > 1:
-            yield from self._settle(*self._held.popitem(last=False))
+            yield from self._take(*self._held.popitem(last=False))
 
-    def _settle(self, trace_id: str, held: _Trace) -> Iterator[Event]:
-        self._count -= len(held.steps)
-        session = held.session or self._sessions.get(trace_id, "")
-        yield from self._traces.take(trace_id, session, held.steps)
+    def _take(self, trace_id: str, steps: Sequence[Step]) -> Iterator[Event]:
+        self._count -= len(steps)
+        yield from self._traces.take(self.trace(trace_id), steps)
 
     def rest(self) -> Iterator[Event]:
-        """The traces that are still held, in the order of time, then what they leave open."""
-        order = {name: min(step.order for step in held.steps) for name, held in self._held.items()}
+        """Yields the events of the traces still held, in order of time, then the open ones."""
+        order = {name: min(step.order for step in steps) for name, steps in self._held.items()}
         for name in sorted(self._held, key=lambda name: order[name]):
-            yield from self._settle(name, self._held[name])
+            yield from self._take(name, self._held[name])
         self._held.clear()
         yield from self._traces.rest()
 
 
-def _wrappers(ordered: Sequence[Step], by_id: dict[str, Step]) -> set[str | None]:
-    """Calls around others: a framework's step of a call around its provider's.
+def _before_bare_answers(resolved: Sequence[tuple[Step, ModelCall | str]]) -> set[str]:
+    """Returns the places of steps whose answer the next step of the same parent goes on with.
 
-    What a tool or an agent runs below a call is a call of its own, not the same one.
+    An agent's instrumentation logs each block of one answer as a step, all but the first without
+    their request: what the first one says is then a turn whose calls are missing.
     """
-    found: set[str | None] = set()
-    for step in ordered:
-        if step.call is None or not step.call.whole:
+    found: set[str] = set()
+    last: dict[str | None, str] = {}
+    for step, call in resolved:
+        if isinstance(call, str):
             continue
-        seen = {step.id}
-        above = by_id.get(step.parent or "")
-        while above is not None and not above.nests and above.id not in seen:
-            seen.add(above.id)
-            if above.call is not None:
-                found.add(above.id)
-            above = by_id.get(above.parent or "")
+        if not call.messages and call.outcome.answers and step.parent in last:
+            found.add(last[step.parent])
+        last[step.parent] = step.where
     return found
+
+
+def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:
+    names = {*call.notes.unknown, *call.answer_notes.unknown}
+    if "flattened" in names:
+        detail = "the request was logged as one text, in which no message can be told from another"
+        return (Problem("flattened", step.where, detail, records=0),)
+    return unknown_parts(sorted(names), step.where)
 
 
 def _system(step: Step, by_id: dict[str, Step]) -> str:

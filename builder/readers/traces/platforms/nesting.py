@@ -1,0 +1,122 @@
+"""Steps around one call of a model: which of them say what was sent, and what was answered.
+
+A framework's step holds its provider's: both log the same call, each as its instrumentation saw it
+(Source: langfuse.md, "Pitfalls"). The inner one is nearer to the request. Where its messages or its
+answer cannot be read (one text, "None", nothing), those of the step around it stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from builder.problem import Problem
+from builder.readers.toolkit.comparison import calls
+from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
+from builder.readers.traces.any_vendor.parts import PartNotes
+from builder.readers.traces.platforms.model_call import ModelCall, Step
+
+MAX_DEPTH = 100
+"""How many steps around a call are looked at."""
+
+
+def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
+    """Yields each step with its call of a model, or with the code under which it is ignored.
+
+    The steps are those of one trace, in the order in which they began.
+    """
+    by_id = {step.id: step for step in steps if step.id is not None}
+    inner: dict[str, list[Step]] = {}  # by the id of a step: the calls of models inside it
+    for step in steps:
+        if step.call is not None:
+            for around in _around(step, by_id):
+                inner.setdefault(around.id or "", []).append(step)
+    found: dict[str, ModelCall | str] = {}  # by the place of a step
+    for step in steps:
+        found[step.where] = step.code if step.call is None else step.call
+    for step in reversed(steps):  # those inside before those around them
+        within = [one for one in inner.get(step.id or "", ()) if one.id not in inner]
+        if within:
+            _settle(step, within, found)
+    for step in steps:
+        yield step, found[step.where]
+
+
+def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
+    """Yields the steps around a call, the nearest first.
+
+    What a tool or an agent calls is a call of its own, not the one above the tool or agent.
+    """
+    seen = {step.id}
+    around = by_id.get(step.parent or "")
+    while around is not None and not around.nests and around.id not in seen:
+        if len(seen) > MAX_DEPTH:
+            return
+        seen.add(around.id)
+        yield around
+        around = by_id.get(around.parent or "")
+
+
+def _settle(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str]) -> None:
+    """Decides between a step and the innermost calls inside it; writes the result to `found`."""
+    outer = found[step.where]
+    if not isinstance(outer, ModelCall) and step.output is None:
+        return
+    inside = [
+        (one.where, call) for one in within if isinstance(call := found[one.where], ModelCall)
+    ]
+    if not isinstance(outer, ModelCall):
+        if len(inside) == 1 and not inside[0][1].outcome.answers:
+            where, call = inside[0]
+            found[where] = replace(call, outcome=_logged_around(step) or call.outcome)
+        return
+    told = [(where, call) for where, call in inside if call.messages or call.outcome.answers]
+    if not told:
+        found.update((where, "inner_step") for where, _ in inside)
+    elif len(told) == 1:
+        where, call = told[0]
+        found[where] = _merged(outer, call)
+        found[step.where] = "wrapper"
+    elif _names(outer) <= {name for _, call in told for name in _names(call)}:
+        found[step.where] = "wrapper"
+    else:
+        detail = "its calls are in none of the steps inside it"
+        problem = Problem("partial_history", step.where, detail, records=0)
+        found[step.where] = replace(outer, problems=(*outer.problems, problem))
+
+
+def _merged(outer: ModelCall, inner: ModelCall) -> ModelCall:
+    """The call that both steps log: each side from the inner one if it can be read there."""
+    asked = inner if _is_readable(inner) or not _is_readable(outer) else outer
+    kept = bool(inner.outcome.answers) and _names(outer) <= _names(inner)
+    answered = inner if kept or not outer.outcome.answers else outer
+    return replace(
+        answered,
+        messages=asked.messages,
+        notes=asked.notes,
+        tools=next((call.tools for call in (asked, answered, outer) if call.tools), asked.tools),
+        model=inner.model or outer.model,
+        response=inner.response or outer.response,
+        previous=asked.previous,
+        problems=tuple(dict.fromkeys((*asked.problems, *answered.problems))),
+    )
+
+
+def _is_readable(call: ModelCall) -> bool:
+    return bool(call.messages) and not call.notes.unknown
+
+
+def _names(call: ModelCall) -> set[str]:
+    """The names of the tools that a call's answers call."""
+    return {made.name for answer in call.outcome.answers for made in calls(answer.message)}
+
+
+def _logged_around(step: Step) -> Outcome | None:
+    """The answer that a step which calls no model itself logs as its output, if it calls tools.
+
+    Text is not taken: a step may have changed it.
+    """
+    notes = PartNotes()
+    outcome = read_outcome(step.output, notes) if step.output is not None else Outcome()
+    made = any(calls(answer.message) for answer in outcome.answers)
+    return replace(outcome, before=()) if made and not notes.unknown else None
