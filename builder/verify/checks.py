@@ -179,7 +179,7 @@ def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], 
                 try:
                     found = violations(definition, call.arguments)
                 except BrokenSchemaFault as fault:
-                    soft.append(Finding("bad_schema", f"{call.name[:80]}: {fault}", index))
+                    soft.append(Finding(fault.code, f"{call.name[:80]}: {fault}", index))
                     continue
                 breaks += [Finding("schema", f"{call.name[:80]}: {text}", index) for text in found]
     return hard, soft

@@ -12,7 +12,7 @@ def preloading(tokenizer: str) -> Preload:
 
 def preload(tokenizer: str) -> None:
     """Loads a tokenizer and the libraries of the checks, so that forked workers share them."""
-    import jsonschema  # noqa: F401, PLC0415 - used by the checks of arguments
+    import jsonschema_rs  # noqa: F401, PLC0415 - used by the checks of arguments
 
     from builder.qwen3.tokenizer import target_for  # noqa: PLC0415 - heavy
 

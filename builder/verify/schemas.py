@@ -1,251 +1,239 @@
-"""Arguments against the JSON Schema of their tool, draft 2020-12.
+"""Checks arguments against the JSON Schema of their tool, draft 2020-12.
 
-Schemas come out of logs: they may be broken, refer anywhere and hold hostile patterns. Nothing is
-fetched, nothing raises, and a pattern that could run away is not evaluated.
+Schemas come out of logs: they may be broken, refer to anything, and take exponential time. Nothing
+is fetched, the steps of a check are bounded before it runs, and patterns run without exponential
+backtracking (jsonschema-rs). A property test compares the verdicts with those of `jsonschema`.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+import jsonschema_rs
 
 from builder.conversation import Json
 from builder.jsonio import loads
 
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
+MAX_STEPS = 5_000_000
+"""Pairs of a subschema and a value that one check may visit: a tenth of a second."""
 
-MAX_STEPS = 10**8
-"""Steps of backtracking that a pattern may take at worst: about a second."""
+MAX_EXPLAINED = 20_000
+"""Steps of a check whose violations are listed one by one: each costs kilobytes in the library."""
 
-KEY_LENGTH = 64
-"""Length of keys for which `patternProperties` must be affordable."""
+MAX_LOCATED = 4096
+"""Code points of a definition whose fault is located."""
 
-_REPEATED_GROUP = re.compile(r"\)[*+{]")
+MAX_DEPTH = 400
+"""Depth of subschemas inside one another, references followed."""
 
 
 class BrokenSchemaFault(ValueError):
-    """The schema itself cannot be used."""
+    """The schema itself cannot be used; `code` is bad_schema or schema_too_complex."""
+
+    def __init__(self, message: str, code: str = "bad_schema") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
-    """What in `arguments` breaks the schema, each as "path: message", in a fixed order.
+    """Returns what in the arguments violates the schema, each as "path: message", sorted.
 
     `definition` is the JSON text of a wrapped tool. Raises BrokenSchemaFault, nothing else.
     """
-    validator = _validator(definition)
-    if isinstance(validator, str):
-        raise BrokenSchemaFault(validator)
-    if _surely_fit(validator.schema, arguments):
-        return []
+    checked = _checked(definition)
+    if isinstance(checked, BrokenSchemaFault):
+        raise checked
     try:
-        found = list(validator.iter_errors(arguments))
-    except Exception as error:  # unresolvable reference, TypeError, recursion: the schema's
+        # Without references no pair is visited twice: most checks need no counting.
+        if not checked.is_plain or checked.nodes * _nodes(arguments) > MAX_STEPS:
+            _count_steps(checked, arguments, MAX_STEPS)
+        if checked.validator.is_valid(arguments):
+            return []
+        try:
+            _count_steps(checked, arguments, MAX_EXPLAINED)
+        except BrokenSchemaFault:
+            return ["$: the arguments do not fit the schema"]
+        found = list(checked.validator.iter_errors(arguments))
+    except BrokenSchemaFault:
+        raise
+    except RecursionError:
+        raise BrokenSchemaFault("nested too deeply", "schema_too_complex") from None
+    except Exception as error:  # the library's many ways of refusing what a log holds
         raise BrokenSchemaFault(_brief(error)) from None
-    return sorted(f"{error.json_path}: {error.message[:200]}" for error in found)
+    return sorted(f"{_path(error.instance_path)}: {error.message[:200]}" for error in found)
+
+
+def _count_steps(checked: _Checked, arguments: dict[str, Json], limit: int) -> None:
+    """Raises BrokenSchemaFault if the check would take more than `limit` steps."""
+    if _Steps(checked.schema, limit).of(checked.schema, arguments) > limit:
+        raise BrokenSchemaFault(f"its check takes more than {limit} steps", "schema_too_complex")
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A usable schema of `nodes` values; `is_plain`: no keyword in it evaluates another twice."""
+
+    schema: dict[str, Json]
+    validator: jsonschema_rs.Draft202012Validator
+    nodes: int
+    is_plain: bool
 
 
 @lru_cache(maxsize=1024)
-def _validator(definition: str) -> Validator | str:
-    """A validator for the parameters of a tool, or why there can be none."""
+def _checked(definition: str) -> _Checked | BrokenSchemaFault:
     tool: Any = loads(definition)
-    decoded = tool["function"].get("parameters")
-    if not isinstance(decoded, dict):
-        return "the parameters are no JSON Schema"
-    kind, registry = _kind()
+    schema = tool["function"].get("parameters")
+    if not isinstance(schema, dict):
+        return BrokenSchemaFault("the parameters are no JSON Schema")
+    is_plain = not any(word in definition for word in ("Ref", "$ref", "unevaluated", "dependent"))
     try:
-        if not is_plain(decoded):
-            kind.check_schema(decoded)
-            _refuse_costly_keys(decoded)
-        validator: Validator = kind(decoded, registry=registry)
-    except Exception as error:  # SchemaError, TypeError, re.error, RecursionError: all the schema's
-        return _brief(error)
-    return validator
+        # Without `offline` the library fetches references, and reads those to files.
+        validator = jsonschema_rs.Draft202012Validator(schema, offline=True)
+    except Exception as error:  # ValidationError, ReferencingError, ValueError: the schema's
+        return BrokenSchemaFault(_place_of_fault(schema, definition) or _brief(error))
+    return _Checked(schema, validator, _nodes(schema), is_plain)
 
 
-@cache
-def _kind() -> tuple[Any, Any]:
-    """(the class of validators, what they may refer to)."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - 0.1 s, only where needed
-    from jsonschema.validators import extend  # noqa: PLC0415 - as above
-    from jsonschema_specifications import REGISTRY  # noqa: PLC0415 - as above
+def _place_of_fault(schema: dict[str, Json], definition: str) -> str | None:
+    """Returns what the meta-schema refuses, with its path; None for a fault of another kind.
 
-    kind = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]  # the library's
-    return kind, REGISTRY
+    `jsonschema` finds the most relevant error. It compares lists in quadratic time, so that it is
+    asked about small schemas only.
+    """
+    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - 0.1 s, for faults
 
-
-def is_plain(schema: Json) -> bool:
-    """Is this surely a valid schema, without patterns? It takes a hundredth of the meta-schema."""
-    if type(schema) is not dict:
-        return type(schema) is bool
-    return all(key in _PLAIN and _PLAIN[key](value) for key, value in schema.items())
-
-
-def _are_plain(value: Any) -> bool:
-    return type(value) is list and bool(value) and all(map(is_plain, value))
-
-
-def _anything(_: Any) -> bool:
-    return True
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str
-
-
-def _is_list(value: Any) -> bool:
-    return type(value) is list
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int or type(value) is float
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _are_names(value: Any) -> bool:
-    return type(value) is list and all(map(_is_text, value)) and len(set(value)) == len(value)
-
-
-_OF_TYPE: dict[str, tuple[type, ...]] = {
-    "array": (list,), "boolean": (bool,), "integer": (int,), "null": (type(None),),
-    "number": (int, float), "object": (dict,), "string": (str,),
-}  # fmt: skip
-"""The types of values that surely are of a type of JSON Schema."""
-_PLAIN: dict[str, Callable[[Any], bool]] = {
-    "$schema": _is_text,
-    "title": _is_text,
-    "description": _is_text,
-    "default": _anything,
-    "const": _anything,
-    "examples": _is_list,
-    "enum": _is_list,
-    "type": lambda value: type(value) is str and value in _OF_TYPE,
-    "format": _is_text,
-    "properties": lambda value: type(value) is dict and all(map(is_plain, value.values())),
-    "required": _are_names,
-    "additionalProperties": is_plain,
-    "items": is_plain,
-    "anyOf": _are_plain,
-    "oneOf": _are_plain,
-    "allOf": _are_plain,
-    "minimum": _is_number,
-    "maximum": _is_number,
-    "minItems": _is_count,
-    "maxItems": _is_count,
-}
-"""Keywords of most tools, and whether a value is one that the meta-schema surely takes."""
-
-
-def _surely_fit(schema: Any, arguments: dict[str, Json]) -> bool:
+    if len(definition) > MAX_LOCATED:
+        return None
     try:
-        return fits(schema, arguments)
-    except RecursionError:  # it goes deeper than `jsonschema` does
-        return False
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"{error.json_path}: {error.message[:160]}"
+    except Exception:  # TypeError, RecursionError: its own trouble with what it refuses
+        return None
+    return None
 
 
-def fits(schema: Any, value: Any) -> bool:
-    """Does a value surely keep to a schema? What is not sure, `jsonschema` tells.
+def _nodes(value: Json) -> int:
+    """Returns how many values a value holds, itself among them."""
+    count = 0
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        count += 1
+        if isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return count
 
-    Of most calls it is sure, in a tenth of the time. The schema is one that `_validator` takes.
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts the steps of a check without doing it: each pair of subschema and value costs once.
+
+    A pair that is reached by several paths counts as often as a validator would visit it, but its
+    own steps are computed once: counting is cheap where checking is exponential.
     """
-    if type(schema) is not dict:
-        return schema is True
-    return all(key in _FITS and _FITS[key](rule, value, schema) for key, rule in schema.items())
+
+    root: dict[str, Json]
+    limit: int
+    _known: dict[tuple[int, int], int | None] = field(default_factory=dict)
+
+    def of(self, schema: Json, value: Json, depth: int = 0) -> int:
+        """Returns the steps, or a number beyond `limit` where they are more or endless."""
+        if not isinstance(schema, dict):
+            return 1
+        key = id(schema), id(value)
+        if key in self._known:
+            known = self._known[key]
+            return self.limit + 1 if known is None else known  # None: a cycle
+        if depth > MAX_DEPTH or len(self._known) > MAX_STEPS // 10:
+            return self.limit + 1
+        self._known[key] = None
+        total = 1 + len(_list(schema.get("enum")))
+        for name in _REFERENCES & schema.keys():
+            target = _pointed(self.root, schema[name])
+            total += self.limit if target is None else self.of(target, value, depth + 1)
+        for inner, item in _visited(schema, value):
+            if total > self.limit:
+                break
+            total += self.of(inner, item, depth + 1)
+        if not _UNEVALUATED.isdisjoint(schema):
+            total *= 2  # it evaluates its neighbours again
+        self._known[key] = total
+        return total
 
 
-def _has_type(name: Any, value: Any, _: Any) -> bool:
-    return type(name) is str and type(value) in _OF_TYPE[name]
+_REFERENCES = {"$ref", "$dynamicRef"}
+_UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
+_LISTS = ("allOf", "anyOf", "oneOf")
+_SAME = ("not", "if", "then", "else")
+_OF_VALUES = ("additionalProperties", "unevaluatedProperties")
+_OF_ITEMS = ("items", "contains", "unevaluatedItems")
 
 
-def _have_fit(properties: Any, value: Any, _: Any) -> bool:
-    return type(value) is not dict or all(
-        name not in value or fits(schema, value[name]) for name, schema in properties.items()
-    )
+def _visited(schema: dict[str, Json], value: Json) -> Iterator[tuple[Json, Json]]:
+    """Yields the pairs of subschema and value that follow from one pair, references left out."""
+    for name in _LISTS:
+        for inner in _list(schema.get(name)):
+            yield inner, value
+    for name in _SAME:
+        if name in schema:
+            yield schema[name], value
+    for inner in _dict(schema.get("dependentSchemas")).values():
+        yield inner, value
+    if isinstance(value, dict):
+        named = _dict(schema.get("properties"))
+        every = list(_dict(schema.get("patternProperties")).values())
+        every += [schema[name] for name in _OF_VALUES if name in schema]
+        for name, item in value.items():
+            if name in named:
+                yield named[name], item
+            for inner in every:
+                yield inner, item
+            if "propertyNames" in schema:
+                yield schema["propertyNames"], name
+    elif isinstance(value, list):
+        every = [schema[name] for name in _OF_ITEMS if name in schema]
+        first = _list(schema.get("prefixItems"))
+        for at, item in enumerate(value):
+            for inner in every:
+                yield inner, item
+            if at < len(first):
+                yield first[at], item
 
 
-def _are_there(names: Any, value: Any, _: Any) -> bool:
-    return type(value) is not dict or all(name in value for name in names)
+def _pointed(root: Json, reference: Json) -> Json:
+    """Returns what a JSON Pointer into the schema points to; None for any other reference."""
+    if not isinstance(reference, str) or reference[:1] != "#" or reference[1:2] not in ("", "/"):
+        return None
+    found = root
+    for step in unquote(reference).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(name)
+        elif isinstance(found, list) and name.isdecimal() and len(name) < 9:
+            found = found[int(name)] if int(name) < len(found) else None
+        else:
+            return None
+    return found
 
 
-def _are_known(rule: Any, value: Any, schema: Any) -> bool:
-    return rule is True or (
-        type(value) is dict and value.keys() <= schema.get("properties", {}).keys()
-    )
+def _dict(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
 
 
-def _all_fit(schema: Any, value: Any, _: Any) -> bool:
-    return type(value) is not list or all(fits(schema, item) for item in value)
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
-def _is_one(values: Any, value: Any, _: Any) -> bool:
-    return type(value) is str and value in values
-
-
-def _always(*_: Any) -> bool:
-    return True
-
-
-_FITS: dict[str, Callable[[Any, Any, Any], bool]] = {
-    "title": _always,
-    "description": _always,
-    "default": _always,
-    "examples": _always,
-    "format": _always,
-    "type": _has_type,
-    "properties": _have_fit,
-    "required": _are_there,
-    "additionalProperties": _are_known,
-    "items": _all_fit,
-    "enum": _is_one,
-}
-"""Keywords of most tools, and when a value surely keeps to one: (rule, value, schema)."""
-
-
-def _pattern(_: Validator, pattern: Any, instance: Any, __: Any) -> Iterator[Any]:
-    """The keyword `pattern`, except where evaluating it may never end."""
-    from jsonschema import ValidationError  # noqa: PLC0415 - as above
-
-    if not isinstance(instance, str) or _steps(pattern, len(instance)) > MAX_STEPS:
-        return
-    if not re.search(pattern, instance):
-        yield ValidationError(f"{instance[:80]!r} does not match {pattern!r}")
-
-
-def _steps(pattern: str, length: int) -> float:
-    """An upper bound of the steps of searching a text of that length; infinite if none is known.
-
-    Every repetition multiplies them by the length, every choice by two; a repeated group may take
-    exponentially many. Marks inside a class are counted as well, which errs on the safe side.
-    """
-    if _REPEATED_GROUP.search(pattern):
-        return math.inf
-    repetitions = sum(pattern.count(char) for char in "*+{")
-    choices = sum(pattern.count(char) for char in "?|")
-    exponent = (1 + repetitions) * math.log2(length + 2) + choices
-    return math.inf if exponent > 64 else 2.0**exponent
-
-
-def _refuse_costly_keys(schema: Any) -> None:
-    """Raises BrokenSchemaFault: a pattern of keys that could run away.
-
-    Other keywords than `patternProperties` evaluate these patterns too, so one is refused at once.
-    """
-    if isinstance(schema, list):
-        for item in schema:
-            _refuse_costly_keys(item)
-    elif isinstance(schema, dict):
-        patterns = schema.get("patternProperties")
-        for pattern in patterns if isinstance(patterns, dict) else ():
-            if _steps(pattern, KEY_LENGTH) > MAX_STEPS:
-                raise BrokenSchemaFault(f"a pattern of keys that may run away: {pattern[:80]!r}")
-        for item in schema.values():
-            _refuse_costly_keys(item)
+def _path(steps: list[str | int]) -> str:
+    """Returns a path as `jsonschema` writes it: `$.a[0]`."""
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 def _brief(error: Exception) -> str:

@@ -1,136 +1,87 @@
-"""The short cut past the meta-schema, held to `jsonschema`'s own check."""
+"""Arguments against schemas: held to `jsonschema`, and bounded whatever the schema is."""
 
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, SchemaError
 
-from builder.verify.schemas import _FITS, _PLAIN, fits, is_plain, violations
+from builder.verify.schemas import BrokenSchemaFault, violations
 
 VALUES: st.SearchStrategy[Any] = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-2, 3),
-    st.floats(allow_nan=False),
-    st.sampled_from(["string", "object", "integer", "any", "", "http://json-schema.org/x#"]),
+    st.floats(-4, 4, width=16),
+    st.sampled_from(["string", "object", "integer", "", "a", "ab"]),
     st.lists(st.sampled_from(["string", "a", "a", 1, None]), max_size=3),
 )
+KEYWORDS: dict[str, st.SearchStrategy[Any]] = {
+    "type": st.sampled_from(["string", "integer", "number", "object", "array", "null", "boolean"]),
+    "required": st.lists(st.sampled_from(["a", "b"]), unique=True, max_size=2),
+    "enum": st.lists(VALUES, min_size=1, max_size=3),
+    "const": VALUES,
+    "minimum": st.integers(-2, 3),
+    "maxLength": st.integers(0, 2),
+    "minItems": st.integers(0, 2),
+    "uniqueItems": st.booleans(),
+    "pattern": st.sampled_from(["^a", "b$", "^[a-z]+$"]),
+}
 
 
 def schemas() -> st.SearchStrategy[Any]:
-    """Schemas of the keywords that are looked at, with values that fit and values that do not."""
-    keywords = st.sampled_from([*_PLAIN, "pattern", "$ref", "$id", "not", "minLength"])
+    """Schemas that the meta-schema takes, with the keywords that tools use."""
 
     def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-        named = st.dictionaries(st.sampled_from(["a", "b", "pattern"]), inner, max_size=2)
-        values = st.one_of(VALUES, inner, st.lists(inner, max_size=2), named)
-        return st.dictionaries(keywords, values, max_size=4)
+        several = st.lists(inner, min_size=1, max_size=2)
+        named = st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+        applied = {
+            "properties": named, "patternProperties": named, "items": inner, "not": inner,
+            "anyOf": several, "oneOf": several, "allOf": several, "additionalProperties": inner,
+            "prefixItems": several, "if": inner, "then": inner, "else": inner,
+        }  # fmt: skip
+        return st.fixed_dictionaries({}, optional={**KEYWORDS, **applied})
 
-    return st.recursive(nested(VALUES), nested, max_leaves=6)
-
-
-@given(schemas())
-def test_what_is_plain_is_valid_to_the_meta_schema(schema: Any) -> None:
-    if is_plain(schema):
-        Draft202012Validator.check_schema(schema)
-
-
-@given(schemas(), st.data())
-def test_what_surely_fits_is_valid_to_jsonschema(schema: Any, data: st.DataObject) -> None:
-    assume(is_plain(schema))
-    value = data.draw(values_of(schema))
-    if fits(schema, value):
-        assert Draft202012Validator(schema).is_valid(value)
+    flat = st.fixed_dictionaries({}, optional=KEYWORDS)
+    return st.recursive(st.one_of(flat, st.booleans()), nested, max_leaves=6)
 
 
-def values_of(schema: Any) -> st.SearchStrategy[Any]:
-    """Values that may fit: of the type, with the properties, from the list; and any others."""
-    found = [VALUES]
-    if isinstance(schema, dict):
-        properties = schema.get("properties", {})
-        found.append(st.dictionaries(st.sampled_from(["a", "c"]), VALUES, max_size=2))
-        found.append(
-            st.fixed_dictionaries({}, optional={k: values_of(v) for k, v in properties.items()})
-        )
-        found.append(st.lists(values_of(schema.get("items", True)), max_size=3))
-        found += [st.sampled_from(schema["enum"])] if schema.get("enum") else []
-    return st.one_of(found)
-
-
-FITTING = {
-    "type": "object",
-    "title": "t",
-    "properties": {
-        "path": {"type": "string", "description": "x", "format": "uri", "default": 1},
-        "mode": {"enum": ["r", "w", 1]},
-        "lines": {"type": "array", "items": {"type": "integer", "examples": [1]}},
-        "deep": {"type": "object", "properties": {}, "additionalProperties": True},
-        "scale": {"type": "number"},
-    },
-    "required": ["path"],
-    "additionalProperties": False,
-}
-CALLS = [
-    {"path": "a"},
-    {"path": "a", "mode": "r", "lines": [], "deep": {"x": 1}},
-    {"path": "a", "lines": [1, 2], "scale": 1.5},
-]
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_calls_as_most_are_need_no_validator(call: Any) -> None:
-    assert {*FITTING, *FITTING["properties"]["path"], "items", "enum", "examples"} >= _FITS.keys()
-    assert fits(FITTING, call)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        {},
-        {"path": None},
-        {"path": "a", "mode": "x"},
-        {"path": "a", "lines": [1, "2"]},
-        {"path": "a", "lines": [True]},
-        {"path": "a", "scale": "1"},
-        {"path": "a", "more": 1},
-    ],
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["a", "b", "c"]),
+    st.recursive(
+        VALUES,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
+        ),
+        max_leaves=4,
+    ),
+    max_size=3,
 )
-def test_a_call_that_breaks_its_schema_does_not_fit(call: Any) -> None:
-    assert not Draft202012Validator(FITTING).is_valid(call)
-    assert not fits(FITTING, call)
 
 
-def test_a_call_as_deep_as_a_log_may_be_is_looked_at() -> None:
-    """`jsonschema` goes deeper than the short cut, which then is not sure."""
-    schema: Any = {"type": "string"}
-    value: Any = "x"
-    for _ in range(180):
-        schema, value = {"type": "array", "items": schema}, [value]
-    parameters = {"properties": {"a": schema}}
-    text = json.dumps({"type": "function", "function": {"name": "f", "parameters": parameters}})
-    assert violations(text, {"a": value}) == []
+def definition(parameters: Any) -> str:
+    return json.dumps({"type": "function", "function": {"name": "f", "parameters": parameters}})
 
 
-@pytest.mark.parametrize("keyword", ["minimum", "pattern", "anyOf", "const", "$ref", "$schema"])
-def test_a_keyword_that_is_not_looked_at_is_left_to_jsonschema(keyword: str) -> None:
-    assert not fits({"type": "object", keyword: {}}, {})
+@given(schemas(), ARGUMENTS)
+def test_the_verdict_is_that_of_jsonschema(schema: Any, arguments: Any) -> None:
+    if not isinstance(schema, dict):
+        return
+    Draft202012Validator.check_schema(schema)
+    found = violations(definition(schema), arguments)
+    assert (found == []) == Draft202012Validator(schema).is_valid(arguments)
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"a": {"type": "string", "description": "x"}}},
-        {"type": "object", "properties": {}, "required": ["a"], "additionalProperties": False},
-        {"anyOf": [{"type": "array", "items": {"enum": [1, "a"]}}, {"type": "null"}]},
-    ],
-)
-def test_tools_as_most_are_need_no_meta_schema(schema: Any) -> None:
-    assert is_plain(schema)
+def test_a_violation_names_its_path_and_is_not_taken_for_a_keyword() -> None:
+    schema = {"properties": {"pattern": {"type": "integer"}, "b": {"items": {"type": "null"}}}}
+    found = violations(definition(schema), {"pattern": "(", "b": [None, 1]})
+    assert [text.partition(":")[0] for text in found] == ["$.b[1]", "$.pattern"]
 
 
 @pytest.mark.parametrize(
@@ -139,25 +90,91 @@ def test_tools_as_most_are_need_no_meta_schema(schema: Any) -> None:
         {"type": "dict"},
         {"type": ["string", "string"]},
         {"required": "a"},
-        {"required": ["a", "a"]},
         {"properties": []},
         {"properties": {"a": 1}},
         {"items": {"type": "any"}},
         {"anyOf": []},
         {"minItems": -1},
-        {"maximum": True},
         {"description": None},
     ],
 )
-def test_what_the_meta_schema_refuses_is_not_plain(schema: Any) -> None:
+def test_what_the_meta_schema_refuses_is_broken(schema: Any) -> None:
     with pytest.raises(SchemaError):
         Draft202012Validator.check_schema(schema)
-    assert not is_plain(schema)
+    with pytest.raises(BrokenSchemaFault) as caught:
+        violations(definition(schema), {})
+    assert caught.value.code == "bad_schema"
+    assert str(caught.value).startswith("$.")
 
 
-def test_a_key_of_properties_is_no_keyword() -> None:
-    text = (
-        '{"type": "function", "function": {"name": "f", "parameters":'
-        ' {"properties": {"pattern": {"type": "integer"}}}}}'
-    )
-    assert violations(text, {"pattern": "("}) == ["$.pattern: '(' is not of type 'integer'"]
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/x", "file:///etc/passwd", "other.json"])
+def test_nothing_is_fetched_or_read(address: str) -> None:
+    with pytest.raises(BrokenSchemaFault) as caught:
+        violations(definition({"$ref": address}), {})
+    assert "expected value" not in str(caught.value), "the file was read"
+
+
+def doubling(steps: int, through: Any) -> dict[str, Any]:
+    """Each definition asks for the next one twice: 2 to the power of `steps` visits."""
+    defs = {f"d{at}": through({"$ref": f"#/$defs/d{at + 1}"}) for at in range(steps)}
+    defs[f"d{steps}"] = {"type": "string"}
+    return {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs}
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+HOSTILE = {
+    "any of": (doubling(26, lambda ref: {"anyOf": [ref, ref]}), {"a": 1}),
+    "one of": (doubling(26, lambda ref: {"oneOf": [ref, ref]}), {"a": 1}),
+    "by property": (
+        doubling(26, lambda ref: {"anyOf": [{"properties": {"a": ref}}] * 2}),
+        nested(28),
+    ),
+    "circle": ({"$ref": "#"}, {}),
+    "circle of two": ({"allOf": [{"$ref": "#/$defs/x"}], "$defs": {"x": {"$ref": "#"}}}, {}),
+    "own address": ({"$id": "http://x/", "$ref": "http://x/"}, {}),
+    "enum of objects": (
+        {"properties": {"a": {"items": {"enum": [{"x": at} for at in range(6000)]}}}},
+        {"a": [{"x": at} for at in range(6000)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_schema_that_would_take_too_long_is_not_evaluated(name: str) -> None:
+    schema, arguments = HOSTILE[name]
+    begun = time.monotonic()
+    with pytest.raises(BrokenSchemaFault) as caught:
+        violations(definition(schema), arguments)
+    assert caught.value.code == "schema_too_complex"
+    assert time.monotonic() - begun < 10, "a bound of hours would be none"
+
+
+def test_unique_items_and_patterns_are_checked_in_linear_time() -> None:
+    many = [{"x": at, "y": str(at)} for at in range(20_000)]
+    schema = {"properties": {"a": {"uniqueItems": True}, "s": {"pattern": "^(a+)+$"}}}
+    assert violations(definition(schema), {"a": many, "s": "a" * 10_000}) == []
+    found = violations(definition(schema), {"a": [*many, many[0]], "s": "a" * 10_000 + "!"})
+    assert len(found) == 2
+
+
+def test_a_large_schema_with_large_arguments_is_no_attack() -> None:
+    named = {f"p{at}": {"type": "integer", "description": "d"} for at in range(2000)}
+    values = {f"p{at}": at for at in range(2000)}
+    assert violations(definition({"properties": named}), values) == []
+    assert violations(definition({"properties": named}), {**values, "p7": "x"}) == [
+        '$.p7: "x" is not of type "integer"'
+    ]
+
+
+def test_a_recursive_schema_is_evaluated() -> None:
+    """As pydantic writes one: a tree of nodes."""
+    node = {"properties": {"n": {"type": "integer"}, "c": {"items": {"$ref": "#/$defs/node"}}}}
+    schema = {"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
+    tree: Any = {"n": 1, "c": [{"n": 2, "c": [{"n": "x"}]}] * 3}
+    assert len(violations(definition(schema), {"tree": tree})) == 3

@@ -210,7 +210,7 @@ SCHEMAS = {
     "bad pattern": ({"properties": {"a": {"type": "integer", "pattern": "("}}}, "bad_schema"),
     "remote reference": ({"$ref": "http://127.0.0.1:9/x.json"}, "bad_schema"),
     "missing reference": ({"$ref": "#/$defs/nothing"}, "bad_schema"),
-    "endless reference": ({"$ref": "#"}, "bad_schema"),
+    "endless reference": ({"$ref": "#"}, "schema_too_complex"),
     "unhashable": ({"type": [{}]}, "bad_schema"),
     "boolean property": ({"properties": {"a": False}}, "schema"),
 }
@@ -228,11 +228,12 @@ def test_schemas_report_and_never_raise(verifier, name):
 @pytest.mark.parametrize(
     "pattern", ["^(a+)+$", "^((a+))+$", "^(a|a)+$", "^(a|aa){2,}$", "^a*a*a*a*a*a*a*a*$"]
 )
-def test_a_runaway_pattern_is_not_evaluated(verifier, pattern):
+def test_a_runaway_pattern_ends(verifier, pattern):
     parameters = {"properties": {"s": {"type": "string", "pattern": pattern}}}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     call = CALL.replace('"a": 1', '"s": "' + "a" * 40 + '!"')
-    assert verifier.check(sample("hi", call, ANSWER, "x", tools=(tool,))).findings == ()
+    verdict = verifier.check(sample("hi", call, ANSWER, "x", tools=(tool,)))
+    assert [warning.code for warning in verdict.warnings] == ["schema"]
 
 
 def test_an_ordinary_pattern_is_evaluated(verifier):
@@ -246,12 +247,12 @@ def test_an_ordinary_pattern_is_evaluated(verifier):
     assert codes == {"abc-2026": [], "abc-26": ["schema"]}
 
 
-def test_a_runaway_pattern_of_keys_is_refused(verifier):
+def test_a_runaway_pattern_of_keys_ends(verifier):
     parameters = {"additionalProperties": False, "patternProperties": {"^(a+)+$": {}}}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     call = CALL.replace('"a"', '"' + "a" * 40 + '!"')
     warnings = verifier.check(sample("hi", call, ANSWER, "x", tools=(tool,))).warnings
-    assert [warning.code for warning in warnings] == ["bad_schema"]
+    assert [warning.code for warning in warnings] == ["schema"]
 
 
 ASK = Turn("assistant", calls=(Call.of("f", {"a": 1}),))
