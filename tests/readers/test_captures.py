@@ -19,7 +19,7 @@ from builder.readers.api.capture.dialect import dialect, shown_path
 from builder.readers.api.capture.envelope import Exchange, open_exchange
 from builder.readers.api.openai_chat import reader as openai_chat
 from builder.readers.api.openai_chat.bodies import answers
-from builder.readers.toolkit.comparison import looks_unique
+from builder.readers.toolkit.call_keys import looks_random
 from builder.sources.source import Record, Source
 
 USER = {"role": "user", "content": "hi"}
@@ -269,7 +269,7 @@ def test_thoughts_are_remembered_for_so_many_calls(monkeypatch):
     ],
 )
 def test_ids_that_look_unique(call_id, unique):
-    assert looks_unique(call_id) is unique
+    assert looks_random(call_id) is unique
 
 
 # -- chunks --------------------------------------------------------------------------------------

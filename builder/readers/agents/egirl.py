@@ -31,8 +31,9 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 from builder.sources.sqlite import SQLITE_ERRORS, guarded, listed, tables
 
@@ -176,7 +177,7 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
             messages.append(Message(as_str(role), tuple(parts), turn=f"row {number}"))
     if messages:
         yield Conversation(
-            id=unique(session, names),
+            id=unique_name(session, names),
             record=f"session {session}",
             messages=tuple(messages),
             records=used,

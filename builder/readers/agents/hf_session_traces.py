@@ -25,9 +25,10 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import content, reasoning, unique, unknown_parts
+from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.messages import content, reasoning, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
-from builder.readers.toolkit.session import CallKeys, ignored, span
+from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Source
 
 _CONVERTED = frozenset({"harness", "session_id", "file_path"})
@@ -145,11 +146,11 @@ def read(source: Source) -> Iterator[Event]:
         elif item.get("type") == "session":
             if session is not None:
                 yield from session.events()
-            session = _Session(unique(as_str(item.get("id")) or source.name, names))
+            session = _Session(unique_name(as_str(item.get("id")) or source.name, names))
             fault = None
             rest["metadata"] += 1
         elif item.get("type") == "message" and isinstance(item.get("message"), dict):
-            session = session or _Session(unique(source.name, names))
+            session = session or _Session(unique_name(source.name, names))
             if fault is not None:  # what was lost may have been a message
                 session.problems.append(replace(fault, records=0))
                 fault = None

@@ -18,9 +18,10 @@ from builder.conversation import Conversation, Event, Json, Message, Text, ToolR
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.gemini.contents import content_messages
-from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
-from builder.readers.toolkit.session import CallKeys, ignored, span
+from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Source
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
@@ -196,7 +197,7 @@ def _emit(
         entry.used = True
     session = as_str(inside[-1].item.get("sessionId"))
     yield Conversation(
-        id=unique(session, found),
+        id=unique_name(session, found),
         record=span(inside[0].where, inside[-1].where),
         messages=tuple(segment.messages),
         model=segment.model,

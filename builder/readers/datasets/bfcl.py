@@ -34,8 +34,9 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import content, unique, unknown_parts
+from builder.readers.toolkit.messages import content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 _MAX_CALL = 20_000
@@ -146,7 +147,7 @@ def _conversation(
     functions = row.get("function")
     name = row.get("id")
     return Conversation(
-        id=unique(str(name) if isinstance(name, str | int) and name != "" else where, names),
+        id=unique_name(str(name) if isinstance(name, str | int) and name != "" else where, names),
         record=where,
         messages=tuple(messages),
         tools=None if functions is None else tuple(_listed(functions)),

@@ -26,7 +26,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.narrow import as_str
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}

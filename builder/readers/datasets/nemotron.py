@@ -18,7 +18,7 @@ from builder.readers import Reader
 from builder.readers.datasets.chat_rows import is_nemotron, read_chat
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 

@@ -15,8 +15,9 @@ from builder.conversation import Conversation, Event, Json, Message, ToolCall, T
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
-from builder.readers.toolkit.messages import content, unique, unknown_parts
+from builder.readers.toolkit.messages import content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 _WRAPPED = frozenset({"old_str", "new_str", "file_text"})
@@ -79,7 +80,7 @@ def _row(record: Record, names: Counter[str]) -> Event:
         return Problem("no_messages", record.where, "nothing but an answer that no model gave")
     name = as_str(row.get("traj_id")) or as_str(row.get("instance_id")) or "row"
     return Conversation(
-        id=unique(name[:200], names),
+        id=unique_name(name[:200], names),
         record=record.where,
         messages=tuple(messages),
         tools=tools,

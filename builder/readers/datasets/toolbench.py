@@ -29,8 +29,9 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import assistant_parts, tool_result, unique, unknown_parts
+from builder.readers.toolkit.messages import assistant_parts, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 
 _HALLUCINATED = "invalid_hallucination_function_name"
@@ -88,7 +89,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
             branches = [steps for steps in branches if steps is not same]
             chain = _as_tried(chain, same, changes)
         yield Conversation(
-            id=unique(where, names),
+            id=unique_name(where, names),
             record=where,
             messages=_keyed(chain, digest.hexdigest()),
             tools=tools,
@@ -103,7 +104,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
         record = f"{where}, branch {number}"
         detail = "a branch of the search that is not the answer"
         yield Conversation(
-            id=unique(record, names),
+            id=unique_name(record, names),
             record=record,
             messages=_keyed([*opening, *steps], digest.hexdigest()),
             tools=tools,

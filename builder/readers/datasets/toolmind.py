@@ -18,7 +18,7 @@ from builder.readers import Reader
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 

@@ -32,7 +32,7 @@ from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _DECLARED = re.compile(

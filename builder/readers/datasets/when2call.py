@@ -18,9 +18,9 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import is_when2call, read_chat
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.messages import unique
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
@@ -46,7 +46,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Even
     name = row_name(where, row.get("uuid"), names)
     yield _conversation(name, where, [*asked, *_response(chosen)], row.get("tools"))
     if isinstance(rejected, dict):
-        name = unique(f"{name} not preferred", names)
+        name = unique_name(f"{name} not preferred", names)
         other = _conversation(name, where, [*asked, rejected], row.get("tools"))
         if isinstance(other, Conversation):
             problem = Problem("not_chosen", where, "the response that was rejected", records=0)

@@ -31,7 +31,7 @@ from builder.readers import Reader
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _CUE = "Generate API Request:"

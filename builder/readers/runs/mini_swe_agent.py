@@ -32,7 +32,7 @@ from builder.readers.toolkit.messages import (
     unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import span
+from builder.readers.toolkit.places import span
 from builder.sources.source import Record, Source
 
 _MARKS = (

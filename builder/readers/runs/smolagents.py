@@ -33,7 +33,7 @@ from builder.readers.toolkit.messages import (
     unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown
-from builder.readers.toolkit.session import span
+from builder.readers.toolkit.places import span
 from builder.sources.source import Source
 
 

@@ -17,15 +17,9 @@ from builder.conversation import Conversation, Event, Ignored, Json, Message, To
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import (
-    as_harness,
-    assistant_parts,
-    content,
-    unique,
-    unknown_parts,
-)
+from builder.readers.toolkit.messages import as_harness, assistant_parts, content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import span
+from builder.readers.toolkit.places import span, unique_name
 from builder.sources.source import Record, Source
 
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
@@ -94,7 +88,7 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
     facts = _facts(run)
     for agent, records in by_agent.items():
         name = f"attempt {prefix[9:-2]} {agent}" if prefix else agent
-        yield from _agent(unique(name[:200], names), records, facts)
+        yield from _agent(unique_name(name[:200], names), records, facts)
     answers = sum(as_dict(item).get("role") == "assistant" for item in history)
     steps = len(as_list(run.get("trajectory"))) if where == "history" else 0
     if steps > answers:  # blocked or malformed actions that were asked for again

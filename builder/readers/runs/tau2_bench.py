@@ -29,8 +29,9 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import as_harness, content, reasoning, unique, unknown_parts
+from builder.readers.toolkit.messages import as_harness, content, reasoning, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 STORE_FILE, _SIMULATIONS = "results.json", "simulations"
@@ -159,7 +160,7 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
         return Problem("no_messages", record.where, reason[:80] or "the simulation is empty")
     name = as_str(run.get("id")) or f"task {run.get('task_id')} trial {run.get('trial')}"
     return Conversation(
-        id=unique(name[:200], names),
+        id=unique_name(name[:200], names),
         record=record.where,
         messages=tuple(messages),
         tools=facts.tools,

@@ -14,14 +14,9 @@ from collections.abc import Iterator
 from builder.conversation import Conversation, Event, Json, Message, ToolCall
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import (
-    assistant_parts,
-    content,
-    tool_result,
-    unique,
-    unknown_parts,
-)
+from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 _ENDING = "transfer_to_human_agents"
@@ -57,7 +52,7 @@ def _run(record: Record, names: Counter[str]) -> Event:
         error = as_str(as_dict(run.get("info")).get("error"))
         return Problem("no_messages", record.where, error[:200] or "the run holds no messages")
     return Conversation(
-        id=unique(f"task {run.get('task_id')} trial {run.get('trial')}"[:200], names),
+        id=unique_name(f"task {run.get('task_id')} trial {run.get('trial')}"[:200], names),
         record=record.where,
         messages=tuple(messages),
         records=1,

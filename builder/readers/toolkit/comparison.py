@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -23,9 +22,6 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, loads
 
 _BILLING = "x-anthropic-billing-header:"
-_RUN = re.compile(r"[A-Za-z0-9]{8,}")
-_DIGITS = re.compile(r"[0-9]+")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 MAX_DIGESTED = 16
 """Histories that may go on without being digested again; agents at work side by side take turns."""
@@ -44,50 +40,6 @@ def thoughts(message: Message) -> tuple[Part, ...]:
 def words(message: Message) -> str:
     """The words of a message: its texts as one, without white space at the ends."""
     return "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
-
-
-def looks_unique(call_id: str) -> bool:
-    """Whether an id looks drawn at random, so that no other call has it.
-
-    Servers also count (`call_0`, `functions.search:0`, `toolu_01`), anew in each conversation.
-    A random one has 8 letters and digits in a row that make no words: they change between cases
-    and digits at least every third character, or three times in 24 (base 32 has few digits), or
-    are digits alone that do not merely count.
-    """
-    return any(map(_is_random, _RUN.findall(call_id)))
-
-
-def _is_random(run: str) -> bool:
-    if run.isdigit():
-        return len(set(run)) > 3
-    if len(run) >= 24 and len(_DIGITS.findall(run)) >= 3:
-        return True
-    return len(run) <= 3 * len(_PIECE.findall(run))
-
-
-def with_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages with a `key` on each call, so that a copy in another request is the same call.
-
-    The key is the id where it looks unique and stands once; else what was said before and the
-    call's position name it. Where nothing was said before, there is no key.
-    """
-    messages = tuple(messages)
-    ids = Counter(call.id for message in messages for call in calls(message))
-    before = ""
-    found = []
-    for message, digest in zip(messages, digests(messages), strict=True):
-        parts: list[Part] = []
-        thought = len(thoughts(message))
-        for number, part in enumerate(message.parts):
-            if isinstance(part, ToolCall):
-                unique = part.id if part.id and ids[part.id] == 1 and looks_unique(part.id) else ""
-                place = f"{before}/{number - thought}" if before else None
-                parts.append(replace(part, key=unique or place))
-            else:
-                parts.append(part)
-        found.append(replace(message, parts=tuple(parts)) if calls(message) else message)
-        before = digest.hex()
-    return tuple(found)
 
 
 def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:

@@ -5,8 +5,6 @@ Source: openai-chat.md "Request fields"; the formats that keep such messages nam
 
 from __future__ import annotations
 
-from collections import Counter
-
 from builder.conversation import (
     Data,
     Json,
@@ -139,11 +137,3 @@ def unknown_parts(names: list[str], where: str) -> tuple[Problem, ...]:
         return ()
     shown = ", ".join(repr(name[:40]) for name in dict.fromkeys(names))
     return (Problem("unknown_part", where, f"type {shown}", records=0),)
-
-
-def unique(name: str, seen: Counter[str]) -> str:
-    """The name, or with the number of its coming where it was given before."""
-    seen[name] += 1
-    if seen[name] == 1:
-        return name
-    return unique(f"{name} #{seen[name]}", seen)

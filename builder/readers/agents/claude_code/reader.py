@@ -34,9 +34,9 @@ from builder.readers.agents.claude_code.lines import (
 )
 from builder.readers.agents.claude_code.tree import Way, find_ways
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
-from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown
-from builder.readers.toolkit.session import ignored, span
+from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
 
 _IGNORED = frozenset(
@@ -151,7 +151,7 @@ def _conversations(way: Way, turns: Turns, taken: _Taken) -> Iterator[Conversati
     new = reading.members - taken.lines
     taken.lines.update(new)
     conversation = Conversation(
-        id=unique(name, taken.names),
+        id=unique_name(name, taken.names),
         record=span(first.where, leaf.where),
         messages=tuple(reading.messages),
         model=reading.model,
@@ -167,7 +167,7 @@ def _conversations(way: Way, turns: Turns, taken: _Taken) -> Iterator[Conversati
             aborted = Problem("aborted", where, "the user interrupted the answer", records=0)
             yield replace(
                 conversation,
-                id=unique(name, taken.names),
+                id=unique_name(name, taken.names),
                 record=span(first.where, where),
                 messages=messages,
                 records=0,

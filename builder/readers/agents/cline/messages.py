@@ -22,8 +22,8 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
+from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import CallKeys
 
 _SPOKEN = {
     "attempt_completion": ("result", "completion_as_text"),

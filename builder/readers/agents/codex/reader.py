@@ -53,9 +53,9 @@ from builder.readers.agents.codex.lines import (
     line_of,
     typed,
 )
+from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
-from builder.readers.toolkit.replays import with_keys
-from builder.readers.toolkit.session import ignored, span
+from builder.readers.toolkit.places import ignored, span
 from builder.sources.source import Source
 
 NAME = "codex"
@@ -370,7 +370,7 @@ class _Rollout:
         return Conversation(
             id=name,
             record=span(self.first, self.last),
-            messages=tuple(with_keys(NAME, _messages(self.system, self.turns), self.scope)),
+            messages=tuple(with_session_keys(NAME, _messages(self.system, self.turns), self.scope)),
             tools=tuple(self.tools) or None,
             model=self.model,
             records=self.records,

@@ -25,9 +25,10 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.gemini_cli.records import answered_in, begins, call_ids, common, view_of
 from builder.readers.api.gemini.contents import content_messages
-from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
-from builder.readers.toolkit.session import CallKeys, ignored, span
+from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
 
 _UI_TYPES = frozenset({"info", "error", "warning"})
@@ -219,7 +220,7 @@ class _Session:
                 problems += (Problem("rewound", state.last, detail, records=0),)
             found = True
             yield Conversation(
-                id=unique(self.id, names),
+                id=unique_name(self.id, names),
                 record=span(first, state.last),
                 messages=view.messages,
                 model=view.model,

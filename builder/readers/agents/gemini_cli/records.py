@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from builder.readers.api.gemini.contents import mark_harness, part_list, read_parts
+from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import CallKeys
 
 Said = Sequence[tuple[str, Part]]
 """Roles and parts in order, without thoughts, the program's words and incidental fields."""

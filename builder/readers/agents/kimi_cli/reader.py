@@ -23,9 +23,9 @@ from builder.conversation import Conversation, Event, Ignored, Message, Text, Us
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_cli.rows import row_message, rows
+from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
-from builder.readers.toolkit.replays import with_keys
-from builder.readers.toolkit.session import ignored, span
+from builder.readers.toolkit.places import ignored, span
 from builder.sources.source import Source
 
 NAME = "kimi-cli"
@@ -179,7 +179,7 @@ def _tell(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Ev
             yield Conversation(
                 id=f"{session}#{number}" if following else session,
                 record=context.where,
-                messages=tuple(with_keys(NAME, messages, f"{scope}#{begun}")),
+                messages=tuple(with_session_keys(NAME, messages, f"{scope}#{begun}")),
                 records=context.records,
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )

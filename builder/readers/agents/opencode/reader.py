@@ -17,7 +17,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.opencode.rows import StoreRow, conversations
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
-from builder.readers.toolkit.session import ignored
+from builder.readers.toolkit.places import ignored
 from builder.sources.source import Source
 from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 

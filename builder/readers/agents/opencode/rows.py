@@ -25,8 +25,8 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.problem import Problem
+from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import CallKeys
 
 _SILENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent"})
 """Parts that never reach the model."""

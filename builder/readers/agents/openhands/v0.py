@@ -25,9 +25,9 @@ from builder.readers.agents.openhands.views import (
     llm_log,
     with_affixes,
 )
-from builder.readers.toolkit.messages import as_harness, assistant_parts, content, unique
+from builder.readers.toolkit.messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
-from builder.readers.toolkit.session import ignored
+from builder.readers.toolkit.places import ignored, unique_name
 from builder.sources.source import Record, Source
 
 STORE_FILE = "0.json"
@@ -120,7 +120,7 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) 
     """The conversations of a row of an evaluation or of the issue resolver."""
     issue = as_dict(row.get("issue"))
     name = as_str(row.get("instance_id")) or f"issue {issue.get('number')}"
-    session = _Session(unique(name[:200], names), scope)
+    session = _Session(unique_name(name[:200], names), scope)
     for item in as_list(row.get("history")):
         for event in item if isinstance(item, list) else [item]:
             session.take(as_dict(event), record.where)

@@ -41,6 +41,7 @@ from builder.readers.agents.openhands.views import (
     placed,
     with_affixes,
 )
+from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.messages import (
     as_harness,
     content,
@@ -49,8 +50,7 @@ from builder.readers.toolkit.messages import (
     unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
-from builder.readers.toolkit.replays import with_keys
-from builder.readers.toolkit.session import ignored
+from builder.readers.toolkit.places import ignored
 from builder.sources.source import Record, Source
 
 _SEEN = frozenset(
@@ -258,7 +258,7 @@ def _dump(source: Source) -> Iterator[Event]:
         yield Conversation(
             id="session",
             record=f"[0]-{last}",
-            messages=tuple(with_keys(FAMILY, placed(messages), "log")),
+            messages=tuple(with_session_keys(FAMILY, placed(messages), "log")),
             records=len(messages),
             problems=unknown_parts(names, f"[0]-{last}"),
             complete=bool(answers) and calls_finish(answers[-1]),

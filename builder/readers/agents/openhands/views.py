@@ -28,15 +28,10 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.problem import Problem
-from builder.readers.toolkit.messages import (
-    assistant_parts,
-    content,
-    tool_result,
-    unknown_parts,
-)
+from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.replays import with_keys
-from builder.readers.toolkit.session import span
+from builder.readers.toolkit.places import span
 from builder.sources.once import once
 from builder.sources.source import Record, Source
 
@@ -194,7 +189,7 @@ class Segments:
             yield Conversation(
                 id=self.name if number == 1 else f"{self.name} segment {number}",
                 record=where or self.where,
-                messages=tuple(with_keys(FAMILY, seen, self.scope)),
+                messages=tuple(with_session_keys(FAMILY, seen, self.scope)),
                 tools=self.tools,
                 model=self.model,
                 records=records if number == 1 else 0,
@@ -258,7 +253,7 @@ def llm_log(record: Record) -> Event:
     return Conversation(
         id=as_str(response.get("id"))[:200] or record.where,
         record=record.where,
-        messages=tuple(with_keys(FAMILY, placed(found), "log")),
+        messages=tuple(with_session_keys(FAMILY, placed(found), "log")),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,

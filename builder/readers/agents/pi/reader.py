@@ -23,9 +23,9 @@ from builder.conversation import Conversation, Event, Ignored, Message, Used
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.pi.messages import Entry, entry_message, is_broken_off
+from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
-from builder.readers.toolkit.replays import with_keys
-from builder.readers.toolkit.session import ignored, span
+from builder.readers.toolkit.places import ignored, span
 from builder.sources.source import Source
 
 NAME = "pi"
@@ -238,7 +238,7 @@ class _Session:
         return Conversation(
             id=name,
             record=span(ends[0].where, ends[1].where),
-            messages=tuple(with_keys(NAME, messages, self.scope)),
+            messages=tuple(with_session_keys(NAME, messages, self.scope)),
             model=model,
             problems=tuple(problems),
         )

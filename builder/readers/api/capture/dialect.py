@@ -11,7 +11,7 @@ import re
 from urllib.parse import urlsplit
 
 from builder.conversation import Json
-from builder.readers.toolkit.comparison import looks_unique
+from builder.readers.toolkit.call_keys import looks_random
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 OPENAI_CHAT = "openai-chat"
@@ -97,7 +97,7 @@ def path_of(url: str) -> str:
 def shown_path(url: str) -> str:
     """The path for counting by it: segments that are ids become `*`; 60 characters at most."""
     segments = path_of(url).split("/")
-    plain = ["*" if looks_unique(part) or not _NAME.fullmatch(part) else part for part in segments]
+    plain = ["*" if looks_random(part) or not _NAME.fullmatch(part) else part for part in segments]
     return "/".join(plain)[-60:] or "/"
 
 

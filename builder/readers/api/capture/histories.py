@@ -17,16 +17,15 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import shown_path
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.call_keys import looks_random, with_request_keys
 from builder.readers.toolkit.comparison import (
     Marks,
     calls,
     cut_off,
     digests,
     is_same_turn,
-    looks_unique,
     prefilled,
     thoughts,
-    with_keys,
     without_billing,
 )
 from builder.readers.toolkit.narrow import as_dict, as_str
@@ -156,7 +155,7 @@ class Histories:
         for answer in answers:
             if thought := thoughts(answer.message):
                 for call in calls(answer.message):
-                    if call.id is not None and looks_unique(call.id):
+                    if call.id is not None and looks_random(call.id):
                         self._thoughts[call.id] = thought
         while len(self._thoughts) > MAX_REMEMBERED:
             self._thoughts.popitem(last=False)
@@ -257,7 +256,7 @@ class _Chain:
         yield Conversation(
             id=self.id,
             record=_record(self.first, self.last),
-            messages=with_keys(messages),
+            messages=with_request_keys(messages),
             tools=_tools(said, messages),
             model=(chosen.model if chosen is not None else None) or said.model,
             records=1,
@@ -308,7 +307,7 @@ def _without_request(
         yield Conversation(
             id=_numbered(first.where, number),
             record=_record(first, last),
-            messages=with_keys([_written(answer)]),
+            messages=with_request_keys([_written(answer)]),
             model=answer.model,
             records=0 if number else records,
             problems=(problem,),
@@ -328,7 +327,7 @@ def _left(
         yield Conversation(
             id=f"{exchange.where} answer {number}",
             record=exchange.where,
-            messages=with_keys(messages),
+            messages=with_request_keys(messages),
             tools=_tools(history, messages),
             model=answer.model or history.model,
             problems=(Problem(answer.fault or "not_chosen", exchange.where, detail, records=0),),

@@ -11,7 +11,8 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.capture.api import History
-from builder.readers.toolkit.comparison import calls, with_keys
+from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.comparison import calls
 from builder.sources.source import Source
 
 
@@ -31,7 +32,7 @@ def row_conversation(
     return Conversation(
         id=name,
         record=where,
-        messages=with_keys(said.messages),
+        messages=with_request_keys(said.messages),
         tools=tools,
         model=said.model,
         records=records,

@@ -20,9 +20,9 @@ from builder.readers.api.gemini import interactions
 from builder.readers.api.gemini.contents import content_messages, part_list
 from builder.readers.api.gemini.links import complete
 from builder.readers.api.gemini.stream import whole_response
+from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import CallKeys
 
 _FAULTS = {
     "STOP": None,

@@ -22,8 +22,8 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import dumps
+from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import CallKeys
 
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}

@@ -18,7 +18,8 @@ from builder.readers.api.capture.captures import APIS, Logs, first_api
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange, open_exchange, records
 from builder.readers.api.litellm.records import LITELLM, is_cut, is_redacted, seen
-from builder.readers.toolkit.comparison import calls, with_keys
+from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.comparison import calls
 from builder.sources.source import Source
 
 NAME = LITELLM
@@ -77,7 +78,7 @@ def _redacted(exchange: Exchange) -> Event:
     return Conversation(
         id=exchange.where,
         record=exchange.where,
-        messages=with_keys([made.message]),
+        messages=with_request_keys([made.message]),
         model=made.model,
         records=1,
         problems=(replace(problem, records=0),),

@@ -18,7 +18,7 @@ from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))

@@ -26,7 +26,7 @@ from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.row_files import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 

@@ -28,9 +28,10 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.atif.harbor_rows import ENDING, extends, is_row, read_row
-from builder.readers.toolkit.messages import as_harness, content, unique, unknown_parts
+from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.messages import as_harness, content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.session import CallKeys
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 
@@ -71,7 +72,7 @@ def read(source: Source) -> Iterator[Event]:
 
 def _row(record: Record, row: dict[str, Json], names: Counter[str]) -> Event:
     name = as_str(row.get("trial_name")) or as_str(row.get("run_id")) or "trial"
-    return read_row(record, row, unique(name[:200], names))
+    return read_row(record, row, unique_name(name[:200], names))
 
 
 def _trajectories(record: Record, scope: str, names: Counter[str]) -> Iterator[Event]:
@@ -84,7 +85,11 @@ def _trajectories(record: Record, scope: str, names: Counter[str]) -> Iterator[E
         trajectory, where, keys = waiting.pop(0)
         own = as_str(trajectory.get("trajectory_id")) or as_str(trajectory.get("session_id"))
         yield _conversation(
-            trajectory, unique(own[:200] or "trajectory", names), where, CallKeys(keys), records
+            trajectory,
+            unique_name(own[:200] or "trajectory", names),
+            where,
+            CallKeys(keys),
+            records,
         )
         records = 0
         for number, child in enumerate(as_list(trajectory.get("subagent_trajectories"))):

@@ -19,9 +19,10 @@ from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.inspect_ai.messages import Texts, digests, read_message
-from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.replays import with_keys
+from builder.readers.toolkit.places import unique_name
 from builder.sources.archive import first_name, member, members, sizes
 from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
 
@@ -179,9 +180,9 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
             "" if any(m.turn for m in chain.messages) else f" {number}"
         )
         yield Conversation(
-            id=unique(place if number == 0 else f"{place} part {number + 1}", names),
+            id=unique_name(place if number == 0 else f"{place} part {number + 1}", names),
             record=record.where,
-            messages=tuple(with_keys(NAME, chain.messages, scope)),
+            messages=tuple(with_session_keys(NAME, chain.messages, scope)),
             tools=tuple(chain.tools.values()) if chains.events else None,
             model=chain.model or log.model,
             records=1 if number == 0 else 0,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from builder.conversation import Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers.toolkit.messages import unique
 from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.langchain.lists import Fields, conversations, messages_in, settled
 from builder.readers.traces.langchain.messages import as_fields
 from builder.readers.traces.langchain.msgpack import MsgpackFault, unpack
@@ -158,7 +158,7 @@ class Store:
                 yield state
                 continue
             if owner is not None and state[: len(before)] != before:
-                name = unique(owner.where, self.names)
+                name = unique_name(owner.where, self.names)
                 yield from _ended(before, owner, name, held, rewound=_is_edited(before, state))
                 held = 0
             before, owner = state, row
@@ -166,7 +166,7 @@ class Store:
             if row.id in forks:
                 forks[row.id] = state
         if owner is not None:
-            name = unique(owner.name if last else owner.where, self.names)
+            name = unique_name(owner.name if last else owner.where, self.names)
             yield from _ended(before, owner, name, held, rewound=not last)
 
     def _state(self, row: _Checkpoint, before: list[Fields]) -> list[Fields] | Problem:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
-from builder.readers.toolkit.comparison import cut_off, with_keys
+from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.comparison import cut_off
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import fault_of
@@ -97,7 +98,7 @@ def conversations(
     yield Conversation(
         id=name,
         record=where,
-        messages=with_keys(messages),
+        messages=with_request_keys(messages),
         tools=tools,
         model=_model(kept),
         records=records,
@@ -112,7 +113,7 @@ def conversations(
         yield Conversation(
             id=f"{name} removed",
             record=where,
-            messages=with_keys(taken),
+            messages=with_request_keys(taken),
             tools=tools,
             problems=(Problem("rewound", where, detail, records=0),),
         )

@@ -15,8 +15,8 @@ from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import unique
 from builder.readers.toolkit.narrow import name_or_none
+from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.any_vendor.requests import tools_of
 from builder.readers.traces.langchain import langgraph_store
@@ -136,7 +136,7 @@ class _Reading:
             name = next((name for key in _NAMES if (name := name_or_none(row.get(key)))), None)
             yield from conversations(
                 listed,
-                unique((name or record.where)[:200], self.names),
+                unique_name((name or record.where)[:200], self.names),
                 record.where,
                 1,
                 tools=tools_of(row),
@@ -160,7 +160,7 @@ class _Reading:
             where = session.where
             if session.last != where:
                 where = f"{where} to {session.last}"
-            shown = unique(name, self.names)
+            shown = unique_name(name, self.names)
             yield from conversations(session.items, shown, where, session.records)
 
 

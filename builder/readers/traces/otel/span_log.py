@@ -18,7 +18,8 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
-from builder.readers.toolkit.comparison import calls, digests, is_same_turn, with_keys
+from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.comparison import calls, digests, is_same_turn
 from builder.readers.traces.otel import genai_spans, mlflow_spans, openinference_spans
 from builder.readers.traces.otel.reading import SpanReading
 from builder.readers.traces.otel.span_tools import AgentTools, ToolRuns, without_parameters
@@ -178,7 +179,7 @@ class _Log:
                 Conversation(
                     id=f"{span.where} answer {number}" if number else span.where,
                     record=span.where,
-                    messages=with_keys([answer.message]),
+                    messages=with_request_keys([answer.message]),
                     model=answer.model,
                     records=0 if number else 1,
                     problems=history.problems,

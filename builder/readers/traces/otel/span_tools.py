@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable, Iterator
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult, Used
 from builder.problem import Problem
-from builder.readers.toolkit.comparison import calls, looks_unique, with_keys
+from builder.readers.toolkit.call_keys import looks_random, with_request_keys
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.otel.reading import SpanReading
 from builder.readers.traces.otel.spans import Span
@@ -103,7 +104,7 @@ class ToolRuns:
                 yield Conversation(
                     id=f"{trace}/{where}" if trace else where,
                     record=record,
-                    messages=with_keys(messages),
+                    messages=with_request_keys(messages),
                     records=1,
                     problems=(Problem("no_request", where, detail, records=0),),
                 )
@@ -114,4 +115,4 @@ _Place = tuple[str, str]
 
 def _place(trace: str, call_id: str) -> _Place:
     """What names a call: its id, within its trace unless the id is one that no other call has."""
-    return ("" if looks_unique(call_id) else trace), call_id
+    return ("" if looks_random(call_id) else trace), call_id

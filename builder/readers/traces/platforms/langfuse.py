@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import unique
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
 from builder.readers.traces.platforms.steps import Held
@@ -146,7 +146,7 @@ class _Reading:
 
     def _observation(self, where: str, value: dict[str, Json]) -> Iterator[Event]:
         name, kind = name_or_none(value.get("id")), as_str(value.get("type"))
-        where = unique(f"observation {name[:200]}" if name else where, self.names)
+        where = unique_name(f"observation {name[:200]}" if name else where, self.names)
         step = read_step(where, value, kind.lower() if kind in TYPES else unknown(kind))
         trace_id = as_str(of_row(value, "traceId", "trace_id"))
         session = as_str(of_row(value, "sessionId", "session_id"))

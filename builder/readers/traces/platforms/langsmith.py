@@ -13,8 +13,8 @@ from dataclasses import replace
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import unique
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
 from builder.readers.traces.any_vendor.requests import (
@@ -112,12 +112,12 @@ class _Reading:
             facts.add("labels", [tag for tag in as_list(decoded(run.get("tags"))) if tag])
             facts.add("error", as_str(run.get("error")))
         facts.add("feedback", as_dict(decoded(run.get("feedback_stats"))))
-        where = unique(f"run {name[:200]}" if name else where, self.names)
+        where = unique_name(f"run {name[:200]}" if name else where, self.names)
         pairs = _pairs(run) if kind in _CALLS else [None]
         self.source.count_records(len(pairs) - 1)  # each prompt of a batch is one
         for number, pair in enumerate(pairs):
             step = Step(
-                where=unique(f"{where} prompt {number}", self.names) if number else where,
+                where=unique_name(f"{where} prompt {number}", self.names) if number else where,
                 id=None if number else name,
                 parent=above or None,
                 order=dotted or as_str(run.get("start_time")),

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from builder.conversation import Message
-from builder.readers.toolkit.comparison import calls, digests, looks_unique
+from builder.readers.toolkit.call_keys import looks_random
+from builder.readers.toolkit.comparison import calls, digests
 
 MAX_REMEMBERED = 100_000
 """Answers that are remembered; beyond, the oldest are forgotten."""
@@ -49,5 +50,5 @@ def _keys(message: Message) -> list[bytes | str]:
 
     Thoughts are no part of it: clients leave them out.
     """
-    ids = [call.id for call in calls(message) if call.id and looks_unique(call.id)]
+    ids = [call.id for call in calls(message) if call.id and looks_random(call.id)]
     return [*digests([message]), *ids]

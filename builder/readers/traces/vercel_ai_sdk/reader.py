@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from builder.conversation import Conversation, Event, Ignored, Json, Message
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.comparison import with_keys
-from builder.readers.toolkit.messages import unique, unknown_parts
+from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import (
@@ -100,7 +101,7 @@ class _Reading:
             chat.last = record.where
             chat.records += 1
         elif items := messages_of(value):
-            name = unique(as_str(row.get("id"))[:200] or record.where, self.names)
+            name = unique_name(as_str(row.get("id"))[:200] or record.where, self.names)
             yield _conversation(items, name, record.where, 1, row)
         elif isinstance(row.get("messages"), list):
             yield Ignored("no_messages")
@@ -111,7 +112,7 @@ class _Reading:
         """The conversations of the messages that came one by one."""
         for chat_id, chat in self.chats.items():
             where = chat.where if chat.where == chat.last else f"{chat.where} to {chat.last}"
-            name = unique(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
+            name = unique_name(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
             yield _conversation(_by_time(chat.items), name, where, chat.records, {})
 
 
@@ -148,7 +149,7 @@ def _conversation(
     return Conversation(
         id=name,
         record=where,
-        messages=with_keys(messages),
+        messages=with_request_keys(messages),
         tools=None if tools is None else tuple(definitions(list(tools))),
         model=name_or_none(chat.get("model")) or model_of(items),
         records=records,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from builder.conversation import Event, Json
 from builder.problem import Problem
-from builder.readers.toolkit.messages import unique
+from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
@@ -34,4 +34,4 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
 def row_name(where: str, name: Json, names: Counter[str]) -> str:
     """The name of a row's conversation: the row's own id, or where it stands."""
     named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
-    return unique(str(name) if named else where, names)
+    return unique_name(str(name) if named else where, names)
