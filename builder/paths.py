@@ -3,9 +3,39 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 
 def expand_home(written: str) -> Path:
-    """The path with a leading `~` expanded where that names a home folder."""
+    """Returns the path with a leading `~` expanded where that names a home folder."""
     return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class UserPath:
+    """A path as the user wrote it, and the folder it is relative to (None: the current one).
+
+    It may also be another name (a Hub id, a URL, `-`): only the place that uses it knows.
+    """
+
+    written: str
+    base: Path | None = None
+
+    @property
+    def located(self) -> Path:
+        """The path to open."""
+        return (self.base or Path()) / expand_home(self.written)
+
+    @property
+    def located_or_name(self) -> str:
+        """The path to open if something is there, else the name as written."""
+        return str(self.located) if self.located.exists() else self.written
+
+    @property
+    def published(self) -> str:
+        """The path for files that leave this machine: as written, with the home folder as `~`."""
+        home = str(expand_home("~"))
+        if home != "/" and self.written.startswith(home + os.sep):
+            return "~" + self.written[len(home) :].replace(os.sep, "/")
+        return self.written

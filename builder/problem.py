@@ -7,6 +7,8 @@ and the rest of the run goes on. Exceptions are for bugs and for the user's own 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -32,3 +34,13 @@ class UsageError(Exception):
     The message is one line that names the file, the key and, where there is one, the nearest
     valid name.
     """
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """Returns the end of a message about an unknown name.
+
+    `, did you mean 'X'?` where a valid name is close, else the list of the valid names.
+    """
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f", did you mean {close[0]!r}?" if close else f"; there are: {', '.join(names)}"

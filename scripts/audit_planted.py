@@ -29,6 +29,7 @@ from builder import cli
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, GateAction
 from builder.audit.run import audit
+from builder.paths import UserPath
 from builder.scrub.personal import is_card, is_iban
 
 SECRETS, PERSONAL, PAIRS, ITEMS = 200, 100, 50, 20
@@ -204,7 +205,9 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
     kept = data(work / "kept").encode()
     written = everything(work / "scrubbed")
     clean = audit(str(work / "clean"), AuditOptions())
-    before = audit(str(work / "kept"), AuditOptions((str(work / "evaluation.json"),)))
+    before = audit(
+        str(work / "kept"), AuditOptions(contamination=(UserPath(str(work / "evaluation.json")),))
+    )
     started = time.perf_counter()
     after = audit(str(work / "scrubbed"), AuditOptions())
     audited = time.perf_counter() - started

@@ -10,7 +10,7 @@ import pytest
 from places import ROOT
 
 ORDER = (
-    "problem", "finding", "conversation", "jsonio", "sample", "ledger", "paths", "text",
+    "problem", "options", "finding", "conversation", "jsonio", "sample", "ledger", "paths", "text",
     "parallel", "sources", "readers", "testing", "qwen3", "normalize", "scrub", "dataset",
     "output", "verify", "trainers", "audit", "export", "report", "select", "config", "card",
     "build", "push", "cli", "__main__",

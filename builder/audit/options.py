@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from builder.options import SUPPLIED
+from builder.paths import UserPath
 
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """What an audit of a dataset is told.
+    """Options of an audit of a dataset, among those of `audit:` in the configuration.
 
-    contamination   evaluation sets: files, folders or names on the Hub
-    mix             target shares by pattern, drawn beside the shares found
-    near            are near duplicates looked for?
-    tokenizer       counts the tokens of datasets that have no meta/
+    near_duplicates  `off`: not looked for; `drop` is what `build` does with them
+    contamination    evaluation sets: files, folders or names on the Hub
+    mix              target shares by pattern, compared with the shares found; not a key
+    tokenizer        counts the tokens of datasets that have no meta/; not a key
     """
 
-    contamination: tuple[str, ...] = ()
-    mix: Mapping[str, float] = field(default_factory=dict)
-    near: bool = True
-    tokenizer: str = "qwen3"
+    near_duplicates: Literal["drop", "report", "off"] = "report"
+    contamination: tuple[UserPath, ...] = ()
+    mix: Mapping[str, float] = field(default_factory=dict, metadata=SUPPLIED)
+    tokenizer: str = field(default="qwen3", metadata=SUPPLIED)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The evaluation sets: a path where there is one, else a name on the Hub."""
+        return tuple(item.located_or_name for item in self.contamination)

@@ -17,21 +17,23 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import Literal, get_args
 
 from builder.jsonio import JsonFault, loads
 from builder.sample import Dialogue, Turn
 
-PATTERNS = (
+Pattern = Literal[
     "direct_answer",
     "single_call",
     "chain",
     "parallel",
     "clarification",
     "error_recovery",
-)
+]
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
 
-def pattern(dialogue: Dialogue) -> str:
+def pattern(dialogue: Dialogue) -> Pattern:
     """One of PATTERNS."""
     turns = dialogue.turns
     calling = [at for at, turn in enumerate(turns) if turn.calls]

@@ -56,6 +56,8 @@ class Audits:
 
     def __init__(self, options: AuditOptions) -> None:
         self.options = options
+        self.near = options.near_duplicates != "off"
+        self.sets = options.sets
         self.rows = 0
         self.bad: list[FindingExample] = []
         self.bad_rows = 0
@@ -79,10 +81,10 @@ class Audits:
         self.origins.add(row)
         self.calls.add(row)
         self.first_of.setdefault(self.turns.add(row), row.number)
-        sets = evaluation_sets(self.options.contamination)
-        if self.options.near or sets is not None:
+        sets = evaluation_sets(self.sets)
+        if self.near or sets is not None:
             words = word_numbers(compared_text(row.sample.messages, row.told("unit")))
-            if self.options.near:
+            if self.near:
                 self.duplicates.add(row, words)
             if sets is not None:
                 self.contamination.add(row, words, sets)
@@ -119,12 +121,12 @@ class Audits:
         ]
         tables = [*self.lengths.tables(), *self.turns.tables(self.options.mix)]
         tables += [*self.calls.tables(), *self.origins.tables()]
-        if self.options.near and self.places:
+        if self.near and self.places:
             found = self.duplicates.finish()
             findings += found.findings()
             tables += found.tables()
             picks += found.picks()
-        if self.options.contamination:
+        if self.sets:
             findings += self.contamination.findings()
             tables += self.contamination.tables()
         findings += [*self.calls.findings(), *self.turns.findings()]
@@ -145,7 +147,7 @@ def audit(
     The rows are looked at in batches that do not depend on the workers. Raises UsageError: there
     is no such dataset or evaluation set, or no such tokenizer.
     """
-    evaluation_sets(options.contamination)
+    evaluation_sets(options.sets)
     whole = Audits(options)
     rows = batches(raw_dataset_rows(dataset), lambda row: len(row.line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # it tells the tokens

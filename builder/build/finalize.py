@@ -77,10 +77,10 @@ def _choose(
     """Decide on every conversation and sample, and count."""
     drawn = dict.fromkeys(_unweighed(parts, weights, config.split.seed), "weight")
     samples = _distinct(parts, drawn, in_pieces=config.normalize.unit != "conversation")
-    near = _near(parts, samples) if config.audit.near_duplicates == "drop" else {}
+    near = _near(parts, samples) if config.audit.options.near_duplicates == "drop" else {}
     for position in near:
         samples[position] = 0
-    for position in _mixed(parts, samples, config) if config.mix.shares else ():
+    for position in _mixed(parts, samples, config) if config.mix else ():
         samples[position] = 0
         drawn[position] = "mix"
     choice = _Choice(samples, near, drawn, [], [])
@@ -213,7 +213,7 @@ def _mixed(parts: Sequence[ChunkResult], samples: bytearray, config: Config) -> 
                 name = about["pattern"]
                 candidates.append(Candidate(name, len(written), entry.prefixes[-1]))
                 places.append([position for position, _ in written])
-    gone = left_out(candidates, config.mix.shares, config.split.seed)
+    gone = left_out(candidates, config.shares, config.split.seed)
     return frozenset(position for at in gone for position in places[at])
 
 
@@ -278,7 +278,7 @@ def _splits(choice: _Choice, config: Config) -> Iterator[str]:
     if not choice.conversations:
         while True:
             yield "train"
-    assigned = assign(choice.conversations, config.split.options)
+    assigned = assign(choice.conversations, config.split)
     for split, size in zip(assigned, choice.sizes, strict=True):
         for _ in range(size):
             yield split

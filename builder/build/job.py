@@ -23,14 +23,14 @@ from builder.build.results import ChunkResult
 from builder.build.task import Job
 from builder.card.built import Built
 from builder.card.card import card, pictures
-from builder.config import Config, InputConfig, nearest
+from builder.config import Config, InputSection
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.output.folder import Writer, output_folder
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers, in_background, is_much
-from builder.problem import Problem, UsageError
+from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.tokenizer import target_for
 from builder.readers import readers
 from builder.readers.discovery import find_sources
@@ -63,7 +63,7 @@ def build(
     started = time.time()
     target = target_for(config.verify.target)
     tasks, unreadable = plan(config, target.added_tokens, out)
-    evaluation_sets(config.audit_options.contamination)  # one that is missing is said before work
+    evaluation_sets(config.audit.options.sets)  # one that is missing is said before work
     scrub = config.audit.scrub
     key = derive_key(_whole(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
@@ -93,13 +93,13 @@ def build(
             built = finalize(parts, weights, unreadable, config, Writer(work))
             told = map_strings(config.resolved(), scrubber.text)
             made: dict[str, Json] = {"config": without_folders(told), "versions": versions()}
-            about_it = partial(card, config, built, config.normalize.options, target, made=made)
+            about_it = partial(card, config, built, config.normalize, target, made=made)
             about: dict[str, Json] = {
                 "inputs": _inputs(tasks, parts, scrubber),
                 "config": told,
                 "versions": made["versions"],
                 "tokenizer": {
-                    "name": config.verify.tokenizer.shown,
+                    "name": config.verify.tokenizer.published,
                     "files": dict(target.files),
                     "template_sha256": target.template_sha256,
                     "template_name": target.template_name,
@@ -241,7 +241,7 @@ def plan(
     return tasks, unreadable
 
 
-def _options(config: Config, item: InputConfig, added_tokens: tuple[str, ...]) -> NormalizeOptions:
+def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) -> NormalizeOptions:
     tools = None
     system = None
     if item.tools is not None:
@@ -267,5 +267,9 @@ def _options(config: Config, item: InputConfig, added_tokens: tuple[str, ...]) -
             raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
     if config.normalize.system == "replace" and system is None:
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
-    options = config.normalize.options
-    return replace(options, supplied_tools=tools, supplied_system=system, added_tokens=added_tokens)
+    return replace(
+        config.normalize,
+        supplied_tools=tools,
+        supplied_system=system,
+        added_tokens=added_tokens,
+    )

@@ -183,7 +183,7 @@ def _said(item: Json) -> Json:
 def _proof(target: Target, config: Config, ledger: Ledger) -> str:
     rows = [
         ("samples proven", f"{number(ledger.samples)} of {number(ledger.samples)}"),
-        ("tokenizer", Code(str(without_folders(config.verify.tokenizer.shown)))),
+        ("tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))),
         ("chat template", Code(target.template_name)),
         ("its sha256", Code(target.template_sha256)),
     ]

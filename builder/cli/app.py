@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from builder.normalize.options import Unit
 from builder.problem import UsageError
+from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptions
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
@@ -27,41 +28,8 @@ app = typer.Typer(
 )
 
 
-class Schema(StrEnum):
-    """What to do with arguments that break their tool's schema."""
-
-    report = "report"
-    reject = "reject"
-
-
-class Parity(StrEnum):
-    """What to do with turns that are not trained in the bytes of inference."""
-
-    report = "report"
-    require = "require"
-
-
-class Mode(StrEnum):
-    """A mode of inference (`enable_thinking`)."""
-
-    non_thinking = "non-thinking"
-    thinking = "thinking"
-
-
-class Unit(StrEnum):
-    """What a sample is."""
-
-    conversation = "conversation"
-    query = "query"
-    turn = "turn"
-
-
-class EngineName(StrEnum):
-    """What runs the job."""
-
-    local = "local"
-    ray = "ray"
-
+EngineName = Literal["local", "ray"]
+"""What runs the job."""
 
 Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")]
@@ -102,7 +70,7 @@ def build(
     workers: Workers = None,
     engine: Annotated[
         EngineName, typer.Option(help="What runs the job (ray: docs/scale.md).")
-    ] = EngineName.local,
+    ] = "local",
     ray_address: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
     ] = None,
@@ -115,8 +83,9 @@ def build(
     quiet: Quiet = False,
 ) -> int:
     """Read, normalise, verify and write: logs to a dataset."""
-    from builder.config import Config, UserPath, load_config, override  # noqa: PLC0415 - see above
+    from builder.config import Config, load_config, override  # noqa: PLC0415 - see above
     from builder.parallel.pool import default_workers, prepare_for  # noqa: PLC0415
+    from builder.paths import UserPath  # noqa: PLC0415
     from builder.verify.preload import preloading  # noqa: PLC0415
 
     chosen = load_config(config) if config is not None else Config()
@@ -125,7 +94,7 @@ def build(
         chosen = chosen.with_evaluation()
     if tokenizer is not None:
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
-    if out and engine is EngineName.local:
+    if out and engine == "local":
         prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
     from builder.cli.build import list_stores, run_build, start  # noqa: PLC0415 - half a second
 
@@ -155,7 +124,9 @@ def verify(
         list[str] | None,
         typer.Option(metavar="TRAINER", help="Which tokens its default trains; or: all."),
     ] = None,
-    schema: Annotated[Schema, typer.Option(help="Arguments that break a schema.")] = Schema.report,
+    schema: Annotated[
+        SchemaPolicy, typer.Option(help="Arguments that violate a schema.")
+    ] = "report",
     unit: Annotated[
         Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
     ] = None,
@@ -164,10 +135,10 @@ def verify(
         typer.Option("--as-loaded", help="Load it with `datasets` too, and say what changes."),
     ] = False,
     parity: Annotated[
-        Parity, typer.Option(help="Require each taught turn to be in parity with inference.")
-    ] = Parity.report,
+        ParityPolicy, typer.Option(help="Require each taught turn to be in parity with inference.")
+    ] = "report",
     mode: Annotated[Mode, typer.Option(help="The inference that parity is measured against.")] = (
-        Mode.non_thinking
+        "non-thinking"
     ),
     show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
     workers: Workers = None,
@@ -176,14 +147,13 @@ def verify(
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
     from builder.cli.verify import Shown, run_verify  # noqa: PLC0415 - see the module's docstring
-    from builder.verify.options import VerifyOptions  # noqa: PLC0415
 
     return run_verify(
         dataset,
         tokenizers=tokenizer or ["qwen3"],
         masks=masks or [],
-        options=VerifyOptions(schema.value, parity.value, mode.value),
-        unit=unit.value if unit else None,
+        options=VerifyOptions(schema, parity, mode),
+        unit=unit,
         loaded=loaded,
         workers=workers,
         shown=Shown(as_json, quiet, show_all),
@@ -213,7 +183,7 @@ def inspect(
         file,
         index=index,
         format=format,
-        options=chosen.normalize.options,
+        options=chosen.normalize,
         tokenizer=tokenizer or chosen.verify.target,
         as_json=as_json,
     )

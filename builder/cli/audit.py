@@ -11,9 +11,10 @@ from itertools import groupby
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES, audit
 from builder.cli.terminal import escaped
-from builder.config import Config, nearest
+from builder.config import Config
 from builder.parallel.pool import default_workers
-from builder.problem import UsageError
+from builder.paths import UserPath
+from builder.problem import UsageError, nearest
 
 TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
 """What is printed besides the findings; the rest is in `--json` and the report."""
@@ -39,7 +40,7 @@ def run_audit(
     options = config.audit_options
     options = replace(
         options,
-        contamination=tuple(contamination) or options.contamination,
+        contamination=tuple(map(UserPath, contamination)) or options.contamination,
         tokenizer=tokenizer or options.tokenizer,
     )
     step, end = _progress(quiet=quiet or as_json)

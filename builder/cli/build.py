@@ -140,7 +140,7 @@ def _size(source: Source) -> int:
 
 
 def _print(built: Built, out: str, config: Config) -> None:
-    options = config.normalize.options
+    options = config.normalize
     ledger = built.ledger
     proven = ", every one proven" if ledger.samples else ""
     print(f"{ledger.samples} samples in {out}, {built.tokens} tokens{proven}")

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 from builder.cli.terminal import escaped
-from builder.config import nearest
 from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
-from builder.problem import UsageError
+from builder.problem import UsageError, nearest
 from builder.qwen3.tokenizer import load
 from builder.verify.verifier import Verifier
 

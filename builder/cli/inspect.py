@@ -10,10 +10,9 @@ from itertools import pairwise
 
 from builder.build.convert import prove
 from builder.cli.terminal import RESET, TRAINED, colours, escaped
-from builder.config import nearest
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize import NormalizeOptions, normalise, remedy
-from builder.problem import Problem, UsageError
+from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import load
 from builder.readers import readers, recognise

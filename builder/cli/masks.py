@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builder.config import nearest
 from builder.conversation import Json
-from builder.problem import UsageError
+from builder.problem import UsageError, nearest
 from builder.trainers.mask_counts import REGIONS, Comparison, compare
 from builder.trainers.masks import TRAINERS
 from builder.verify.dataset import checked_rows

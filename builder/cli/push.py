@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from builder.build.engine import interrupt_on_sigterm
 from builder.cli.terminal import escaped
-from builder.config import nearest
 from builder.conversation import Json
+from builder.problem import nearest
 from builder.push.job import PushOptions, PushReport, push
 from builder.push.retry import Course, hide
 from builder.push.upload import Changes

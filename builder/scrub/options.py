@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubOptions:
-    """What is done in `build` before a sample is verified.
+    """What `build` does with secrets and personal data before a sample is verified."""
 
-    secrets        redact, reject, report or off
-    personal_data  pseudonymise, reject, report or off
-    """
-
-    secrets: str = "redact"
-    personal_data: str = "report"
+    secrets: Literal["redact", "reject", "report", "off"] = "redact"
+    personal_data: Literal["pseudonymise", "reject", "report", "off"] = "report"
 
     @property
     def needs_key(self) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from builder.conversation import Conversation
+from builder.options import at_least
 
 SPLITS = ("train", "validation", "test")
 
@@ -20,11 +22,15 @@ _UNIQUE = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions:
-    """Shares of the sessions that go to validation and test, and the seed of the choice."""
+    """Shares of the sessions that go to validation and test, and the seed of the choice.
+
+    `by` is what stays together in one split: the parts of a session (sub-agents, segments, forks).
+    """
 
     validation: float = 0.0
     test: float = 0.0
-    seed: int = 0
+    seed: int = field(default=0, metadata=at_least(0))
+    by: Literal["conversation"] = "conversation"
 
 
 def session_key(conversation: Conversation, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term

@@ -1,19 +1,24 @@
-"""The choices a user has in verifying."""
+"""Options of the verifier."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["non-thinking", "thinking"]
+SchemaPolicy = Literal["report", "reject"]
+ParityPolicy = Literal["report", "require"]
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """The choices of `verify:` in the configuration.
+    """Options of `verify:` in the configuration.
 
-    schema  report or reject arguments that break their tool's schema
-    parity  report, or require each taught turn to be in parity with inference in `mode`
-    mode    non-thinking or thinking: the inference that spans and parity are measured against
+    schema  what to do with arguments that violate their tool's schema
+    parity  `require`: reject samples with a trained turn that is not in parity in `mode`
+    mode    the inference mode that spans and parity are measured against (`enable_thinking`)
     """
 
-    schema: str = "report"
-    parity: str = "report"
-    mode: str = "non-thinking"
+    schema: SchemaPolicy = "report"
+    parity: ParityPolicy = "report"
+    mode: Mode = "non-thinking"

@@ -16,6 +16,7 @@ from builder.audit.result import Audit
 from builder.audit.run import CODES, Audits, audit
 from builder.dataset.files import raw_dataset_rows
 from builder.parallel import pool
+from builder.paths import UserPath
 from builder.trainers.configs import DEFAULT_LENGTHS
 
 TOOL = {
@@ -251,7 +252,7 @@ def test_contamination(tmp_path):
             write(held_out, held)
         else:
             held_out.write_text(json.dumps(held))
-        audited = run(write(tmp_path / "d.jsonl", rows), contamination=(str(held_out),))
+        audited = run(write(tmp_path / "d.jsonl", rows), contamination=(UserPath(str(held_out)),))
         finding = found(audited)["contaminated"]
         assert [example.where for example in finding.examples] == ["d.jsonl:7", "d.jsonl:8"]
         assert [line[2] for line in table(audited, "contaminated").rows] == [4, 5]
@@ -344,7 +345,7 @@ def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, pooled, tog
     write(tmp_path / "data" / "train.jsonl", rows)
     write(tmp_path / "data" / "validation.jsonl", [*CLEAN, {"text": "none"}, rows[1]])
     write(tmp_path / "sets.jsonl", [{"question": words(3)}])
-    options = {"contamination": (str(tmp_path / "sets.jsonl"),)}
+    options = {"contamination": (UserPath(str(tmp_path / "sets.jsonl")),)}
     audits = Audits(AuditOptions(**options))  # row by row, nothing merged
     for item in raw_dataset_rows(str(tmp_path / "data")):
         audits.add(item.decoded())

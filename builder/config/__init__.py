@@ -1,0 +1,28 @@
+"""The configuration of a build: one section for each room's options, read from YAML.
+
+Each room declares its options once, in a dataclass of its own (`builder.options`). `Config` nests
+those as they are; the YAML reader, the manifest and the command line derive keys, types, choices
+and defaults from them.
+"""
+
+from __future__ import annotations
+
+from builder.config.load import load_config
+from builder.config.sections import (
+    AuditSection,
+    Config,
+    InputSection,
+    LimitsSection,
+    VerifySection,
+    override,
+)
+
+__all__ = [
+    "AuditSection",
+    "Config",
+    "InputSection",
+    "LimitsSection",
+    "VerifySection",
+    "load_config",
+    "override",
+]

@@ -1,0 +1,59 @@
+"""Reads a configuration file strictly: every fault is named, all of them at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from builder.config.fields import REFUSED, FieldReader
+from builder.config.sections import Config
+from builder.problem import UsageError
+
+
+def load_config(path: Path) -> Config:
+    """Reads a YAML file; paths in it are relative to its folder.
+
+    Raises UsageError with a line for each unknown key, wrong type or value, key written twice or
+    contradiction: file, key, nearest valid name.
+    """
+    try:
+        document = yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a subclass of SafeLoader
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except _DuplicateKey as fault:
+        raise UsageError(f"{path}: {fault}") from fault
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark
+        place = f" at line {at.line + 1}, column {at.column + 1}" if at else ""
+        raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+    reader = FieldReader(path.parent)
+    config = reader.section(Config, document, "")
+    faults = reader.faults
+    if config is not REFUSED:
+        assert isinstance(config, Config)
+        faults += config.contradictions()
+        if not faults:
+            return config
+    raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
+
+
+class _DuplicateKey(Exception):
+    """A key that is written twice: YAML lets the last win, which hides a mistake."""
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, refusing duplicate keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    line = key.start_mark.line + 1
+                    raise _DuplicateKey(f"{key.value}: the key is written twice (line {line})")
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)

@@ -1,0 +1,136 @@
+"""The sections of the configuration, with every default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from builder.audit.options import AuditOptions
+from builder.audit.pattern import Pattern
+from builder.config.fields import plain
+from builder.conversation import Json
+from builder.normalize.options import NormalizeOptions
+from builder.options import INLINE
+from builder.output.options import OutputOptions
+from builder.paths import UserPath
+from builder.scrub.options import ScrubOptions
+from builder.select.splits import SplitOptions
+from builder.sources.store import is_url
+from builder.verify.options import VerifyOptions
+
+
+@dataclass(frozen=True, slots=True)
+class InputSection:
+    """`inputs[]`: where logs are, and what they do not record themselves."""
+
+    path: UserPath
+    format: str = "auto"
+    tools: UserPath | None = None
+    system: UserPath | None = None
+    license: str | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySection:
+    """`verify`: the tokenizer (qwen3, a folder or a Hub id), and options."""
+
+    tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
+    options: VerifyOptions = field(default_factory=VerifyOptions, metadata=INLINE)
+
+    @property
+    def target(self) -> str:
+        """What `Target.load` takes: the folder if there is one of that name, else the name."""
+        if self.tokenizer.written == "qwen3" or not self.tokenizer.located.is_dir():
+            return self.tokenizer.written
+        return str(self.tokenizer.located)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSection:
+    """`audit`: what is changed before a sample is verified, and what is looked for afterwards."""
+
+    scrub: ScrubOptions = field(default_factory=ScrubOptions, metadata=INLINE)
+    options: AuditOptions = field(default_factory=AuditOptions, metadata=INLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSection:
+    """`limits`: a longer record (a line, a document; MB of 2^20 bytes) or sample is rejected."""
+
+    max_tokens: int | None = None
+    max_record_mb: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration."""
+
+    name: str = "dataset"
+    inputs: tuple[InputSection, ...] = ()
+    normalize: NormalizeOptions = field(default_factory=NormalizeOptions)
+    verify: VerifySection = field(default_factory=VerifySection)
+    audit: AuditSection = field(default_factory=AuditSection)
+    limits: LimitsSection = field(default_factory=LimitsSection)
+    split: SplitOptions = field(default_factory=SplitOptions)
+    mix: Mapping[Pattern, float] = field(default_factory=dict)
+    output: OutputOptions = field(default_factory=OutputOptions)
+
+    @property
+    def paths(self) -> list[Path | None]:
+        """The inputs on a local disk; None stands for one that is elsewhere."""
+        return [None if is_url(item.path.written) else item.path.located for item in self.inputs]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The target shares by behaviour, as `mix` gives them."""
+        return dict[str, float](self.mix.items())
+
+    @property
+    def audit_options(self) -> AuditOptions:
+        """The options of an audit of the dataset."""
+        return replace(self.audit.options, mix=self.shares, tokenizer=self.verify.target)
+
+    def with_tokenizer(self, tokenizer: UserPath) -> Config:
+        """Returns a copy with another tokenizer to verify against."""
+        return replace(self, verify=replace(self.verify, tokenizer=tokenizer))
+
+    def with_evaluation(self) -> Config:
+        """Returns a copy that allows the data of benchmarks."""
+        return replace(self, normalize=replace(self.normalize, allow_eval=True))
+
+    def resolved(self) -> dict[str, Json]:
+        """Returns every key with its value, for the manifest; paths as the user wrote them."""
+        return cast("dict[str, Json]", plain(self))
+
+    def contradictions(self) -> Iterator[str]:
+        """Yields a message for values that are possible each by itself but not together."""
+        if not self.output.formats:
+            yield "output.formats: names no format; there are jsonl, parquet"
+        if self.split.validation + self.split.test > 1:
+            yield "split: validation and test together are more than 1"
+        if sum(self.mix.values()) > 1 + 1e-9:
+            yield "mix: the shares are more than 1 together"
+
+
+def override(
+    config: Config,
+    *,
+    inputs: Sequence[str] = (),
+    format: str | None = None,  # noqa: A002 - the option's name
+    tools: str | None = None,
+    system: str | None = None,
+) -> Config:
+    """Returns a copy with the command line's choices: its inputs replace those of the file."""
+    chosen = config.inputs
+    if inputs:
+        chosen = tuple(InputSection(UserPath(path)) for path in inputs)
+    if format is not None:
+        chosen = tuple(replace(item, format=format) for item in chosen)
+    if tools is not None:
+        chosen = tuple(replace(item, tools=UserPath(tools)) for item in chosen)
+    if system is not None:
+        chosen = tuple(replace(item, system=UserPath(system)) for item in chosen)
+    return replace(config, inputs=chosen)

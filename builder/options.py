@@ -1,0 +1,41 @@
+"""How rooms declare their options, each once.
+
+An option type is a frozen dataclass. Its fields are the keys of a YAML section, their types say
+what a key accepts (`Literal` for a choice, `float` for a share from 0 to 1, `int` for a number from
+1), their defaults are the defaults. The configuration, the manifest and the command line read them
+from there. Field metadata expresses what a type cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field
+from typing import Any
+
+Metadata = Mapping[str, Any]
+
+INLINE: Metadata = {"inline": True}
+"""The keys of this option type stand in the section that holds the field."""
+
+SUPPLIED: Metadata = {"supplied": True}
+"""The program fills in the value at run time: it is no key."""
+
+
+def at_least(minimum: int) -> Metadata:
+    """Returns the metadata of a whole number whose smallest value is not 1."""
+    return {"minimum": minimum}
+
+
+def minimum_of(item: Field[Any]) -> int:
+    """Returns the smallest value of a whole number."""
+    return int(item.metadata.get("minimum", 1))
+
+
+def is_inline(item: Field[Any]) -> bool:
+    """Returns whether the field's own fields are the keys."""
+    return bool(item.metadata.get("inline"))
+
+
+def is_key(item: Field[Any]) -> bool:
+    """Returns whether a user may set the field."""
+    return not item.metadata.get("supplied")

@@ -1,0 +1,27 @@
+"""Options of the files in data/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Options of `output:` in the configuration.
+
+    formats   kinds of files in data/; loaders read the first one
+    shard_mb  a file is closed once its samples hold so many MB (2^20 bytes)
+    compress  applies to the JSONL in data/: Parquet is compressed in itself, and meta/ is read by
+              pages as it is
+    """
+
+    formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)
+    shard_mb: int = 256
+    compress: Literal["none", "zstd"] = "none"
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The file name suffixes in data/, one for each of `formats`."""
+        jsonl = "jsonl.zst" if self.compress == "zstd" else "jsonl"
+        return tuple(jsonl if kind == "jsonl" else kind for kind in self.formats)
