@@ -1,0 +1,1 @@
+"""Runs real agents against a scripted model and compares requests, logs and samples."""

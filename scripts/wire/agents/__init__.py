@@ -1,0 +1,41 @@
+"""The agents that the harness runs, one module for each."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """An agent program and the scenarios to run it through.
+
+    name       as in the table
+    versions   those of the table, the newest first
+    packages   what to install for a version: "npm:NAME@VERSION" or "pip:NAME==VERSION"
+    setup      shell lines before each scenario; they see $INSTALL (where the packages lie), $PORT,
+               $HOME, $WORKDIR (a small git repository, the working directory) and $HARNESS
+    scenarios  shell lines by name
+    logs       where its sessions are, below $HOME
+    limits     seconds for scenarios that need more than the usual
+    """
+
+    name: str
+    versions: tuple[str, ...]
+    packages: Callable[[str], tuple[str, ...]]
+    setup: str
+    scenarios: Mapping[str, str]
+    logs: tuple[str, ...]
+    limits: Mapping[str, int]
+
+
+def agents() -> dict[str, Agent]:
+    """All agents by name."""
+    found: dict[str, Agent] = {}
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        agent = importlib.import_module(f"wire.agents.{module.name}").AGENT
+        found[agent.name] = agent
+    return found

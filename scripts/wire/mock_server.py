@@ -1,0 +1,261 @@
+"""A model server on the loopback: plays scripted turns and records each request with its answer.
+
+Usage: mock_server.py PORT FOLDER. Writes FOLDER/001.json and so on: path, headers without
+credentials, api, request, response. Everything else that is asked goes to FOLDER/other.log.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from wire.answers import Answer, write_answer
+from wire.model_turns import SUMMARY, TURNS
+from wire.shapes import Body, Request, Tool, api_of, read_request
+
+_MARKER = re.compile(r"\[\[S:(\w+)\]\]")
+_CREDENTIALS = {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"}
+_COMPACTION = re.compile(
+    r"(?i)(your task is to create a detailed summary|CONTEXT CHECKPOINT COMPACTION|state_snapshot"
+    r"|structured context checkpoint)"
+)
+
+_NAMES = {
+    "read": ("Read", "read_file", "ReadFile", "read", "view", "text_editor", "file_editor",
+             "str_replace_editor", "developer__text_editor"),
+    "bash": ("Bash", "bash", "run_shell_command", "exec_command", "shell_command", "shell",
+             "Shell", "terminal", "execute_bash", "developer__shell", "local_shell",
+             "run_command"),
+    "edit": ("Edit", "edit", "replace", "edit_file", "StrReplaceFile", "apply_patch",
+             "str_replace"),
+    "write": ("Write", "write", "write_file", "WriteFile"),
+    "skill": ("Skill", "skill", "activate_skill"),
+    "agent": ("Agent", "Task", "task", "agent", "spawn_agent"),
+}  # fmt: skip
+"""What agents call the tool that does it."""
+_ALIASES = {
+    "path": ("file_path", "absolute_path", "filePath", "path", "filename", "target_file"),
+    "command": ("command", "cmd", "script"),
+    "old": ("old_string", "oldString", "old_str", "oldText"),
+    "new": ("new_string", "newString", "new_str", "newText"),
+    "content": ("content", "contents", "text", "file_text"),
+}
+"""What tools call the argument."""
+_EDITORS = ("file_editor", "str_replace_editor", "developer__text_editor", "text_editor")
+_LEAST = {"boolean": False, "integer": 1, "number": 1, "array": [], "object": {}}
+
+
+def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
+    """The model's next answer, and the script's step (delay, status) that it comes from."""
+    if request.turns and _COMPACTION.search(_instruction(request)):
+        return Answer(SUMMARY), {}
+    schema = _output_schema(body)
+    if schema:
+        return Answer(json.dumps(_smallest(schema))), {}
+    marked: tuple[int, str] | None = None
+    for at, turn in enumerate(request.turns):
+        found = _MARKER.findall(turn.texts()) if turn.role != "assistant" else []
+        marked = (at, found[-1]) if found else marked
+    if marked is None or not request.tools:
+        return Answer("Mock title"), {}
+    at, name = marked
+    number = sum(turn.role == "assistant" for turn in request.turns[at + 1 :])
+    steps = TURNS.get(name) or [{"text": f"No script {name}."}]
+    step = steps[min(number, len(steps) - 1)]
+    wanted = step.get("calls") or []
+    calls = [call for item in wanted if (call := _call(item, request.tools)) is not None]
+    text = step.get("text", "")
+    if wanted and not calls:
+        text = f"{text} (no such tool offered)".strip()
+    answer = Answer(text, tuple(calls), step.get("think", ""), step.get("tokens", 100))
+    return answer, step
+
+
+def _instruction(request: Request) -> str:
+    """Where a request to summarise says so: in its last message or in a short system prompt."""
+    last = request.turns[-1].texts()
+    short = [text for text in request.system if len(text) < 9000 or not request.tools]
+    return " ".join(["" if _MARKER.search(last) else last, *short])
+
+
+def _output_schema(body: Body) -> Body | None:
+    """The JSON Schema that the answer must follow, if the request has one."""
+    config = body.get("generationConfig") or {}
+    wanted = (
+        body.get("response_format")
+        or (body.get("text") or {}).get("format")
+        or (body.get("output_config") or {}).get("format")
+        or {}
+    )
+    if wanted.get("type") == "json_schema":
+        schema: Body | None = (wanted.get("json_schema") or wanted).get("schema")
+        return schema
+    return config.get("responseJsonSchema") or config.get("responseSchema")
+
+
+def _smallest(schema: Any) -> Any:
+    """A small value of a JSON Schema."""
+    if not isinstance(schema, dict):
+        return "x"
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = str(schema.get("type", "object")).lower()
+    if kind == "object":
+        return {key: _smallest(value) for key, value in (schema.get("properties") or {}).items()}
+    return _LEAST.get(kind, "mock")
+
+
+def _call(wanted: Body, tools: Sequence[Tool]) -> tuple[Tool, Any] | None:
+    """The call of a script with the tool and argument names that this agent offers."""
+    offered = {tool.name: tool for tool in tools}
+    kind, arguments = wanted["tool"], dict(wanted.get("args") or {})
+    for name in _NAMES.get(kind, (kind,)):
+        if name not in offered:
+            continue
+        tool = offered[name]
+        if name in _EDITORS:
+            return tool, _arguments(tool, {"path": arguments["path"], "command": "view"})
+        if name == "apply_patch":
+            patch = (
+                f"*** Begin Patch\n*** Update File: {arguments['path']}\n@@\n"
+                f"-{arguments['old']}\n+{arguments['new']}\n*** End Patch\n"
+            )
+            return tool, patch if tool.kind == "custom" else {"input": patch}
+        return tool, _arguments(tool, arguments)
+    shell = next((offered[name] for name in _NAMES["bash"] if name in offered), None)
+    commands = {
+        "read": "cat {path}",
+        "edit": "sed -i 's/{old}/{new}/' {path}",
+        "write": "printf '%s' '{content}' > {path}",
+    }
+    if shell is None or kind not in commands:
+        return None
+    return shell, _arguments(shell, {"command": commands[kind].format(**arguments)})
+
+
+def _arguments(tool: Tool, wanted: Body) -> Body:
+    """The arguments under the names in the tool's schema; missing required ones get a value."""
+    schema = tool.schema if isinstance(tool.schema, dict) else {}
+    properties: Body = schema.get("properties") or {}
+    found: Body = {}
+    for key, value in wanted.items():
+        name = next((name for name in _ALIASES.get(key, (key,)) if name in properties), None)
+        if name is None and key not in _ALIASES:
+            found[key] = value
+        elif name is not None:
+            is_list = key == "command" and properties[name].get("type") == "array"
+            found[name] = ["bash", "-lc", value] if is_list else value
+    if "edits" in properties and "old" in wanted and not set(_ALIASES["old"]) & set(found):
+        inner = (properties["edits"].get("items") or {}).get("properties") or {}
+        old = next((name for name in _ALIASES["old"] if name in inner), "oldText")
+        new = next((name for name in _ALIASES["new"] if name in inner), "newText")
+        found["edits"] = [{old: wanted["old"], new: wanted["new"]}]
+    for name in schema.get("required") or []:
+        if name not in found:
+            about = properties.get(name) or {}
+            least = _LEAST.get(str(about.get("type")), "why this is done: a test")
+            found[name] = about["enum"][0] if about.get("enum") else least
+    return found
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    folder: Path
+    lock = threading.Lock()
+    count = 0
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._reply(200, b"")
+
+    def do_GET(self) -> None:
+        self._note("GET")
+        model = {"id": "mock-model", "object": "model", "created": 1, "owned_by": "mock"}
+        models = {"object": "list", "data": [model], "models": [], "has_more": False}
+        self._reply(200, models if "models" in self.path else {})
+
+    def do_POST(self) -> None:
+        raw = self._body()
+        api = api_of(self.path)
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            api, body = "other", {}
+        if api == "other":
+            self._note("POST", raw)
+            self._reply(200, {})
+            return
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in _CREDENTIALS}
+        record = {"path": self.path, "headers": headers, "api": api, "request": body}
+        if api == "count":
+            self._reply(200, {"input_tokens": 100, "totalTokens": 100})
+            return
+        answer, step = next_answer(read_request(self.path, body), body)
+        if not answer.text and not answer.calls:
+            answer = Answer("Done.", tokens=answer.tokens)
+        full, stream = write_answer(api, body, answer)
+        if status := step.get("status"):
+            error = {"type": "invalid_request_error", "message": "a scripted error"}
+            self._write({**record, "status": status, "response": None})
+            self._reply(status, {"type": "error", "error": error})
+            return
+        self._write({**record, "status": 200, "response": full})
+        time.sleep(step.get("delay", 0))
+        try:
+            if body.get("stream") or "streamGenerateContent" in self.path:
+                self._reply(200, stream.encode(), "text/event-stream")
+            else:
+                self._reply(200, full)
+        except ConnectionError:
+            pass  # the agent was interrupted
+
+    def _body(self) -> bytes:
+        data = b""
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                data += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            data = self.rfile.read(int(self.headers.get("content-length") or 0))
+        return gzip.decompress(data) if self.headers.get("content-encoding") == "gzip" else data
+
+    def _reply(self, code: int, data: bytes | Body, kind: str = "application/json") -> None:
+        data = data if isinstance(data, bytes) else json.dumps(data).encode()
+        self.send_response(code)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _write(self, record: Body) -> None:
+        with _Handler.lock:
+            _Handler.count += 1
+            text = json.dumps(record, ensure_ascii=False, indent=1)
+            (self.folder / f"{_Handler.count:03d}.json").write_text(text, encoding="utf-8")
+
+    def _note(self, method: str, raw: bytes = b"") -> None:
+        with _Handler.lock, (self.folder / "other.log").open("a", encoding="utf-8") as log:
+            log.write(f"{method} {self.path} {raw[:300]!r}\n")
+
+
+def main() -> None:
+    port, _Handler.folder = int(sys.argv[1]), Path(sys.argv[2])
+    ThreadingHTTPServer.daemon_threads = True
+    ThreadingHTTPServer(("127.0.0.1", port), _Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""The turns that the scripted model plays, chosen by the marker [[S:name]] in a user message.
+
+A step is one answer: `think`, `text` and `calls` (of tools named by what they do: read, bash,
+edit, write, skill, agent, or by their own name), `tokens` (what the answer says the request had),
+`delay` (seconds before it comes) and `status` (an HTTP error instead of an answer). The step is
+the number of assistant messages after the marker; the last one repeats.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+WORK = os.environ.get("WORKDIR", ".")
+
+SUMMARY = (
+    "<analysis>\nthinking about it\n</analysis>\n\n"
+    "<summary>\n1. Primary request: MOCK SUMMARY of what was done so far.\n2. Files: app.py\n"
+    "</summary>"
+)
+
+
+def _read(path: str) -> dict[str, Any]:
+    return {"tool": "read", "args": {"path": f"{WORK}/{path}"}}
+
+
+def _bash(command: str, **others: Any) -> dict[str, Any]:
+    return {"tool": "bash", "args": {"command": command, **others}}
+
+
+def _agent(name: str, *, background: bool) -> dict[str, Any]:
+    task = f"[[S:{name}]] Count the lines of data.txt and report."
+    arguments = {
+        "description": "Count lines",
+        "prompt": task,
+        "message": task,
+        "subagent_type": "general-purpose",
+        "run_in_background": background,
+    }
+    return {"tool": "agent", "args": arguments}
+
+
+_EDIT = {"path": f"{WORK}/app.py", "old": "print('hello')", "new": "print('goodbye')"}
+
+TURNS: dict[str, list[dict[str, Any]]] = {
+    "plain": [
+        {"text": "I'll read the file.", "calls": [_read("app.py")]},
+        {"text": "app.py prints a greeting."},
+    ],
+    "think": [
+        {
+            "think": "The user wants app.py, so read it first.",
+            "text": "I'll read it.",
+            "calls": [_read("app.py")],
+        },
+        {"think": "Now I know.", "text": "It prints a greeting."},
+    ],
+    "parallel": [
+        {
+            "text": "Several things at once.",
+            "calls": [_read("app.py"), _read("missing.txt"), _bash("cat data.txt")],
+        },
+        {"calls": [{"tool": "edit", "args": _EDIT}]},
+        {"text": "A command that fails.", "calls": [_bash("echo out; echo err >&2; exit 3")]},
+        {"text": "Edited; the command failed with 3."},
+    ],
+    "subfolder": [
+        {"text": "Look in sub.", "calls": [_read("sub/mod.py")]},
+        {"text": "AHOY, sub/mod.py holds x."},
+    ],
+    "second": [
+        {"text": "Once more.", "calls": [_bash("cat data.txt")]},
+        {"text": "data.txt has three lines."},
+    ],
+    "third": [{"text": "Answer after the compaction."}],
+    "full": [
+        {"text": "Reading.", "calls": [_read("app.py")], "tokens": 985_000},
+        {"text": "Going on.", "calls": [_bash("cat data.txt")], "tokens": 990_000},
+        {"text": "Still going on.", "calls": [_bash("echo more")]},
+        {"text": "Done at last."},
+    ],
+    "skill": [
+        {
+            "text": "I use the skill.",
+            "calls": [
+                {"tool": "skill", "args": {"skill": "shout", "name": "shout", "args": "loudly"}}
+            ],
+        },
+        {"calls": [_bash("cat data.txt")]},
+        {"text": "ONE TWO THREE!"},
+    ],
+    "agent": [
+        {"text": "A sub-agent does it.", "calls": [_agent("sub", background=False)]},
+        {"text": "The sub-agent counted three lines."},
+    ],
+    "agents": [
+        {
+            "text": "Two sub-agents do it.",
+            "calls": [_agent("sub", background=False), _agent("plain", background=False)],
+        },
+        {"text": "Both are done."},
+    ],
+    "agentbg": [
+        {"text": "A sub-agent does it.", "calls": [_agent("subslow", background=True)]},
+        {"text": "The sub-agent works in the background."},
+        {"text": "The sub-agent counted three lines."},
+    ],
+    "sub": [{"calls": [_bash("wc -l data.txt")]}, {"text": "data.txt has 3 lines."}],
+    "subslow": [
+        {"calls": [_bash("sleep 1; wc -l data.txt")]},
+        {"text": "data.txt has 3 lines."},
+    ],
+    "slash": [{"text": "Greeting.", "calls": [_bash("echo hi")]}, {"text": "Hello, Bob!"}],
+    "mention": [
+        {"text": "I see the file that you named.", "calls": [_bash("cat data.txt")]},
+        {"text": "It prints a greeting."},
+    ],
+    "hooks": [
+        {"text": "With hooks.", "calls": [_read("app.py")]},
+        {"calls": [_bash("echo blocked?")]},
+        {"text": "Done with hooks."},
+        {"text": "Now really done."},
+    ],
+    "long": [
+        {"calls": [_read("app.py")]},
+        {"calls": [_bash("echo \"print('changed outside')\" >> app.py")]},
+        *({"calls": [_bash(f"echo step {n}")]} for n in range(3, 16)),
+        {"text": "Done after many steps."},
+    ],
+    "big": [
+        {"calls": [_bash("seq 1 30000")]},
+        {"calls": [_read("big.txt")]},
+        {"text": "Large output seen."},
+    ],
+    "image": [{"calls": [_read("dot.png")]}, {"text": "A dot."}],
+    "background": [
+        {"calls": [_bash("sleep 2; echo background done", run_in_background=True)]},
+        {"calls": [_bash("sleep 5; echo waited")]},
+        {"text": "The background job is done."},
+    ],
+    "search": [
+        {
+            "calls": [
+                {
+                    "tool": "ToolSearch",
+                    "args": {"query": "select:WebFetch,mcp__demo__add", "max_results": 5},
+                }
+            ]
+        },
+        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
+        {"text": "Found them."},
+    ],
+    "mcp": [
+        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
+        {"text": "2+3=5."},
+    ],
+    "todo": [
+        {
+            "calls": [
+                {
+                    "tool": "TodoWrite",
+                    "args": {
+                        "todos": [
+                            {"content": "one", "status": "in_progress", "activeForm": "doing one"}
+                        ]
+                    },
+                }
+            ]
+        },
+        {"calls": [_bash("echo one")]},
+        {"text": "Todo noted."},
+    ],
+    "plan": [
+        {"calls": [_read("app.py")]},
+        {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
+        {"text": "Here is my plan."},
+    ],
+    "denied": [
+        {"text": "I remove it.", "calls": [_bash("rm data.txt")]},
+        {"text": "I leave it, as you wish."},
+    ],
+    "denied2": [
+        {"text": "Two things.", "calls": [_read("app.py"), _bash("touch other.txt")]},
+        {"text": "I could do the first only."},
+    ],
+    "sleep": [
+        {"text": "A long command.", "calls": [_bash("sleep 20; echo slept")]},
+        {"text": "It slept."},
+    ],
+    "sleep2": [
+        {"text": "Two commands.", "calls": [_bash("cat data.txt"), _bash("sleep 20; echo slept")]},
+        {"text": "Both are done."},
+    ],
+    "sleepshort": [
+        {"text": "A command.", "calls": [_bash("sleep 3; echo slept")]},
+        {"text": "It slept."},
+        {"text": "It is Sunday."},
+    ],
+    "slow": [{"text": "A slow answer.", "delay": 20}],
+    "overloaded": [{"status": 400}],
+}
+"""Scripts by name."""
