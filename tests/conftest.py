@@ -38,7 +38,7 @@ def shared():
 def pooled(monkeypatch):
     """Nothing is too little for a pool; gives the names of the functions that went to one.
 
-    Parts go there one by one.
+    Tasks go there one by one.
     """
     from concurrent.futures import ProcessPoolExecutor
 
@@ -46,7 +46,7 @@ def pooled(monkeypatch):
     from builder.parallel import pool
 
     monkeypatch.setattr(pool, "LITTLE_BYTES", 0)
-    monkeypatch.setattr(engine, "BATCH_PARTS", 1)
+    monkeypatch.setattr(engine, "BATCH_TASKS", 1)
     names = []
     submit = ProcessPoolExecutor.submit
 

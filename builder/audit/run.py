@@ -22,7 +22,7 @@ from builder.audit.turns import TurnAudit
 from builder.conversation import Json
 from builder.dataset.files import DatasetRow, RawRow, raw_dataset_rows
 from builder.dataset.rows import read_sample
-from builder.parallel.pool import batches, ordered
+from builder.parallel.pool import batches, imap
 from builder.paths import expand_home
 from builder.qwen3.parity import counts, in_parity
 from builder.qwen3.parse import ParseFault, to_dialogue
@@ -152,7 +152,7 @@ def audit(
     rows = batches(raw_dataset_rows(dataset), lambda row: len(row.line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # it tells the tokens
     loaded = None if has_meta else preloading(options.tokenizer)
-    for found in ordered(partial(_audited, options), rows, workers, loaded):
+    for found in imap(partial(_audited, options), rows, workers, loaded):
         whole.merge(found)
         step(found.rows)
     rejects = expand_home(dataset) / "rejects.jsonl"

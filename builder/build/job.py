@@ -84,7 +84,7 @@ def build(
             scrub=scrub,
             key=key,
         )
-        parts = list(engine.run(tasks, job, progress(tasks)))
+        parts = _run(engine, tasks, job, progress(tasks))
         workers = min(engine.workers, default_workers())
         is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))  # the samples
         with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
@@ -146,6 +146,16 @@ def build(
             _prune_store(remote, parts)
         _prune(parts_folder, parts)
     return built
+
+
+def _run(engine: Engine, tasks: list[Task], job: Job, done: Done) -> list[ChunkResult]:
+    """Runs all tasks; returns their results in the order of the tasks."""
+    results: dict[int, ChunkResult] = {}
+    with contextlib.closing(engine.run(tasks, job)) as ended:
+        for index, result in ended:
+            results[index] = result
+            done(tasks[index], result.summary)
+    return [results[index] for index in range(len(tasks))]
 
 
 def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:

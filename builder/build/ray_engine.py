@@ -17,7 +17,7 @@ import secrets
 import socket
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from builder.build.convert import Task
-from builder.build.engine import Done, Engine, interrupt_on_sigterm
+from builder.build.engine import Engine
 from builder.build.identity import job_identity
 from builder.build.remote_results import fetch_part, put_part
 from builder.build.results import ChunkResult
 from builder.build.task import Job, failed_result, run_task
 from builder.parallel.garbage import collect_seldom
+from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import Problem, UsageError
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
@@ -96,8 +97,8 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
         def workers() -> int:
             return options.workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
-        def run(tasks: Sequence[Task], job: Job, done: Done) -> Iterator[ChunkResult]:
-            return _run(_Work(tasks, job, ray), lambda: workers() * ahead, done)
+        def run(tasks: Sequence[Task], job: Job) -> Generator[tuple[int, ChunkResult]]:
+            return _Work(tasks, job, ray).finish(lambda: workers() * ahead)
 
         yield Engine("ray", workers(), run)
     finally:
@@ -124,23 +125,6 @@ def _import() -> Any:
     return ray
 
 
-def _run(work: _Work, room: Callable[[], int], done: Done) -> Iterator[ChunkResult]:
-    """Do all tasks, `room()` of them given to Ray at a time; yields their parts in order.
-
-    A part whose worker or node dies is tried again, up to TRIES and NODE_TRIES, then it is the
-    reject `worker_died`. Raises OSError if a part cannot be written; UsageError if a node does
-    not see the files or runs other versions.
-    """
-    finished: dict[int, ChunkResult] = {}
-    at = 0
-    for index, part in work.finish(room):
-        done(work.tasks[index], part.summary)
-        finished[index] = part
-        while at in finished:
-            yield finished.pop(at)
-            at += 1
-
-
 class _Work:
     """The tasks that Ray has, and how often each was tried."""
 
@@ -156,8 +140,13 @@ class _Work:
         self._do = self.ray.remote(_do).options(max_retries=0, num_cpus=1)
         self._job = self.ray.put(_absolute(job))
 
-    def finish(self, room: Callable[[], int]) -> Iterator[tuple[int, ChunkResult]]:
-        """(index, part) of all tasks as they end."""
+    def finish(self, room: Callable[[], int]) -> Generator[tuple[int, ChunkResult]]:
+        """Yields (index, result) of all tasks as they end, `room()` of them given to Ray at a time.
+
+        A task whose worker or node dies is tried again, up to TRIES and NODE_TRIES, then it gets
+        the reject `worker_died`. Raises OSError if a result cannot be written; UsageError if a node
+        does not see the files or runs other versions.
+        """
         waiting = iter(range(len(self.tasks)))
         while True:
             for index in islice(waiting, max(room() - len(self._indices), 0)):

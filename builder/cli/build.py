@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builder.build.convert import Task
-from builder.build.engine import Done, Engine, interrupt_on_sigterm, local
+from builder.build.engine import Done, Engine, local
 from builder.build.job import build
 from builder.build.results import ResultSummary
 from builder.card.built import Built
@@ -20,6 +20,7 @@ from builder.conversation import Json
 from builder.normalize import remedy
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
+from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.sources.source import Source

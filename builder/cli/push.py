@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from builder.build.engine import interrupt_on_sigterm
 from builder.cli.terminal import escaped
 from builder.conversation import Json
+from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import nearest
 from builder.push.job import PushOptions, PushReport, push
 from builder.push.retry import Course, hide

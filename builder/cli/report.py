@@ -10,10 +10,10 @@ from pathlib import Path
 
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
-from builder.build.engine import interrupt_on_sigterm
 from builder.conversation import Json
 from builder.dataset.files import dataset_files
 from builder.parallel.pool import default_workers
+from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import EMBEDDED, load

@@ -1,4 +1,4 @@
-"""Processes of this machine that share what is loaded: imports and the tokenizer, once for all."""
+"""Worker processes of this machine that share what is loaded: imports and the tokenizer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
@@ -20,16 +20,20 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from builder.parallel.garbage import collect_seldom
+from builder.parallel.signals import die_with_parent, sigint_blocked
 
 PRELOAD = "BUILDER_PRELOAD"
 """The environment variable that tells the fork server what to load (`Preload`), as JSON."""
 
 AHEAD = 3
-"""Batches handed out for each worker beyond those being worked on."""
+"""Items submitted for each worker besides the one that it works on."""
 
 BATCH_BYTES = 1 << 19
 BATCH_ROWS = 256
-"""Rows that go to a worker together, bounded by either."""
+"""A batch of rows ends at either limit."""
+
+LITTLE_BYTES = 1 << 20
+"""Less input than this is handled in one process: workers would take longer to start."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,33 +48,38 @@ class Preload:
     argument: str
 
 
+class OpenPool(Protocol):
+    """Opens an executor with `workers` workers (`worker_pool`)."""
+
+    def __call__(
+        self, workers: int, preload: Preload | None, /
+    ) -> contextlib.AbstractContextManager[Executor]:
+        """Returns a context manager that stops the workers at its end."""
+
+
 class Start(Protocol):
     """Starts work in another process (`in_background`)."""
 
-    def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """Start it; what this gives returns its result when called, or raises what it raised."""
+    def __call__(self, work: Callable[[], Result], /) -> Callable[[], Result]:
+        """Starts it; calling the returned function waits for its result or raises its exception."""
 
 
 def default_workers() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-LITTLE_BYTES = 1 << 20
-"""What is less is worked on by one process: others are not worth their start."""
-
-
 def is_much(size: int) -> bool:
-    """Are so many bytes worth other processes?"""
+    """Says whether so many bytes are worth worker processes."""
     return size >= LITTLE_BYTES
 
 
 def holds_more(paths: Iterable[Path | None]) -> bool:
-    """Do these files and folders hold LITTLE_BYTES or more? Looks no further than it must.
+    """Says whether these files and folders hold LITTLE_BYTES or more; stops as soon as they do.
 
-    None: what lies on no disk, whose size is not known; it counts as large.
+    None stands for an input that is not on disk; its size is unknown and counts as large.
     """
     size = 0
     for path in paths:
@@ -85,12 +94,12 @@ def holds_more(paths: Iterable[Path | None]) -> bool:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The file, or those below the folder; what cannot be looked at, reading it says."""
+    """The file, or all files below the folder; errors are left to whoever reads them."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
         if not stat.S_ISDIR(path.stat().st_mode):
             yield path
-        for at, _, names in os.walk(path):
-            yield from (Path(at) / name for name in names)
+        for folder, _, names in os.walk(path):
+            yield from (Path(folder) / name for name in names)
 
 
 def prepare(preload: Preload | None) -> None:
@@ -101,21 +110,22 @@ def prepare(preload: Preload | None) -> None:
 
     os.environ[PRELOAD] = json.dumps(asdict(preload) if preload else None)
     multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.preload"])
-    forkserver.ensure_running()
+    with sigint_blocked():
+        forkserver.ensure_running()
 
 
 def prepare_for(paths: Iterable[Path | None], workers: int, preload: Preload | None) -> None:
-    """Does the same if these files and folders are worth worker processes (`holds_more`)."""
+    """Starts the fork server if these files and folders are worth workers (`holds_more`)."""
     if workers > 1 and holds_more(paths):
         prepare(preload)
 
 
 @contextlib.contextmanager
-def pool(workers: int, preload: Preload | None) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes. On an interruption nobody waits for them, and none outlives the run.
+def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoolExecutor]:
+    """Opens a pool of worker processes; after an exception they are killed, not waited for.
 
-    Where the system can fork, they are forked from a server that has done the preloading: N workers
-    cost one start and share its memory.
+    Where the system can fork, workers are forked from a server that has done the preloading: N
+    workers cost one start and share its memory.
     """
     prepare(preload)
     method = "spawn" if sys.platform == "win32" else "forkserver"
@@ -123,12 +133,9 @@ def pool(workers: int, preload: Preload | None) -> Iterator[ProcessPoolExecutor]
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
     try:
         yield executor
-    except BrokenProcessPool:
-        executor.shutdown(cancel_futures=True)
-        raise
     except BaseException:
         for worker in multiprocessing.active_children():
-            worker.terminate()
+            worker.kill()  # not `terminate`: a worker has nothing to clean up, and may be stuck
         executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
@@ -136,15 +143,15 @@ def pool(workers: int, preload: Preload | None) -> Iterator[ProcessPoolExecutor]
 
 @contextlib.contextmanager
 def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]:
-    """What starts work in one other process, where the preloading is done.
+    """Opens one other process and gives the function that starts work in it.
 
-    If that process is not worth its start, or was killed, the work is done here when its result is
-    asked for. Of work whose result nobody asks for, nobody hears.
+    If the process is not worth its start (`is_worth`) or was killed, the work is done in this
+    process when its result is requested. Exceptions are raised only when the result is requested.
     """
     if not is_worth:
         yield lambda work: work
         return
-    with pool(1, preload) as executor:
+    with worker_pool(1, preload) as executor:
 
         def start(work: Callable[[], Result]) -> Callable[[], Result]:
             try:
@@ -164,42 +171,58 @@ def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]
 
 
 def _start_worker() -> None:
-    """Ctrl-C reaches all processes of the terminal; only the driver acts on it."""
+    """Prepares a worker. Ctrl-C reaches all processes of the terminal; only the driver acts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
+    die_with_parent()
     threading.Thread(target=_end_with_driver, daemon=True).start()
 
 
 def _end_with_driver() -> None:
-    """A driver that is killed cannot end its workers, nor one that is interrupted those to come."""
+    """Ends this worker once the driver is gone, which a killed driver cannot do itself."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()
         os._exit(1)
 
 
-def ordered(
+def imap(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int, preload: Preload | None
 ) -> Iterator[Result]:
-    """`work` of each item, in order, by so many processes.
+    """Yields `work(item)` for each item, in order, computed by worker processes.
 
-    This one is among them, unless the work needs what the others have preloaded. Of
-    fewer than four items all are worked on here: a pool is not worth its start. What a process was
-    killed at is done again here, and so is the rest. Raises what `work` raises.
+    Items are read as they are needed. Fewer than four are handled in this process: a pool is not
+    worth its start. If a worker is killed, its item and the remaining ones run in this process.
+    Raises what `work` raises.
     """
-    left = iter(items)
-    first = list(islice(left, 4))
+    rest = iter(items)
+    first = list(islice(rest, 4))
     if workers <= 1 or len(first) < 4:
-        yield from map(work, first)
-        yield from map(work, left)
+        yield from map(work, chain(first, rest))
         return
-    others = workers if preload else workers - 1
-    with pool(others, preload) as executor:
-        yield from _shared(work, chain(first, left), executor, others, helps=preload is None)
+    waiting: deque[tuple[Item, Future[Result] | None]] = deque()
+
+    def next_result() -> Result:
+        item, future = waiting.popleft()
+        if future is not None:
+            with contextlib.suppress(BrokenProcessPool):
+                return future.result()
+        return work(item)
+
+    with worker_pool(workers, preload) as executor:
+        for item in chain(first, rest):
+            future = None
+            with contextlib.suppress(BrokenProcessPool):
+                future = executor.submit(work, item)
+            waiting.append((item, future))
+            if len(waiting) > workers * (1 + AHEAD):
+                yield next_result()
+        while waiting:
+            yield next_result()
 
 
 def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """The items in order, some of them at a time; `size` is that of one, in bytes."""
+    """Yields the items in order, in batches; `size` gives the bytes of an item."""
     batch: list[Item] = []
     held = 0
     for item in items:
@@ -210,40 +233,3 @@ def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list
             batch, held = [], 0
     if batch:
         yield batch
-
-
-def _shared(
-    work: Callable[[Item], Result],
-    items: Iterable[Item],
-    executor: ProcessPoolExecutor,
-    workers: int,
-    *,
-    helps: bool,
-) -> Iterator[Result]:
-    """`helps`: this process works too where the others have enough."""
-    waiting: deque[tuple[Item, Future[Result]]] = deque()
-
-    def first() -> Result:
-        item, future = waiting.popleft()
-        try:
-            return future.result()
-        except BrokenProcessPool:
-            return work(item)
-
-    def pending() -> int:
-        return sum(not future.done() for _, future in waiting)
-
-    for item in items:
-        while waiting and (
-            waiting[0][1].done() or (not helps and pending() >= workers * (1 + AHEAD))
-        ):
-            yield first()
-        if pending() < workers * (1 + AHEAD):
-            with contextlib.suppress(BrokenProcessPool):
-                waiting.append((item, executor.submit(work, item)))
-                continue
-        here: Future[Result] = Future()
-        here.set_result(work(item))
-        waiting.append((item, here))
-    while waiting:
-        yield first()

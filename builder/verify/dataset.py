@@ -32,7 +32,7 @@ from builder.dataset.rows import (
 )
 from builder.finding import Finding
 from builder.jsonio import JsonFault, loads
-from builder.parallel.pool import batches, ordered
+from builder.parallel.pool import batches, imap
 from builder.problem import Problem, UsageError
 from builder.sample import Sample
 from builder.sources.source import Source
@@ -117,7 +117,7 @@ def verify_dataset(
         return
     name = verifier.target.name
     work = partial(_judged, name, verifier.options)
-    for reports in ordered(work, batches(rows, _size), workers, preloading(name)):
+    for reports in imap(work, batches(rows, _size), workers, preloading(name)):
         yield from reports
 
 

@@ -84,17 +84,17 @@ def test_parallel_calls_answered_out_of_order(built):
 def test_the_same_bytes_whatever_the_workers_and_the_order(built, tmp_path, pooled):
     again = tmp_path / "again"
     assert build(again, "--workers", "3") == 0
-    assert pooled.count("_do_all") > 5
+    assert pooled.count("_run_batch") > 5
     assert files(again) == files(built)
     assert build(again, "--workers", "2") == 0, "into the same folder"
     assert files(again) == files(built)
 
 
 def test_the_same_bytes_where_parts_are_made_some_at_a_time(built, tmp_path, pooled, monkeypatch):
-    monkeypatch.setattr(engine, "BATCH_PARTS", 3)
+    monkeypatch.setattr(engine, "BATCH_TASKS", 3)
     assert build(tmp_path / "again", "--workers", "2") == 0
     parts = len(json.loads((built / "manifest.json").read_bytes())["inputs"])
-    assert 2 < pooled.count("_do_all") <= parts // 3 + 1
+    assert 2 < pooled.count("_run_batch") <= parts // 3 + 1
     assert files(tmp_path / "again") == files(built)
 
 

@@ -5,9 +5,9 @@ import gzip
 import json
 import re
 import sqlite3
-import types
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow
@@ -26,7 +26,7 @@ from builder.build.convert import Task
 from builder.normalize import NormalizeOptions
 from builder.problem import Problem
 from builder.readers import readers, recognise
-from builder.readers.agents import goose as goose_reader
+from builder.readers.agents.goose import READER as GOOSE
 from builder.sources import archive, source
 from builder.sources.source import Source
 from builder.testing import check_reader
@@ -58,7 +58,7 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
     for workers in counts:
         out = tmp_path / workers
         assert build(out, "-c", tmp_path / "c.yaml", "--workers", workers, inputs=()) == 0
-    assert pooled.count("_do_all") == len(tasks(path))
+    assert pooled.count("_run_batch") == len(tasks(path))
     small()
     assert build(tmp_path / "whole", "-c", tmp_path / "c.yaml", "--workers", "1", inputs=()) == 0
     whole = files(tmp_path / "whole")
@@ -162,7 +162,7 @@ def test_a_file_that_went_away_since_it_was_cut_keeps_no_part(tmp_path, small):
 def test_a_log_beside_a_database_leaves_it_whole_and_comes_too_late_for_pieces(tmp_path, small):
     path = goose(tmp_path, 40)
     cut_before = tasks(path)
-    whole = list(goose_reader.read(Source("s", path)))
+    whole = list(GOOSE.read(Source("s", path)))
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA journal_mode = wal")
     cut_before = [Source("s", path, window=task.source.window) for task in cut_before]
@@ -170,8 +170,8 @@ def test_a_log_beside_a_database_leaves_it_whole_and_comes_too_late_for_pieces(t
     writer.execute("DELETE FROM sessions WHERE id < '0030'")
     writer.commit()
     assert [task.source.window for task in tasks(path)] == [None]
-    assert len(list(goose_reader.read(Source("s", path)))) < len(whole)
-    apart = [event for source in cut_before for event in goose_reader.read(source)]
+    assert len(list(GOOSE.read(Source("s", path)))) < len(whole)
+    apart = [event for source in cut_before for event in GOOSE.read(source)]
     writer.close()
     assert apart == whole
 
@@ -292,11 +292,12 @@ def store(tmp_path_factory):
 
 
 @given(st.lists(st.integers(-5, 3000) | st.integers(0, 1 << 70), max_size=60))
-def test_whatever_sizes_are_told_each_item_is_in_one_piece(store, sizes):
+def test_whatever_the_sizes_each_item_is_in_one_chunk(store, sizes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "WINDOW_BYTES", 2000)
-        patch.setattr(goose_reader, "item_sizes", lambda source: sizes)
-        windows = [task.source.window for task in tasks(store)]
+        odd = replace(GOOSE, item_sizes=lambda source: sizes)
+        patch.setattr(pieces, "readers", lambda: {"goose": odd})
+        windows = [task.source.window for task in tasks(store, "goose")]
     size = store.stat().st_size
     total = sum(max(item, 0) for item in sizes)
     if windows == [None]:
@@ -315,8 +316,7 @@ def test_whatever_sizes_are_told_each_item_is_in_one_piece(store, sizes):
 
 def test_the_contract_suite_finds_items_that_are_lost(tmp_path):
     source = Source("sessions.db", goose(tmp_path, 10))
-    check_reader(goose_reader, source)
-    lossy = types.SimpleNamespace(**vars(goose_reader))
-    lossy.item_sizes = lambda source: goose_reader.item_sizes(source)[:-1]
+    check_reader(GOOSE, source)
+    lossy = replace(GOOSE, item_sizes=lambda source: GOOSE.item_sizes(source)[:-1])
     with pytest.raises(AssertionError, match="say something else apart"):
         check_reader(lossy, source)

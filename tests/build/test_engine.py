@@ -4,11 +4,9 @@ import contextlib
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from threading import Event
-from time import sleep
 
 import pytest
 from builds import build
@@ -16,8 +14,10 @@ from builds import build
 from builder.build import engine
 from builder.build.convert import Task
 from builder.build.results import ChunkResult, ResultSummary
+from builder.build.task import Job
 from builder.normalize import NormalizeOptions
 from builder.sources.source import Source
+from builder.verify.options import VerifyOptions
 
 
 def test_without_ray_the_line_says_how_to_install_it(tmp_path, monkeypatch, capsys):
@@ -40,7 +40,7 @@ def test_what_is_not_asked_for_is_not_imported(tmp_path):
         f"assert build({str(tmp_path / 'out')!r}, '--workers', '1') == 0;"
         "print([name for name in ('ray', 's3fs', 'botocore') if name in sys.modules])"
     )
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -48,12 +48,12 @@ def test_what_is_not_asked_for_is_not_imported(tmp_path):
         cwd="tests",
         env={"PYTHONPATH": ".."},
     )
-    assert said.stdout == "[]\n"
+    assert done.stdout == "[]\n"
 
 
 @pytest.fixture
 def tasks(tmp_path):
-    """Parts of 1, 1, 1, 9, 1 MB; a store, a part in memory, one that is gone; then of 1, 1."""
+    """Files of 1, 1, 1, 9, 1 MB; a store, one in memory, one that is gone; then of 1, 1 MB."""
 
     def file(name, size):
         path = tmp_path / name
@@ -68,139 +68,88 @@ def tasks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("start", "most", "wanted"),
+    ("most", "wanted"),
     [
-        (0, 32, [[0, 1, 2, 3], [4, 5], [6], [7, 8, 9]]),
-        (0, 2, [[0, 1], [2, 3], [4, 5], [6], [7, 8], [9]]),
-        (3, 1, [[3], [4], [5], [6], [7], [8], [9]]),
-        (10, 32, []),
+        (32, [[0, 1, 2, 3], [4, 5], [6], [7, 8, 9]]),
+        (2, [[4, 5], [2, 3], [6], [0, 1], [7, 8], [9]]),
+        (1, [[5], [6], [3], [0], [1], [2], [4], [8], [9], [7]]),
     ],
 )
-def test_small_parts_go_together_and_each_goes_once(monkeypatch, tasks, start, most, wanted):
-    monkeypatch.setattr(engine, "BATCH_BYTES", 10 << 20)
-    found = engine._batches(tasks, start, most)
-    assert [list(batch) for _, batch in found] == wanted
+def test_small_tasks_share_a_batch_and_the_largest_batch_comes_first(tasks, most, wanted):
+    found = engine.task_batches(tasks, 10 << 20, most)
+    assert [list(batch) for batch in found] == wanted
+
+
+def test_no_task_makes_no_batch():
+    assert engine.task_batches([], 1, 1) == []
+
+
+class Pool(Executor):
+    """An executor without processes; its workers die at the tasks in `fatal`.
+
+    A list of (workers, indices of the tasks) for each submission is kept in `submitted`.
+    """
+
+    def __init__(self, fatal):
+        self.fatal = fatal
+        self.submitted = []
+
+    @contextlib.contextmanager
+    def open(self, workers, preload):
+        self.workers, self.broken = workers, False
+        yield self
+
+    def submit(self, work, task, index, job):
+        if self.broken:
+            raise BrokenProcessPool
+        indices = [index] if isinstance(index, int) else list(index)
+        self.submitted.append((self.workers, indices))
+        self.broken = bool(self.fatal.intersection(indices))
+        future = Future()
+        if self.broken:
+            future.set_exception(BrokenProcessPool())
+        else:
+            found = [ChunkResult(Path(f"{at}"), ResultSummary(""), (0, 0, 0)) for at in indices]
+            future.set_result(found[0] if isinstance(index, int) else found)
+        return future
 
 
 @pytest.fixture
-def threads(monkeypatch):
-    """Threads in the place of the pool's processes, which begin one after the other.
-
-    Gives the numbers of the parts in the order in which they were begun, and a dictionary of what
-    to call before one is done.
-    """
-    begun, before = [], {}
-
-    def do(tasks, first, job):
-        begun.extend(range(first, first + len(tasks)))
-        for at in range(first, first + len(tasks)):
-            before.get(at, bool)()
-        return [
-            ChunkResult(Path(f"{first + at}"), ResultSummary(""), (0, 0, 0))
-            for at in range(len(tasks))
-        ]
-
-    @contextlib.contextmanager
-    def pool(workers, tokenizer):
-        with ThreadPoolExecutor(workers) as executor:
-            yield executor
-
-    monkeypatch.setattr(engine, "pool", pool)
-    monkeypatch.setattr(engine, "_do_all", do)
-    return begun, before
+def job(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Job("qwen3", VerifyOptions(), "identity", folder / "parts", folder)
 
 
-class Job:
-    tokenizer = "qwen3"
+def numbers(results):
+    return sorted(index for index, _ in results)
 
 
-@pytest.mark.parametrize("ahead", [0, 1, 2, 64])
-def test_the_largest_is_begun_first_and_the_parts_come_in_order(monkeypatch, tasks, threads, ahead):
-    monkeypatch.setattr(engine, "AHEAD", ahead)
-    told = []
-    parts = engine._run(2, tasks, Job(), lambda task, _: told.append(tasks.index(task)))
-    assert [int(part.path.name) for part in parts] == list(range(len(tasks)))
-    assert sorted(told) == list(range(len(tasks)))
-    if ahead == 64:
-        assert 3 in threads[0][:2], "of 9 MB; two threads begin at once"
+def test_each_task_has_one_result_under_its_index(tasks, job):
+    pool = Pool(set())
+    results = list(engine.run_local(2, tasks, job, open_pool=pool.open))
+    assert numbers(results) == list(range(len(tasks)))
+    assert all(result.path.name == str(index) for index, result in results)
 
 
-def test_a_part_is_told_of_as_soon_as_it_is_there(tasks, threads):
-    told, others = [], Event()
-
-    def tell(task, _):
-        told.append(tasks.index(task))
-        if len(told) == len(tasks) - 1:
-            others.set()
-
-    threads[1][0] = lambda: assert_true(others.wait(60))
-    parts = engine._run(2, tasks, Job(), tell)
-    assert next(parts).path == Path("0")
-    assert sorted(told[:-1]) == list(range(1, len(tasks)))
-    assert told[-1] == 0
-    assert len(list(parts)) == len(tasks) - 1
-    assert len(told) == len(tasks)
-
-
-def test_what_was_there_when_the_pool_broke_is_told_of_once(monkeypatch, tasks, threads):
-    begun, before = threads
-    told, others, alone = [], Event(), []
-
-    def tell(task, _):
-        told.append(tasks.index(task))
-        if len(told) == len(tasks) - 1:
-            others.set()
-
-    def dies():
-        assert_true(others.wait(60))
-        raise BrokenProcessPool
-
-    def retried(task, at, job):
-        alone.append(at)
-        before.clear()
-        return ChunkResult(Path(f"{at}"), ResultSummary(""), (0, 0, 0))
-
-    before[0] = dies
-    monkeypatch.setattr(engine, "_alone", retried)
-    parts = engine._run(2, tasks, Job(), tell)
-    assert [int(part.path.name) for part in parts] == list(range(len(tasks)))
-    assert alone == [0]
-    assert sorted(told) == list(range(len(tasks)))
-    after = begun[-(len(tasks) - 1) :]
-    assert after == sorted(after), "in order from then on"
-
-
-def test_the_part_that_broke_the_pool_is_tried_alone_and_none_before_it(
-    monkeypatch, tasks, threads
+def test_a_task_that_kills_its_worker_twice_is_a_reject_and_only_unfinished_ones_run_again(
+    tasks, job
 ):
-    begun, before = threads
-    told, others, alone = [], Event(), []
-
-    def tell(task, _):
-        told.append(tasks.index(task))
-        if len(told) == len(tasks) - 1:
-            others.set()
-
-    def dies():
-        assert_true(others.wait(60))
-        raise BrokenProcessPool
-
-    def retried(task, at, job):
-        alone.append(at)
-        before.clear()
-        return ChunkResult(Path(f"{at}"), ResultSummary(""), (0, 0, 0))
-
-    before[3] = dies
-    monkeypatch.setattr(engine, "_alone", retried)
-    taken = []
-    for part in engine._run(2, tasks, Job(), tell):
-        taken.append(int(part.path.name))
-        sleep(0.01)  # the pool breaks while parts that are there wait for their turn
-    assert taken == list(range(len(tasks)))
-    assert 3 in begun[:2], "the largest; two threads begin at once"
-    assert alone == [3]
-    assert sorted(told) == list(range(len(tasks)))
+    pool = Pool({3})
+    results = dict(engine.run_local(2, tasks, job, open_pool=pool.open))
+    assert numbers(results.items()) == list(range(len(tasks)))
+    assert results[3].summary.ledger.rejected == {"worker_died": 1}
+    assert all(not results[at].summary.ledger.rejected for at in results if at != 3)
+    alone = [batch for workers, batch in pool.submitted if workers == 1]
+    assert [3] in alone
+    assert all(len(batch) == 1 for batch in alone)
+    done = [at for workers, batch in pool.submitted if workers == 2 for at in batch]
+    assert len(done) == len(set(done)), "nothing is run twice but by itself"
 
 
-def assert_true(value):
-    assert value
+def test_two_fatal_tasks_are_two_rejects(tasks, job):
+    pool = Pool({0, 8})
+    results = dict(engine.run_local(2, tasks, job, open_pool=pool.open))
+    assert numbers(results.items()) == list(range(len(tasks)))
+    rejected = [at for at, result in results.items() if result.summary.ledger.rejected]
+    assert sorted(rejected) == [0, 8]

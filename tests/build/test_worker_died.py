@@ -1,6 +1,6 @@
-"""A worker that the system kills: its part is tried again, then a reject; nothing else is lost.
+"""A worker that is killed: its task is tried again, then it is a reject; nothing else is lost.
 
-What kills it is a reader of another package, which the processes find by its entry point.
+The killer is a reader of another package, which the processes find by its entry point.
 """
 
 import json
@@ -23,8 +23,7 @@ from builder.verify.verifier import Finding
 READER = """
 import json, os, signal
 from builder.conversation import Conversation, Message, Text
-NAME = "fatal"
-SUMMARY = "a log that kills who reads it"
+from builder.readers import Reader
 def recognise(source):
     return "the mark" if source.head.startswith(b'{"fatal"') else None
 def read(source):
@@ -38,6 +37,8 @@ def read(source):
         messages = tuple(Message(one["role"], (Text(one["content"]),)) for one in said)
         at = str(number)
         yield Conversation(id=at, record=at, messages=messages, records=1)
+summary = "a log that kills the process that reads it"
+READER = Reader(name="fatal", summary=summary, recognise=recognise, read=read)
 """
 FATAL = "05.log"
 ALWAYS = "1000000"
@@ -51,7 +52,7 @@ def run(tmp_path_factory):
     info.mkdir(parents=True)
     (info.parent / "fatal.py").write_text(READER)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fatal\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[builder.readers]\nfatal = fatal\n")
+    (info / "entry_points.txt").write_text("[builder.readers]\nfatal = fatal:READER\n")
     logs = large_logs(folder / "in")
     (logs / FATAL).write_text((row("one") + row("two", 2)).replace("messages", "fatal"))
     path = os.pathsep.join([str(Path(building.__file__).parents[2]), str(info.parent)])

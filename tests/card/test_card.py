@@ -161,7 +161,7 @@ def test_hostile_names_stay_text(hostile):
 def test_the_same_job_writes_the_same_card(built, tmp_path, pooled):
     config = built.parent / "c.yaml"
     assert build(tmp_path / "out", "-c", config, "--workers", "2", inputs=()) == 0
-    assert {"_do_all", "_loaded"} <= set(pooled)
+    assert {"_run_batch", "_loaded"} <= set(pooled)
     one, two = files(built), files(tmp_path / "out")
     for path in [path for path in one if path == "README.md" or path.startswith("assets/")]:
         assert one[path] == two[path]

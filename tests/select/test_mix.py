@@ -92,7 +92,7 @@ def test_a_build_with_a_mix(tmp_path, capsys, pooled):
     outs = [tmp_path / "out1", tmp_path / "out2"]
     for out, workers in zip(outs, "12", strict=True):
         assert build(out, "-c", config, "--workers", workers, inputs=[folder]) == 0
-    assert pooled.count("_do_all") == 2
+    assert pooled.count("_run_batch") == 2
     assert files(outs[0]) == files(outs[1])
     meta = lines(outs[0] / "meta" / "train-00000-of-00001.jsonl")
     assert Counter(line["pattern"] for line in meta) == {"direct_answer": 3, "single_call": 3}

@@ -58,9 +58,9 @@ def test_the_same_bytes_as_from_a_folder(store, tmp_path):
 
 def test_a_store_that_workers_read_by_themselves(tmp_path, pooled):
     assert build(tmp_path / "here", "--workers", "1") == 0
-    assert "_do_all" not in pooled
+    assert "_run_batch" not in pooled
     assert build(tmp_path / "there", "--workers", "2", inputs=[f"local://{DATA}"]) == 0
-    assert pooled.count("_do_all") > 5
+    assert pooled.count("_run_batch") > 5
     assert data_of(files(tmp_path / "here")) == data_of(files(tmp_path / "there"))
 
 

@@ -1,0 +1,78 @@
+"""Ending a run in time: signals to the driver, and workers that must not outlive it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import cache
+
+from builder.parallel import watchdog
+
+_PR_SET_PDEATHSIG = 1
+"""prctl(2): the signal that the kernel sends to a process when its parent ends."""
+
+
+def interrupt_on_sigterm() -> None:
+    """Makes SIGTERM end the run as Ctrl-C does: what is finished stays, nothing is half-written.
+
+    Python runs signal handlers between two of its own instructions, so that a long call into a
+    library would delay them; the watchdog then kills the process. Does nothing outside the main
+    thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    if sys.platform != "win32":
+        _, pipe = _watchdog(os.getpid())
+        signal.set_wakeup_fd(pipe, warn_on_full_buffer=False)
+
+
+@cache
+def _watchdog(driver: int) -> tuple[subprocess.Popen[bytes], int]:
+    """Starts the watchdog; returns it and the pipe to which Python writes signal numbers."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    # In a session of its own, since Ctrl-C reaches all processes of the terminal's group.
+    process = subprocess.Popen(  # noqa: S603 - this interpreter and a script of our own
+        [sys.executable, "-I", "-S", watchdog.__file__, str(driver)],
+        stdin=reading,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(reading)
+    return process, writing
+
+
+@contextlib.contextmanager
+def sigint_blocked() -> Iterator[None]:
+    """Blocks SIGINT in this thread, and in the processes started meanwhile for good.
+
+    A helper process would otherwise print a traceback if Ctrl-C came before it can ignore it. The
+    signal reaches this process afterwards.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def die_with_parent() -> None:
+    """Lets the kernel kill this process once its parent is gone, on Linux; else does nothing."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            import ctypes  # noqa: PLC0415 - only workers need it
+
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
