@@ -16,22 +16,21 @@ from builder.conversation import (
     Event,
     Json,
     Message,
-    Part,
     Text,
     ToolResult,
-    Unparsed,
 )
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit import literals
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.tags import functioncall_parts
 from builder.sources.source import Source
 
 _ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
 _END = "<|endoftext|>"
-_CALL = "<functioncall>"
 _NAMES = "USER|ASSISTANT|FUNCTION RESPONSE"
 # Words that look like a segment's name also stand inside of segments, where a paragraph begins.
 _SEGMENTS = tuple(
@@ -75,7 +74,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
-        messages=tuple(messages),
+        messages=end_at_made_up(messages),
         tools=tools,
         records=1,
         problems=problems,
@@ -114,19 +113,9 @@ def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
             yield Message("tool", (ToolResult((Text(text),)),))
         elif role == "assistant":
             text = text.removesuffix(_END).rstrip()
-            yield Message("assistant", tuple(_answer(text, changes)))
+            yield Message("assistant", tuple(functioncall_parts(text, changes)))
         else:
             yield Message("user", (Text(text),))
-
-
-def _answer(text: str, changes: Counter[str]) -> list[Part]:
-    """The words of an assistant's segment and the call at its end."""
-    words, tag, body = text.partition(_CALL)
-    parts: list[Part] = [Text(words.rstrip())] if words.strip() else []
-    if not tag:
-        return parts
-    calls = tags.read_calls(body.strip(), changes)
-    return [*parts, *calls] if calls is not None else [*parts, Unparsed(body.strip(), "bad_call")]
 
 
 READER = Reader(

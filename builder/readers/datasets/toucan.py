@@ -30,6 +30,7 @@ from builder.readers import Reader
 from builder.readers.datasets.chat_rows import is_toucan
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -76,7 +77,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     return Conversation(
         id=row_name(where, row.get("uuid"), names),
         record=where,
-        messages=tuple(messages),
+        messages=end_at_made_up(messages),
         tools=tools,
         records=1,
         problems=(*problems, *unknown_parts(unknown, where)),

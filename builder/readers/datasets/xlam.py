@@ -29,6 +29,7 @@ from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -78,7 +79,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
-        messages=tuple(messages),
+        messages=end_at_made_up(messages),
         tools=defined,
         records=1,
         problems=problems,

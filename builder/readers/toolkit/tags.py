@@ -23,6 +23,8 @@ LINE_INDENT = 80
 LONGEST_SENTENCE = 1000
 """How much around a tag pair in a system text can be its sentence, in characters."""
 
+FUNCTIONCALL = "<functioncall>"
+"""What Glaive puts before a call, which is the last thing in its turn."""
 _CALL_END = "</tool_call>"
 _QUOTED = re.compile(
     r"""\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"arguments"\s*:\s*'(?P<arguments>.*)'\s*\}\s*""",
@@ -117,6 +119,16 @@ def assistant_parts(
         assert newlines is not None
         words_from = at = min(newlines.end(), block[1] + 1) if is_call else newlines.end()
     return [*parts, *_words(text[words_from:])]
+
+
+def functioncall_parts(text: str, changes: Counter[str]) -> list[Part]:
+    """Returns the words of an assistant's text and the call at its end, behind Glaive's tag."""
+    words, tag, body = text.partition(FUNCTIONCALL)
+    parts = _words(words.rstrip()) if tag else _words(text)
+    if not tag:
+        return parts
+    calls = read_calls(body.strip(), changes)
+    return [*parts, *calls] if calls is not None else [*parts, Unparsed(body.strip(), "bad_call")]
 
 
 def _words(text: str) -> list[Part]:

@@ -16,6 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
 from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -91,7 +92,7 @@ def _conversation(
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
-        messages=tuple(made),
+        messages=end_at_made_up(made),
         tools=listed or embedded if embedded is not None else listed,
         model=name_or_none(row.get("model"))
         or name_or_none(as_dict(row.get("metadata")).get("model")),

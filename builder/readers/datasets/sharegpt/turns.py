@@ -100,6 +100,8 @@ def _parts(role: str, value: Json, changes: Counter[str], unknown: list[str]) ->
         return _typed(as_list(value), changes, unknown)
     if role == "call":
         return _calls(value, changes)
+    if role == "assistant" and isinstance(value, str) and text_tags.FUNCTIONCALL in value:
+        return text_tags.functioncall_parts(value, changes)
     if role == "assistant" and isinstance(value, str):
         return text_tags.assistant_parts(value, changes, thoughts=("think", "scratch_pad"))
     return list(_content(value))
