@@ -5,9 +5,11 @@ Source: codex.md "response_item payload.type" and "Rebuild".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from builder.conversation import Data, Json, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.jsonio import JsonFault, loads
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
@@ -23,7 +25,7 @@ OUTPUTS = frozenset(
 )
 
 SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
-"""What the provider ran inside the model's own response; the log never holds what it answered."""
+"""Calls that the provider ran inside the model's response; the log never holds their results."""
 
 COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 """A summary that only the provider can read stands in for the history before it."""
@@ -40,6 +42,12 @@ ITEMS = (
     | {"message", "reasoning", "agent_message", "additional_tools"}
 )
 
+ABORTED = "aborted"
+"""What Codex sends as the output of a call that has none.
+
+Source: ensure_call_outputs_present in codex-rs/core/src/context_manager/normalize.rs.
+"""
+
 Item = dict[str, Json]
 
 _HARNESS_PREFIXES = (
@@ -54,9 +62,13 @@ _HARNESS_PREFIXES = (
     "<skill>",
 )
 
+_INTERRUPTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after [\d.]+s)?")
+_DENIED = re.compile(r"\S+(?: \S+)? rejected by user.*", re.DOTALL)
+_EXIT_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)$", re.MULTILINE)
+
 
 def content_parts(content: Json) -> tuple[list[Part], list[str]]:
-    """The parts of a message's content, and the type names of those that are unknown."""
+    """Return the parts of a message's content, and the type names of those that are unknown."""
     if isinstance(content, str):
         return [Text(content)], []
     parts: list[Part] = []
@@ -83,19 +95,19 @@ def _text_or_media(item: Item) -> Text | Media | None:
             return None
 
 
-def user_parts(item: Item, said: frozenset[str] | None) -> tuple[list[Part], list[str]]:
-    """A user message's parts, text that the program put there marked as harness.
+def user_parts(item: Item, typed: frozenset[str] | None) -> tuple[list[Part], list[str]]:
+    """Return a user message's parts, text that the program put there marked as harness.
 
-    `said` is what the log's events show the human to have typed; None where it has no such events,
-    or none for this message. Provenance written beside the text decides before all else.
+    `typed` holds what the log's events show the human to have typed; None where it has no such
+    events, or none for this message. Provenance logged with the text takes precedence.
     """
     parts, unknown = content_parts(item.get("content"))
     texts = [part.text for part in parts if isinstance(part, Text)]
-    typed = said is not None and any(
-        text in said for text in (*texts, "".join(texts), "\n".join(texts))
+    is_typed = typed is not None and any(
+        text in typed for text in (*texts, "".join(texts), "\n".join(texts))
     )
-    beside = as_dict(item.get("internal_chat_message_metadata_passthrough"))
-    metadata = as_list(beside.get("content_item_metadata"))
+    passthrough = as_dict(item.get("internal_chat_message_metadata_passthrough"))
+    metadata = as_list(passthrough.get("content_item_metadata"))
     marked: list[Part] = []
     for at, part in enumerate(parts):
         if not isinstance(part, Text):
@@ -105,26 +117,26 @@ def user_parts(item: Item, said: frozenset[str] | None) -> tuple[list[Part], lis
         origin = as_dict(entry.get("provenance")).get("type")
         if isinstance(origin, str):
             harness = origin != "user"
-        elif typed:
+        elif is_typed:
             harness = False
         else:
-            harness = said is not None or part.text.lstrip().startswith(_HARNESS_PREFIXES)
+            harness = typed is not None or part.text.lstrip().startswith(_HARNESS_PREFIXES)
         marked.append(Text(part.text, harness=harness))
     return marked, unknown
 
 
 def notes_abort(part: Part) -> bool:
-    """Is it the program's note that the user broke off the answer before?"""
+    """Tell whether a part is the program's note that the user interrupted the answer before it."""
     return isinstance(part, Text) and part.text.lstrip().startswith("<turn_aborted>")
 
 
 def as_harness(parts: list[Part]) -> list[Part]:
-    """The parts with their text marked as the program's own."""
+    """Mark the text among the parts as the program's own."""
     return [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
 
 
 def thoughts(item: Item) -> list[Part]:
-    """The reasoning in clear text: the thought itself where it is logged, else its summary.
+    """Return the reasoning in clear text: the thought itself where it is logged, else its summary.
 
     `encrypted_content` is never read.
     """
@@ -136,7 +148,7 @@ def thoughts(item: Item) -> list[Part]:
 
 
 def call(item: Item) -> ToolCall:
-    """The call that an item of CALLS is.
+    """Return the call that an item of CALLS is.
 
     A custom tool takes raw text: it becomes the one argument `input`. A local shell call has no
     name of its own; its arguments are its action.
@@ -156,7 +168,7 @@ def call(item: Item) -> ToolCall:
 
 
 def call_id(item: Item) -> str | None:
-    """What pairs a call with its output. `id` names the item, and only old calls go by it."""
+    """Return what pairs a call with its output; only old local shell calls use the item's id."""
     found = name_or_none(item.get("call_id"))
     if found is None and item.get("type") == "local_shell_call":
         return name_or_none(item.get("id"))
@@ -164,7 +176,7 @@ def call_id(item: Item) -> str | None:
 
 
 def result(item: Item) -> ToolResult:
-    """The output as the model saw it: a string stays that string even where it is JSON."""
+    """Return the output as the model saw it: a string stays that string even where it is JSON."""
     if item.get("type") == "tool_search_output":
         return ToolResult((Data(item.get("tools")),), call_id(item))
     output = item.get("output")
@@ -175,18 +187,51 @@ def result(item: Item) -> ToolResult:
         content = [_text_or_media(as_dict(value)) or Data(value) for value in output]
     elif output is not None:
         content = [Data(output)]
-    return ToolResult(tuple(content), call_id(item))
+    text = output if isinstance(output, str) else ""
+    interrupted = bool(_INTERRUPTED.fullmatch(text))
+    return ToolResult(
+        tuple(content),
+        call_id(item),
+        is_error=not interrupted and _failed(text),
+        is_denied=bool(_DENIED.fullmatch(text)),
+        is_interrupted=interrupted,
+    )
+
+
+def _failed(output: str) -> bool:
+    """Tell whether a command's output states an exit code other than 0.
+
+    Older builds write {"output", "metadata": {"exit_code"}}, later ones a header that ends with
+    the line "Output:".
+    """
+    if output.startswith("{"):
+        try:
+            code = as_dict(as_dict(loads(output)).get("metadata")).get("exit_code")
+        except JsonFault:
+            return False
+        return isinstance(code, int) and code != 0
+    header, mark, _ = output.partition("\nOutput:\n")
+    found = _EXIT_CODE.search(header) if mark else None
+    return found is not None and found[1] != "0"
+
+
+def runs_on_server(item: Item) -> bool:
+    """Tell whether the provider ran an item inside the model's own response."""
+    kind = as_str(item.get("type"))
+    if kind in ("tool_search_call", "tool_search_output"):
+        return item.get("execution") == "server"
+    return kind in SERVER_CALLS
 
 
 def qualified(namespace: Json, name: str) -> str:
-    """A tool's name in its namespace, as `mcp__server__tool`; the plain name without one."""
+    """Return a tool's name in its namespace, as `mcp__server__tool`; without one, the name."""
     if not isinstance(namespace, str) or not namespace:
         return name
     return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
 
 
 def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
-    """Tool definitions as logged; those in a namespace, singly and under their qualified name."""
+    """Yield tool definitions as logged; those of a namespace singly, under their qualified name."""
     for value in as_list(tools):
         spec = as_dict(value)
         if namespace is None and spec.get("type") == "namespace":

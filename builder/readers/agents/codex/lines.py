@@ -1,4 +1,4 @@
-"""Lines of a Codex rollout in one shape, whatever the layout, and what only all of them tell.
+"""Lines of a Codex rollout in one shape, whatever the layout, and facts that need all of them.
 
 Source: codex.md "Where", "Line", "event_msg".
 """
@@ -6,11 +6,11 @@ Source: codex.md "Where", "Line", "event_msg".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from builder.conversation import Json
+from builder.conversation import Json, Text
 from builder.problem import Problem
 from builder.readers.agents.codex import items
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -30,12 +30,12 @@ class RolloutLine:
 
     @property
     def item(self) -> str:
-        """The type of the item or event in it."""
+        """The type of the item or event that it holds."""
         return as_str(self.payload.get("type"))
 
 
 def line_of(record: Record) -> RolloutLine | Problem:
-    """The record as a line; bare items and the header of the oldest layout get their kind."""
+    """Return the record as a line; bare items and the oldest header get their kind."""
     value = record.value
     if not isinstance(value, dict):
         return Problem("not_object", record.where, f"a line that is a {type(value).__name__}")
@@ -53,37 +53,39 @@ def line_of(record: Record) -> RolloutLine | Problem:
 
 
 def id_in(name: str) -> str:
-    """A session's id from the name of its file, for builds that leave out session_meta."""
+    """Return a session's id from the name of its file, for builds that leave out session_meta."""
     file = PurePosixPath(name).name
     found = _UUID.search(file)
     return found[0] if found else file.partition(".")[0] or "session"
 
 
 def typed(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
-    """What the human typed, from the events; None if the log has no such events."""
+    """Collect what the human typed from the events; None if the log has no such events."""
     texts: set[str] = set()
     for line in lines:
         if line.kind != "event_msg":
             continue
         if line.item == "user_message" and line.payload.get("kind") in (None, "plain"):
             texts.add(as_str(line.payload.get("message")))
-        shown = as_dict(line.payload.get("item"))
-        if line.item == "item_completed" and shown.get("type") == "UserMessage":
-            pieces = [as_str(as_dict(part).get("text")) for part in as_list(shown.get("content"))]
+        item = as_dict(line.payload.get("item"))
+        if line.item == "item_completed" and item.get("type") == "UserMessage":
+            pieces = [as_str(as_dict(part).get("text")) for part in as_list(item.get("content"))]
             texts.update((*pieces, "".join(pieces), "\n".join(pieces)))
     return frozenset(text for text in texts if text) or None
 
 
-def answered(lines: Sequence[RolloutLine]) -> frozenset[str]:
-    """The ids of all calls that are answered anywhere."""
-    found = (items.call_id(line.payload) for line in lines if line.item in items.OUTPUTS)
-    return frozenset(call_id for call_id in found if call_id)
+def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
+    """Yield the texts of all messages that are not the model's."""
+    for line in lines:
+        if line.item == "message" and line.payload.get("role") != "assistant":
+            parts, _ = items.content_parts(line.payload.get("content"))
+            yield from (part.text for part in parts if isinstance(part, Text))
 
 
 def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
-    """Lines of the model that belong to its response before, although an output stands between.
+    """Find the model's lines that continue its response before an output.
 
-    Known only inside a user turn in which the program wrote a line before its requests.
+    That is known only inside a user turn in which the program wrote a line before its requests.
     """
     found: set[int] = set()
     candidates: list[int] = []

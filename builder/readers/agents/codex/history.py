@@ -1,0 +1,129 @@
+"""The history of a Codex session as its turns, and as the messages of a request.
+
+A turn of the model is what it wrote until the first output, with the outputs that answered it.
+Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for what is sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.readers.agents.codex import items
+
+
+@dataclass(slots=True)
+class Turn:
+    """One entry of the history: a message, or the model's turn with its results.
+
+    hides      what the log does not hold of this entry, as codes of `Context.missing`
+    untrained  why it is no target, as in `Message`
+    """
+
+    role: str
+    parts: list[Part] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+    hides: set[str] = field(default_factory=set)
+    untrained: str | None = None
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls among its parts."""
+        return [part for part in self.parts if isinstance(part, ToolCall)]
+
+    @property
+    def text(self) -> str:
+        """Its texts as one."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is a user's, with more than harness text."""
+        return self.role == "user" and any(
+            not (isinstance(part, Text) and part.harness) for part in self.parts
+        )
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it is more than context around a conversation and unreadable items."""
+        written = any(not isinstance(part, Unparsed | Reasoning) for part in self.parts)
+        return bool(self.results) or self.is_prompt or (self.role == "assistant" and written)
+
+
+def last_answer(turns: Sequence[Turn]) -> int | None:
+    """Return the index of the model's last turn, or None."""
+    return next((at for at in reversed(range(len(turns))) if turns[at].role == "assistant"), None)
+
+
+def mark_replayed(turns: Sequence[Turn], before: Sequence[Turn], *, is_encrypted: bool) -> None:
+    """Mark the model's turns in a history that replaced another: none of them is a target here.
+
+    A turn that stands in the history before with the same text and no call is repeated. Any other
+    was stripped of its calls, and beside an encrypted summary each one may have been.
+    """
+    whole = {turn.text for turn in before if turn.role == "assistant" and not turn.calls}
+    for turn in turns:
+        if turn.role == "assistant":
+            is_repeat = not is_encrypted and turn.text in whole
+            turn.untrained = REPEAT if is_repeat else "stripped"
+
+
+def messages(
+    system: str, turns: Sequence[Turn], missing: frozenset[str]
+) -> tuple[list[Message], int]:
+    """Return the history as messages, and how many results Codex supplied itself.
+
+    The model's turns are numbered, since the log has no ids for them. A call without an output is
+    answered with ABORTED in each later request, so it is here where a turn follows. `missing` is
+    what the log lacks from the start.
+    """
+    found = [Message("system", (Text(system),))] if system else []
+    base = context(missing)
+    number = supplied = 0
+    last = last_answer(turns)
+    for at, turn in enumerate(turns):
+        if turn.role == "assistant":
+            number += 1
+            known = context(missing)
+            if turn.parts:
+                found.append(
+                    Message(
+                        turn.role,
+                        tuple(turn.parts),
+                        f"response {number}",
+                        untrained=turn.untrained,
+                        context=None if known == base else known,
+                    )
+                )
+        elif turn.parts:
+            found.append(Message(turn.role, tuple(turn.parts)))
+        missing |= turn.hides
+        found += [Message("tool", (result,)) for result in turn.results]
+        if at != last:
+            lacking = list(_unanswered(turn))
+            found += [Message("tool", (result,)) for result in lacking]
+            supplied += len(lacking)
+    return found, supplied
+
+
+def _unanswered(turn: Turn) -> Iterator[ToolResult]:
+    answered = {result.call_id for result in turn.results}
+    for call in turn.calls:
+        if call.id is not None and call.id not in answered:
+            yield ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
+
+
+def context(missing: frozenset[str]) -> Context:
+    """Return the context from which these are missing."""
+    return Context("partial" if missing else "logged", tuple(sorted(missing)))

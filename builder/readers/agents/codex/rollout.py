@@ -1,0 +1,345 @@
+"""One pass over a Codex session: the history as the model sees it at each line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Part,
+    Reasoning,
+    Text,
+    ToolResult,
+    Unparsed,
+    Used,
+)
+from builder.problem import Problem
+from builder.readers.agents.codex import items
+from builder.readers.agents.codex.history import (
+    Turn,
+    context,
+    last_answer,
+    mark_replayed,
+    messages,
+)
+from builder.readers.agents.codex.lines import RolloutLine, id_in, item_texts, typed
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.places import ignored, span
+
+NAME = "codex"
+
+_BOOKKEEPING = frozenset(
+    {"world_state", "token_usage_record", "inter_agent_communication_metadata"}
+)
+_SUMMARY_PREFIX = "Another language model started to solve this problem"
+_KEPT_USER_CHARS = 80_000
+"""About the 20,000 tokens of user messages that a compaction keeps at most.
+
+Source: codex-rs/core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS, at 4 bytes a token.
+"""
+
+
+class Rollout:
+    """Turns the lines of one session into the conversations of its segments and branches."""
+
+    def __init__(self, name: str, lines: Sequence[RolloutLine]) -> None:
+        self.id = id_in(name)
+        self.scope = name
+        self.typed = typed(lines)
+        self.texts = frozenset(item_texts(lines))
+        self.has_meta = False
+        self.system = ""
+        self.instructions = ""
+        self.missing = frozenset({"system", "tools"})
+        self.tools: list[Json] = []
+        self.model: str | None = None
+        self.ignored: Counter[str] = Counter()
+        self.emitted = 0
+        self.abandoned = 0
+        self.segment = 0
+        self.records = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a segment without a history."""
+        self.segment += 1
+        self.turns: list[Turn] = []
+        self.open: Turn | None = None
+        self.is_complete = False  # the model's last response came to its end
+        self.grew = self.segment == 1
+        self.first = self.last = ""
+        self.changes: Counter[str] = Counter()
+
+    def take(self, line: RolloutLine, *, joins: bool) -> Iterator[Event]:
+        """Read the next line. `joins`: it belongs to the model's turn before the last output."""
+        kind = line.kind
+        code: str | None = None
+        if kind == "response_item":
+            code = self._item(line.payload, line.where, joins=joins)
+        elif kind == "session_meta":
+            self._meta(line.payload)
+        elif kind == "turn_context":
+            self.model = name_or_none(line.payload.get("model")) or self.model
+            self.open = None  # a request begins
+        elif kind == "compacted":
+            self._drop_summary(as_str(line.payload.get("message")))
+            yield from self._segment()
+            self._compact(line)
+        elif kind == "inter_agent_communication":
+            self._from_agent(line.payload)
+        elif kind == "event_msg" and line.item == "thread_rolled_back":
+            yield from self._roll_back(line)
+        elif kind == "event_msg" and line.item == "turn_aborted":
+            self._abort()
+        elif kind == "event_msg":
+            code = "ui_event"
+            if line.item in ("task_started", "turn_started"):
+                self.open = None
+            if line.item == "token_count" and line.payload.get("info") is not None:
+                self.is_complete = True
+        elif kind == "state":
+            code = kind
+            self.open = None  # written before each response
+        else:
+            code = kind if kind in _BOOKKEEPING else unknown(kind)
+            self.is_complete = self.is_complete or kind == "token_usage_record"
+        if code is not None:
+            self.ignored[code] += 1
+            return
+        self.records += 1
+        self.first = self.first or line.where
+        self.last = line.where
+
+    def end(self) -> Iterator[Event]:
+        """Yield the last segment, and the lines that no conversation counts."""
+        yield from self._segment()
+        if self.records and self.emitted:
+            yield Used(self.records)
+        elif self.records:
+            yield Ignored("no_messages", self.records)
+        yield from ignored(self.ignored)
+
+    # -- lines -------------------------------------------------------------------------------
+
+    def _meta(self, meta: dict[str, Json]) -> None:
+        if self.has_meta:  # a fork repeats its parent's after its own
+            return
+        self.has_meta = True
+        self.id = name_or_none(meta.get("id")) or self.id
+        self.scope = name_or_none(meta.get("id")) or self.scope
+        base = meta.get("base_instructions")
+        prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))
+        if prompt and "provenance" in as_dict(base):
+            # Such builds leave sections of it out of their requests (0.157 and 0.169).
+            self.missing = self.missing - {"system"} | {"system_template"}
+        elif prompt:  # sent as it is (0.128 and 0.145)
+            self.missing -= {"system"}
+            self.system = prompt
+        # Up to 0.7x `instructions` are those of the user and the project. Builds that log them as
+        # an item as well sent that item; older ones sent the text without logging it again.
+        own = as_str(meta.get("instructions"))
+        if own.strip() and not any(own.strip() in text for text in self.texts):
+            self.turns.append(Turn("user", [Text(own, harness=True)]))
+        # These are the client's own tools, a part of what the model had; the log does not tell
+        # the built-in ones.
+        self.tools += items.definitions(meta.get("dynamic_tools"))
+
+    def _item(
+        self, item: items.Item, where: str, *, joins: bool = False, replayed: bool = False
+    ) -> str | None:
+        """Add an item to the history; returns the code under which it is ignored, or None."""
+        kind = as_str(item.get("type"))
+        if kind == "message":
+            self._message(item, joins=joins, replayed=replayed)
+        elif kind == "reasoning":
+            hidden = bool(item.get("encrypted_content")) and not item.get("content")
+            self._speak(items.thoughts(item), joins=joins, hides="reasoning" if hidden else None)
+        elif items.runs_on_server(item):
+            turn = self._speak([], joins=joins, hides="server_tool")
+            turn.untrained = "server_tool"
+        elif kind in items.CALLS:
+            self._speak([replace(items.call(item), key=where)], joins=joins)
+        elif kind in items.OUTPUTS:
+            self._answer(items.result(item))
+        elif kind in items.COMPACTIONS:
+            self.turns.append(Turn("user", hides={"encrypted_context"}))
+        elif kind == "agent_message":
+            self._from_agent(item)
+        elif kind == "additional_tools":
+            for tool in items.definitions(item.get("tools")):
+                if tool not in self.tools:  # a replay brings them again
+                    self.tools.append(tool)
+        elif kind in items.SILENT:
+            return kind
+        else:
+            # What the model saw from here on is not known.
+            self._speak([Unparsed(kind, "unknown_part")], joins=joins)
+            return unknown(item.get("type"))
+        return None
+
+    def _message(self, item: items.Item, *, joins: bool, replayed: bool) -> None:
+        role = as_str(item.get("role"))
+        if role == "user":
+            # A history that replaces another also holds a summary that no one typed.
+            parts, strange = items.user_parts(item, None if replayed else self.typed)
+        else:
+            parts, strange = items.content_parts(item.get("content"))
+        if role == "assistant":
+            self._speak(
+                [*parts, *(Unparsed(name, "unknown_part") for name in strange)], joins=joins
+            )
+            return
+        if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
+            parts = items.as_harness(parts)  # the program's notes of changed settings
+        self._append(Turn(role, parts, hides={"unknown_part"} if strange else set()))
+
+    def _from_agent(self, item: items.Item) -> None:
+        """Add another agent's words: neither the user's nor the model's own."""
+        parts, strange = items.content_parts(item.get("content"))
+        is_hidden = bool(strange or item.get("encrypted_content"))
+        hides = {"encrypted_context"} if is_hidden else set()
+        self._append(Turn("user", items.as_harness(parts), hides=hides))
+
+    def _append(self, turn: Turn) -> None:
+        if not turn.parts and not turn.hides:
+            return
+        # The program may put a warning between a call and its output: the turn goes on.
+        if turn.is_prompt or (self.open and len(self.open.results) >= len(self.open.calls)):
+            self.open = None
+        self.turns.append(turn)
+        self.grew = self.grew or turn.has_content
+
+    def _speak(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> Turn:
+        """Add to the model's turn, which begins where none is open; returns it."""
+        if self.open is None or (self.open.results and not joins):
+            self.open = Turn("assistant")
+            self.turns.append(self.open)
+        self.open.parts += parts
+        if hides is not None:
+            self.open.hides.add(hides)
+        self.is_complete = False
+        self.grew = self.grew or self.open.has_content
+        return self.open
+
+    def _answer(self, result: ToolResult) -> None:
+        """Add an output to the last turn of the model that has its call."""
+        answers = [turn for turn in self.turns if turn.role == "assistant"]
+        fitting = answers[-1:]
+        if result.call_id is not None:
+            fitting = [t for t in answers if any(call.id == result.call_id for call in t.calls)]
+        if fitting and fitting[-1].calls:
+            fitting[-1].results.append(result)
+        else:
+            self.turns.append(Turn("tool", results=[result]))
+        self.grew = True
+
+    # -- compaction, rollback, abort ---------------------------------------------------------
+
+    def _drop_summary(self, message: str) -> None:
+        """Take out the answer that is the summary: the log lacks the request that asked for it."""
+        at = last_answer(self.turns)
+        turn = None if at is None else self.turns[at]
+        text = turn.text.strip() if turn else ""
+        if at is not None and turn and not turn.calls and text and message.strip().endswith(text):
+            del self.turns[at]
+            self.changes["summary_request"] += 1
+
+    def _compact(self, line: RolloutLine) -> None:
+        """Begin a segment with the history that replaces the one so far."""
+        before = self.turns
+        history = line.payload.get("replacement_history")
+        summary = as_str(line.payload.get("message"))
+        self._begin()
+        if isinstance(history, list):
+            for number, item in enumerate(history):
+                self._item(as_dict(item), f"{line.where} [{number}]", replayed=True)
+            is_encrypted = any("encrypted_context" in turn.hides for turn in self.turns)
+            mark_replayed(self.turns, before, is_encrypted=is_encrypted)
+        else:
+            # Older builds log the summary alone. They kept the context that led the history and
+            # what the user wrote, and put the summary after it (seen in 0.77).
+            self.changes["compaction_rebuilt"] += 1
+            heads = [at for at, turn in enumerate(before) if turn.has_content]
+            prompts = [turn for turn in before if turn.is_prompt]
+            self.turns = before[: heads[0]] if heads else before
+            self.turns += prompts
+            hides = set() if summary else {"encrypted_context"}
+            if sum(len(turn.text) for turn in prompts) > _KEPT_USER_CHARS or (
+                summary and not summary.startswith(_SUMMARY_PREFIX)
+            ):
+                hides = {"history"}
+            parts: list[Part] = [Text(summary, harness=True)] if summary else []
+            self.turns.append(Turn("user", parts, hides=hides))
+        self.open = None
+        self.grew = False
+
+    def _roll_back(self, line: RolloutLine) -> Iterator[Conversation]:
+        """Drop the last user turns, with the context that the program put before them."""
+        count = line.payload.get("num_turns")
+        prompts = [at for at, turn in enumerate(self.turns) if turn.is_prompt]
+        if not isinstance(count, int) or count < 1 or not prompts:
+            return
+        cut = prompts[max(len(prompts) - count, 0)]
+        while cut > prompts[0] and not self.turns[cut - 1].has_content:
+            cut -= 1
+        yield self._branch(Problem("rewound", line.where, f"{count} user turns rolled back", 0))
+        del self.turns[cut:]
+        self.open = None
+
+    def _abort(self) -> None:
+        """Mark the answer that the user interrupted, unless it is known to be whole.
+
+        Its complete items stay in the requests that follow. Calls end a response, and so does a
+        count of its tokens; an interrupted thought leaves nothing that can be shown.
+        """
+        at = last_answer(self.turns)
+        self.open = None
+        if at is None:
+            return
+        turn = self.turns[at]
+        later = [part for then in self.turns[at + 1 :] for part in then.parts]
+        if turn.calls or self.is_complete or not all(map(items.notes_abort, later)):
+            return
+        if all(isinstance(part, Reasoning) for part in turn.parts):
+            turn.parts.clear()
+        turn.untrained = turn.untrained or "aborted"
+
+    # -- conversations -----------------------------------------------------------------------
+
+    def _segment(self) -> Iterator[Conversation]:
+        """Yield the segment so far, unless it holds nothing that the one before did not."""
+        if not self.grew or not any(turn.has_content for turn in self.turns):
+            return
+        name = self.id if self.segment == 1 else f"{self.id}#{self.segment}"
+        yield self._conversation(name, ())
+        self.records = 0
+
+    def _branch(self, problem: Problem) -> Conversation:
+        """Return the history before some of it is discarded; its lines count in the segment."""
+        self.abandoned += 1
+        branch = self._conversation(f"{self.id}~{self.abandoned}", (problem,))
+        return replace(branch, records=0)
+
+    def _conversation(self, name: str, problems: tuple[Problem, ...]) -> Conversation:
+        self.emitted += 1
+        logged, supplied = messages(self.system, self.turns, self.missing)
+        changes = Counter(self.changes)
+        if supplied:
+            changes["result_supplied"] += supplied
+        return Conversation(
+            id=name,
+            record=span(self.first, self.last),
+            messages=tuple(with_session_keys(NAME, logged, self.scope)),
+            tools=tuple(self.tools) or None,
+            model=self.model,
+            records=self.records,
+            problems=problems,
+            changes=dict(changes),
+            context=context(self.missing),
+        )
