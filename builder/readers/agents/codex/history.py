@@ -6,7 +6,7 @@ Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import (
@@ -21,6 +21,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.readers.agents.codex import items
+from builder.readers.toolkit.unanswered import supply_results
 
 
 @dataclass(slots=True)
@@ -85,14 +86,12 @@ def messages(
     """Return the history as messages, and how many results Codex supplied itself.
 
     The model's turns are numbered, since the log has no ids for them. A call without an output is
-    answered with ABORTED in each later request, so it is here where a turn follows. `missing` is
-    what the log lacks from the start.
+    answered with ABORTED in each later request. `missing` is what the log lacks from the start.
     """
     found = [Message("system", (Text(system),))] if system else []
     base = context(missing)
-    number = supplied = 0
-    last = last_answer(turns)
-    for at, turn in enumerate(turns):
+    number = 0
+    for turn in turns:
         if turn.role == "assistant":
             number += 1
             known = context(missing)
@@ -110,18 +109,11 @@ def messages(
             found.append(Message(turn.role, tuple(turn.parts)))
         missing |= turn.hides
         found += [Message("tool", (result,)) for result in turn.results]
-        if at != last:
-            lacking = list(_unanswered(turn))
-            found += [Message("tool", (result,)) for result in lacking]
-            supplied += len(lacking)
-    return found, supplied
+    return supply_results(found, _aborted)
 
 
-def _unanswered(turn: Turn) -> Iterator[ToolResult]:
-    answered = {result.call_id for result in turn.results}
-    for call in turn.calls:
-        if call.id is not None and call.id not in answered:
-            yield ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
+def _aborted(call: ToolCall) -> ToolResult:
+    return ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
 
 
 def context(missing: frozenset[str]) -> Context:

@@ -28,8 +28,8 @@ from builder.readers.agents.codex.history import (
     messages,
 )
 from builder.readers.agents.codex.lines import RolloutLine, id_in, item_texts, typed
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
 from builder.readers.toolkit.places import ignored, span
 
 NAME = "codex"

@@ -1,4 +1,4 @@
-"""Entries of a Pi session as messages, in the words in which the program shows them to the model.
+"""Entries of a Pi session as messages, worded as the program sends them to the model.
 
 Source: pi.md "Entries", "Messages", "Context rule"; how summaries and the user's own commands are
 worded: packages/coding-agent/src/core/messages.ts (MIT).
@@ -22,9 +22,23 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 
 Entry = dict[str, Json]
 
+ROLES = frozenset(
+    {
+        "user",
+        "assistant",
+        "toolResult",
+        "bashExecution",
+        "custom",
+        "hookMessage",
+        "compactionSummary",
+        "branchSummary",
+    }
+)
+"""The roles of messages that the program knows; it sends no others."""
+
 
 def entry_message(entry: Entry, turn: str) -> Message | None:
-    """The message that an entry puts into the context, None for one that puts nothing.
+    """Return the message that an entry puts into the context; None if it puts nothing there.
 
     `turn` names the entry: each answer of the model is an entry of its own.
     """
@@ -41,10 +55,28 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
             return None
 
 
-def is_broken_off(entry: Entry) -> bool:
-    """Is it an answer that was aborted or failed? The program shows it to the model no more."""
+def is_aborted(entry: Entry) -> bool:
+    """Tell whether an entry is an answer that was aborted or failed; none is sent again."""
     message = as_dict(entry.get("message"))
     return message.get("role") == "assistant" and message.get("stopReason") in ("error", "aborted")
+
+
+def hides_reasoning(entry: Entry) -> bool:
+    """Tell whether an answer has thoughts that the log holds encrypted."""
+    blocks = map(as_dict, as_list(as_dict(entry.get("message")).get("content")))
+    return any(
+        block.get("type") == "thinking"
+        and (bool(block.get("redacted")) or not as_str(block.get("thinking")).strip())
+        for block in blocks
+    )
+
+
+def no_result(call: ToolCall) -> ToolResult:
+    """Return what the program sends as the result of a call that has none.
+
+    Source: transform-messages of @mariozechner/pi-ai, seen in 0.31 to 0.74.
+    """
+    return ToolResult((Text("No result provided"),), call.id, call.name, is_error=True)
 
 
 def _message(message: Entry, turn: str) -> Message | None:
@@ -57,15 +89,17 @@ def _message(message: Entry, turn: str) -> Message | None:
         case "bashExecution":
             if message.get("excludeFromContext"):
                 return None
-            return Message("user", (Text(_command_text(message)),))
+            return Message("user", (Text(_command_text(message), harness=True),))
         case "custom" | "hookMessage":
             return _from_extension(message)
         case "compactionSummary":
             return _compacted(message)
         case "branchSummary":
             return _came_back(message)
-        case _:
+        case "user":
             return Message(role, tuple(_contents(message.get("content"))))
+        case _:
+            return None
 
 
 def _answer(message: Entry, turn: str) -> Message:
@@ -117,28 +151,28 @@ def _contents(content: Json) -> list[Text | Data | Media]:
 
 
 def _from_extension(message: Entry) -> Message:
-    """What an extension of the program says; neither the user nor the model wrote it."""
+    """Return a message that an extension of the program put in."""
     parts = _contents(message.get("content"))
     harness = [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
     return Message("user", tuple(harness))
 
 
 def _compacted(holder: Entry) -> Message:
-    said = "The conversation history before this point was compacted into the following summary:"
+    heading = "The conversation history before this point was compacted into the following summary:"
     summary = as_str(holder.get("summary"))
-    return Message("user", (Text(f"{said}\n\n<summary>\n{summary}\n</summary>"),))
+    return Message("user", (Text(f"{heading}\n\n<summary>\n{summary}\n</summary>", harness=True),))
 
 
 def _came_back(holder: Entry) -> Message | None:
-    said = "The following is a summary of a branch that this conversation came back from:"
+    heading = "The following is a summary of a branch that this conversation came back from:"
     summary = as_str(holder.get("summary"))
     if not summary:
         return None
-    return Message("user", (Text(f"{said}\n\n<summary>\n{summary}</summary>"),))
+    return Message("user", (Text(f"{heading}\n\n<summary>\n{summary}</summary>", harness=True),))
 
 
 def _command_text(message: Entry) -> str:
-    """A command that the user ran (`!ls`) and what it printed."""
+    """Word a command that the user ran (`!ls`) and what it printed."""
     output = as_str(message.get("output"))
     text = f"Ran `{as_str(message.get('command'))}`\n"
     text += f"```\n{output}\n```" if output else "(no output)"

@@ -5,9 +5,13 @@ session stands; version 1 is a line. Source: pi.md.
 
 - The path from the root to the last entry is the conversation. A branch that was left is one with
   the problem `rewound`, if the model answered in it.
-- A compaction begins a new segment: its summary, the entries that it kept, and what followed.
-- An answer that was aborted or failed leaves the context, as the program does with it: it becomes
-  a conversation with the problem `aborted`, which ends with it.
+- A compaction begins a new segment: its summary, the entries that it kept, and what followed. The
+  answers that it kept are repeats.
+- An answer that was aborted or failed is not sent again: it becomes a conversation with the problem
+  `aborted`, which ends with it. Builds before version 0.49 did send it, which sessions of versions
+  1 and 2 may be of: `history` is then missing from what follows.
+- A call without a result is sent again with the result "No result provided". Builds before 0.31,
+  which wrote version 1, took such a call out: `history` is then missing as well.
 - Session files hold neither the system prompt nor tool definitions.
 - Files of branched sessions repeat the history; the ids of their calls are their keys.
 """
@@ -19,23 +23,43 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from builder.conversation import Conversation, Event, Ignored, Message, Used
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.pi.messages import Entry, entry_message, is_broken_off
+from builder.readers.agents.pi.messages import (
+    ROLES,
+    Entry,
+    entry_message,
+    hides_reasoning,
+    is_aborted,
+    no_result,
+)
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
 from builder.readers.toolkit.places import ignored, span
+from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
 NAME = "pi"
 
-_SAID = frozenset({"message", "compaction", "branch_summary", "custom_message"})
+_VERSION = 3  # of sessions whose rules are known
+_MISSING = frozenset({"system", "tools"})
+
+_IN_CONTEXT = frozenset({"message", "compaction", "branch_summary", "custom_message"})
 _SETTINGS = frozenset({"model_change", "thinking_level_change", "label", "session_info", "custom"})
 
 
 def recognise(source: Source) -> str | None:
-    """By the header with a folder or version; without it, by messages as only Pi writes them."""
+    """Recognise the header with a folder or version, or else messages as only Pi writes them."""
     if source.peek.kind not in ("jsonl", "json"):
         return None
     for value in source.peek.objects:
@@ -51,7 +75,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The session's segments, and the branches and answers that were left."""
+    """Yield the session's segments, and the branches and answers that were left."""
     taken: set[str] = set()
     stem = source.name.rpartition("/")[2].partition(".")[0]
     session = _Session(stem or "session", source.name)
@@ -71,6 +95,7 @@ def read(source: Source) -> Iterator[Event]:
             session = _Session(name, name if logged else f"{source.name}/{record.where}")
             session.used = 1
             session.model = name_or_none(record.value.get("modelId"))
+            session.version = record.value.get("version")
             session.places = [None]
         else:
             problem = session.add(record.where, record.value)
@@ -90,26 +115,28 @@ class _Node:
 
     @property
     def answers(self) -> bool:
+        """Whether the entry is an answer of the model."""
         return as_dict(self.entry.get("message")).get("role") == "assistant"
 
 
 class _Session:
-    """All entries of a file, and what has been told of them."""
+    """All entries of a session, and which of them a conversation holds."""
 
     def __init__(self, name: str, scope: str) -> None:
         self.id = name
         self.scope = scope  # of the places of calls
         self.model: str | None = None
+        self.version: Json = None
         self.places: list[_Node | None] = []  # by line, as version 1 counts; None: the header
         self.nodes: dict[str, _Node] = {}
         self.ignored: Counter[str] = Counter()
         self.used = 0
-        self.told: set[str] = set()
+        self.emitted: set[str] = set()
         self.branches = 0
-        self.emitted = False
+        self.has_emitted = False
 
     def add(self, where: str, entry: Entry) -> Problem | None:
-        """Take in the next entry, unless its name is taken by another."""
+        """Add the next entry, unless its name is taken by another."""
         last = next(reversed(self.nodes), None)
         name = name_or_none(entry.get("id")) or f"#{len(self.places)}"
         parent = name_or_none(entry.get("parentId")) if "parentId" in entry else last
@@ -123,13 +150,17 @@ class _Session:
         self.nodes[name] = node
         self.places.append(node)
         kind = as_str(entry.get("type"))
-        if kind not in _SAID:
-            self.told.add(name)
+        role = as_dict(entry.get("message")).get("role")
+        if kind not in _IN_CONTEXT:
+            self.emitted.add(name)
             self.ignored[kind if kind in _SETTINGS else unknown(entry.get("type"))] += 1
+        elif kind == "message" and role not in tuple(ROLES):
+            self.emitted.add(name)
+            self.ignored[unknown(role)] += 1
         return None
 
     def events(self) -> Iterator[Event]:
-        """The conversations, and every entry that none of them counts."""
+        """Yield the conversations, and every entry that none of them counts."""
         parents = {node.parent for node in self.nodes.values()}
         leaves = [name for name in self.nodes if name not in parents]
         current = next(reversed(self.nodes), None)
@@ -139,17 +170,17 @@ class _Session:
             if leaf != current:
                 yield from self._path(leaf, left=True)
         for name, node in self.nodes.items():
-            if node.answers and name not in self.told:  # in a circle, which has no leaf
+            if node.answers and name not in self.emitted:  # in a circle, which has no leaf
                 yield from self._path(name, left=True)
-        rest = len(self.nodes.keys() - self.told)
+        rest = len(self.nodes.keys() - self.emitted)
         if rest:
             self.ignored["rewound"] += rest
         if self.used:
-            yield Used(self.used) if self.emitted else Ignored("no_messages", self.used)
+            yield Used(self.used) if self.has_emitted else Ignored("no_messages", self.used)
         yield from ignored(self.ignored)
 
     def _path(self, leaf: str, *, left: bool = False) -> Iterator[Conversation]:
-        """The segments of the path to a leaf that tell something new."""
+        """Yield the segments of the path to a leaf that hold something new."""
         path, whole = self._to_root(leaf)
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
@@ -166,7 +197,7 @@ class _Session:
             yield from self._segment(None if left else name, segment, problems)
 
     def _to_root(self, leaf: str) -> tuple[list[_Node], bool]:
-        """The path from the root to the entry, and whether it begins where a session begins."""
+        """Return the path from the root to the entry, and whether the root is a session's."""
         path: list[_Node] = []
         passed: set[str] = set()
         name: str | None = leaf
@@ -177,7 +208,7 @@ class _Session:
         return path[::-1], name is None
 
     def _kept(self, before: Sequence[_Node], compaction: _Node) -> list[_Node]:
-        """The entries before a compaction that stayed in the context beside its summary."""
+        """Return the entries before a compaction that stayed in the context with its summary."""
         first = compaction.entry.get("firstKeptEntryId")
         index = compaction.entry.get("firstKeptEntryIndex")
         if first is None and isinstance(index, int) and 0 <= index < len(self.places):
@@ -189,14 +220,15 @@ class _Session:
     def _segment(
         self, name: str | None, nodes: Sequence[_Node], problems: Sequence[Problem]
     ) -> Iterator[Conversation]:
-        """The conversation of a segment, if it tells anything new; a branch has no name.
+        """Yield the conversation of a segment, if it holds anything new; a branch has no name.
 
-        Before it comes one for each new answer that was broken off.
+        Before it comes one for each new answer that was aborted.
         """
-        fresh = [node for node in nodes if node.id not in self.told]
+        fresh = [node for node in nodes if node.id not in self.emitted]
         if name is None and not any(node.answers for node in fresh):
             return
         messages: list[Message] = []
+        missing = _MISSING
         model = self.model
         changes: Counter[str] = Counter()
         news = False
@@ -205,23 +237,50 @@ class _Session:
             if message is None or not message.parts:
                 continue
             model = name_or_none(as_dict(node.entry.get("message")).get("model")) or model
-            if is_broken_off(node.entry):
+            if is_aborted(node.entry):
                 changes["aborted_turn"] += 1
-                if node.id not in self.told:
+                missing |= self._uncertain()
+                if node.id not in self.emitted:
                     problem = _problem("aborted", node, "the answer was aborted or failed")
                     cut = [*messages, message]
                     yield self._conversation(None, cut, (nodes[0], node), model, [problem])
                 continue
+            if node.answers:
+                message = replace(
+                    message,
+                    untrained=REPEAT if node.id in self.emitted else None,
+                    context=_context(missing) if missing != _MISSING else None,
+                )
+                missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
             messages.append(message)
-            new = node.id not in self.told and node.entry.get("type") != "compaction"
+            new = node.id not in self.emitted and node.entry.get("type") != "compaction"
             news = news or (new and (name is not None or node.answers))
-        self.told.update(node.id for node in fresh)
+        self.emitted.update(node.id for node in fresh)
         if not news:
             self.used += len(fresh)
             return
+        messages, changes["result_supplied"] = self._with_results(messages)
         ends = (nodes[0], nodes[-1])
         conversation = self._conversation(name, messages, ends, model, problems)
-        yield replace(conversation, records=len(fresh), changes=dict(changes))
+        yield replace(conversation, records=len(fresh), changes=dict(+changes))
+
+    def _with_results(self, messages: Sequence[Message]) -> tuple[list[Message], int]:
+        """Return the messages with the results that the program supplies, and their number."""
+        answered, supplied = supply_results(messages, no_result)
+        uncertain = self._uncertain()
+        if not supplied or not uncertain:
+            return answered, supplied
+        logged = set(map(id, messages))
+        first = next(at for at, message in enumerate(answered) if id(message) not in logged)
+        for at, message in enumerate(answered[first:], start=first):
+            if message.role == "assistant":
+                known = message.context.missing if message.context else _MISSING
+                answered[at] = replace(message, context=_context(uncertain.union(known)))
+        return answered, supplied
+
+    def _uncertain(self) -> frozenset[str]:
+        """What is missing after an aborted answer or call, by the version of the session."""
+        return frozenset() if self.version == _VERSION else frozenset({"history"})
 
     def _conversation(
         self,
@@ -231,7 +290,7 @@ class _Session:
         model: str | None,
         problems: Sequence[Problem],
     ) -> Conversation:
-        self.emitted = True
+        self.has_emitted = True
         if name is None:
             self.branches += 1
             name = f"{self.id}~{self.branches}"
@@ -241,7 +300,12 @@ class _Session:
             messages=tuple(with_session_keys(NAME, messages, self.scope)),
             model=model,
             problems=tuple(problems),
+            context=_context(_MISSING),
         )
+
+
+def _context(missing: frozenset[str]) -> Context:
+    return Context("partial", tuple(sorted(missing)))
 
 
 def _problem(code: str, node: _Node, detail: str) -> Problem:
