@@ -25,7 +25,7 @@ from builder.readers.toolkit.unanswered import supply_results
 
 
 @dataclass(slots=True)
-class Turn:
+class RolloutTurn:
     """One entry of the history: a message, or the model's turn with its results.
 
     hides      what the log does not hold of this entry, as codes of `Context.missing`
@@ -62,12 +62,14 @@ class Turn:
         return bool(self.results) or self.is_prompt or (self.role == "assistant" and written)
 
 
-def last_answer(turns: Sequence[Turn]) -> int | None:
+def last_answer(turns: Sequence[RolloutTurn]) -> int | None:
     """Return the index of the model's last turn, or None."""
     return next((at for at in reversed(range(len(turns))) if turns[at].role == "assistant"), None)
 
 
-def mark_replayed(turns: Sequence[Turn], before: Sequence[Turn], *, is_encrypted: bool) -> None:
+def mark_replayed(
+    turns: Sequence[RolloutTurn], before: Sequence[RolloutTurn], *, is_encrypted: bool
+) -> None:
     """Mark the model's turns in a history that replaced another: none of them is a target here.
 
     A turn that stands in the history before with the same text and no call is repeated. Any other
@@ -81,7 +83,7 @@ def mark_replayed(turns: Sequence[Turn], before: Sequence[Turn], *, is_encrypted
 
 
 def messages(
-    system: str, turns: Sequence[Turn], missing: frozenset[str]
+    system: str, turns: Sequence[RolloutTurn], missing: frozenset[str]
 ) -> tuple[list[Message], int]:
     """Return the history as messages, and how many results Codex supplied itself.
 

@@ -21,7 +21,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers.agents.codex import items
 from builder.readers.agents.codex.history import (
-    Turn,
+    RolloutTurn,
     context,
     last_answer,
     mark_replayed,
@@ -69,8 +69,8 @@ class Rollout:
     def _begin(self) -> None:
         """Begin a segment without a history."""
         self.segment += 1
-        self.turns: list[Turn] = []
-        self.open: Turn | None = None
+        self.turns: list[RolloutTurn] = []
+        self.open: RolloutTurn | None = None
         self.is_complete = False  # the model's last response came to its end
         self.grew = self.segment == 1
         self.first = self.last = ""
@@ -145,7 +145,7 @@ class Rollout:
         # an item as well sent that item; older ones sent the text without logging it again.
         own = as_str(meta.get("instructions"))
         if own.strip() and not any(own.strip() in text for text in self.texts):
-            self.turns.append(Turn("user", [Text(own, harness=True)]))
+            self.turns.append(RolloutTurn("user", [Text(own, harness=True)]))
         # These are the client's own tools, a part of what the model had; the log does not tell
         # the built-in ones.
         self.tools += items.definitions(meta.get("dynamic_tools"))
@@ -168,7 +168,7 @@ class Rollout:
         elif kind in items.OUTPUTS:
             self._answer(items.result(item))
         elif kind in items.COMPACTIONS:
-            self.turns.append(Turn("user", hides={"encrypted_context"}))
+            self.turns.append(RolloutTurn("user", hides={"encrypted_context"}))
         elif kind == "agent_message":
             self._from_agent(item)
         elif kind == "additional_tools":
@@ -197,16 +197,16 @@ class Rollout:
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = items.as_harness(parts)  # the program's notes of changed settings
-        self._append(Turn(role, parts, hides={"unknown_part"} if strange else set()))
+        self._append(RolloutTurn(role, parts, hides={"unknown_part"} if strange else set()))
 
     def _from_agent(self, item: items.Item) -> None:
         """Add another agent's words: neither the user's nor the model's own."""
         parts, strange = items.content_parts(item.get("content"))
         is_hidden = bool(strange or item.get("encrypted_content"))
         hides = {"encrypted_context"} if is_hidden else set()
-        self._append(Turn("user", items.as_harness(parts), hides=hides))
+        self._append(RolloutTurn("user", items.as_harness(parts), hides=hides))
 
-    def _append(self, turn: Turn) -> None:
+    def _append(self, turn: RolloutTurn) -> None:
         if not turn.parts and not turn.hides:
             return
         # The program may put a warning between a call and its output: the turn goes on.
@@ -215,10 +215,10 @@ class Rollout:
         self.turns.append(turn)
         self.grew = self.grew or turn.has_content
 
-    def _speak(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> Turn:
+    def _speak(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
         """Add to the model's turn, which begins where none is open; returns it."""
         if self.open is None or (self.open.results and not joins):
-            self.open = Turn("assistant")
+            self.open = RolloutTurn("assistant")
             self.turns.append(self.open)
         self.open.parts += parts
         if hides is not None:
@@ -236,7 +236,7 @@ class Rollout:
         if fitting and fitting[-1].calls:
             fitting[-1].results.append(result)
         else:
-            self.turns.append(Turn("tool", results=[result]))
+            self.turns.append(RolloutTurn("tool", results=[result]))
         self.grew = True
 
     # -- compaction, rollback, abort ---------------------------------------------------------
@@ -275,7 +275,7 @@ class Rollout:
             ):
                 hides = {"history"}
             parts: list[Part] = [Text(summary, harness=True)] if summary else []
-            self.turns.append(Turn("user", parts, hides=hides))
+            self.turns.append(RolloutTurn("user", parts, hides=hides))
         self.open = None
         self.grew = False
 
