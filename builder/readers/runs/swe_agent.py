@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult
-from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.messages import as_harness, assistant_parts, content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span, unique_name
@@ -105,12 +105,7 @@ class _Facts:
 
 
 def _facts(run: dict[str, Json]) -> _Facts:
-    config = run.get("replay_config")
-    if isinstance(config, str):
-        try:
-            config = loads(config)
-        except JsonFault:
-            config = None  # it names the model and nothing else that is read here
+    config = json_in_text(run.get("replay_config"))
     model = as_dict(as_dict(as_dict(config).get("agent")).get("model"))
     return _Facts(
         name_or_none(model.get("name")), as_str(as_dict(run.get("info")).get("exit_status"))

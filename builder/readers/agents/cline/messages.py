@@ -20,9 +20,9 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
 )
-from builder.jsonio import JsonFault, loads
 from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _SPOKEN = {
@@ -245,12 +245,7 @@ def _reply(text: str, changes: Counter[str]) -> list[Part]:
 def _says_failed(text: str) -> bool:
     if text.lstrip().startswith(_FAILED):
         return True
-    if not text.startswith("{"):
-        return False
-    try:
-        return _not_successful(loads(text))
-    except JsonFault:
-        return False
+    return _not_successful(json_in_text(text))
 
 
 def _not_successful(value: Json) -> bool:

@@ -12,17 +12,9 @@ from builder.readers.api.anthropic.stream import whole_message
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-
-_FAULTS = {
-    "max_tokens": "truncated",
-    "model_context_window_exceeded": "truncated",
-    "pause_turn": "paused",
-    "refusal": "content_filter",
-}
-"""stop_reason of answers that are no target. A refusal is cut by a filter; a paused turn goes on in
-the answer to the next request, which ends with it. Without a reason the end is missing."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -74,7 +66,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     return (
         ApiAnswer(
             Message("assistant", tuple(parts)),
-            fault="truncated" if stop is None else _FAULTS.get(as_str(stop)),
+            fault="truncated" if stop is None else finish_fault(stop),
             model=name_or_none(body.get("model")),
             prefill=bool(sent) and as_dict(sent[-1]).get("role") == "assistant",
             problems=problems,

@@ -28,22 +28,13 @@ from builder.readers.api.bedrock.stream import is_event, whole_response
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import BEDROCK, path_of
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 _SILENT = frozenset({"cachePoint", "type"})
 _CHANGES_TOOLS = frozenset({"toolAddition", "toolRemoval"})
-_FAULTS = {
-    "end_turn": None,
-    "tool_use": None,
-    "stop_sequence": None,
-    "guardrail_intervened": "content_filter",
-    "content_filtered": "content_filter",
-    "malformed_model_output": "bad_call",
-    "malformed_tool_use": "bad_call",
-}
-"""stopReason to why the answer is no target. Any other (max_tokens, none) is `truncated`."""
 _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
 
 
@@ -190,11 +181,10 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     kept = tuple(part for part in parts if not isinstance(part, ToolResult))
     if len(kept) < len(parts):
         unknown.append("toolResult")
-    stop = as_str(body.get("stopReason"))
     return [
         ApiAnswer(
             Message("assistant", kept),
-            fault=_FAULTS.get(stop, "truncated"),
+            fault=finish_fault(body.get("stopReason"), unknown="truncated"),
             model=_model(exchange),
             problems=unknown_parts(unknown, "response"),
         )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.dialect import BEDROCK
 from builder.readers.api.litellm import records as litellm_records
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _OPERATIONS = {
@@ -78,12 +78,8 @@ def _unwrapped(value: dict[str, Json]) -> dict[str, Json]:
         inner = value.get(key)
         if isinstance(inner, dict) and ("schemaType" in inner or "call_type" in inner):
             return inner
-    if text := _text_of(value):
-        try:
-            return as_dict(loads(text))
-        except JsonFault:
-            return value
-    return value
+    inner = json_in_text(_text_of(value))
+    return inner if isinstance(inner, dict) else value
 
 
 def _invocation(value: dict[str, Json]) -> GatewayRecord | None:

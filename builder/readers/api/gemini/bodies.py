@@ -21,25 +21,10 @@ from builder.readers.api.gemini.contents import content_messages, part_list
 from builder.readers.api.gemini.links import complete
 from builder.readers.api.gemini.stream import whole_response
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.messages import unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 
-_FAULTS = {
-    "STOP": None,
-    "SAFETY": "content_filter",
-    "RECITATION": "content_filter",
-    "BLOCKLIST": "content_filter",
-    "PROHIBITED_CONTENT": "content_filter",
-    "SPII": "content_filter",
-    "MODEL_ARMOR": "content_filter",
-    "IMAGE_SAFETY": "content_filter",
-    "MALFORMED_FUNCTION_CALL": "bad_call",
-    "UNEXPECTED_TOOL_CALL": "bad_call",
-    "TOO_MANY_TOOL_CALLS": "bad_call",
-    "MISSING_THOUGHT_SIGNATURE": "bad_call",
-    "MALFORMED_RESPONSE": "bad_call",
-}
-"""finishReason to why the answer is no target. Any other (MAX_TOKENS, none) is `truncated`."""
 _NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
 """The reasons of the enumeration that older SDKs write by number."""
 _MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
@@ -152,15 +137,15 @@ def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
     kept = tuple(part for part in parts if not isinstance(part, ToolResult))
     return ApiAnswer(
         _joined(Message("assistant", kept)),
-        fault=_FAULTS.get(_reason(candidate), "truncated"),
+        fault=finish_fault(_reason(candidate), unknown="truncated"),
         model=model,
         problems=unknown_parts([*unknown, *(["functionResponse"] if odd else [])], "response"),
     )
 
 
-def _reason(candidate: dict[str, Json]) -> str:
+def _reason(candidate: dict[str, Json]) -> Json:
     value = candidate.get("finishReason")
-    return _NUMBERS.get(value, "") if isinstance(value, int) else as_str(value).rpartition(".")[2]
+    return _NUMBERS.get(value) if isinstance(value, int) else value
 
 
 def continues(before: Json, after: Json) -> bool:

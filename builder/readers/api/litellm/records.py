@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.dialect import (
     ANTHROPIC,
     GEMINI,
@@ -19,6 +18,7 @@ from builder.readers.api.capture.dialect import (
     OPENAI_RESPONSES,
     request_dialect,
 )
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_str
 
 LITELLM = "litellm"
@@ -78,7 +78,7 @@ def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
     The model's name is left out of the judgement, it is that of any provider.
     """
     named = _CALL_TYPES.get(as_str(found.get("call_type")))
-    if named == OPENAI_CHAT and not _decoded(found.get("messages")):
+    if named == OPENAI_CHAT and not json_in_text(found.get("messages")):
         body = {key: value for key, value in request.items() if key != "model"}
         return ANTHROPIC if request_dialect(body) == ANTHROPIC else named
     return named
@@ -90,10 +90,10 @@ def request(found: dict[str, Json]) -> dict[str, Json]:
     Rows keep `{}` for messages that they hold only in the proxy's request. {}: nothing is held.
     """
     kind = as_str(found.get("call_type"))
-    sent = as_dict(_decoded(found.get("proxy_server_request")))
-    sent = sent or as_dict(_decoded(as_dict(_decoded(found.get("metadata"))).get(_OLDER)))
-    body = dict(as_dict(_decoded(sent.get("body"))) or sent)
-    messages = _decoded(found.get("messages"))
+    sent = as_dict(json_in_text(found.get("proxy_server_request")))
+    sent = sent or as_dict(json_in_text(as_dict(json_in_text(found.get("metadata"))).get(_OLDER)))
+    body = dict(as_dict(json_in_text(sent.get("body"))) or sent)
+    messages = json_in_text(found.get("messages"))
     if kind in _PASSED and (passed := _passed_body(messages)):
         return passed
     key = _MESSAGE_KEYS.get(_CALL_TYPES.get(kind, ""), "messages")
@@ -106,7 +106,7 @@ def request(found: dict[str, Json]) -> dict[str, Json]:
     elif messages and isinstance(messages, str) and key != "messages":
         body[key] = messages
     for settings in ("optional_params", "model_parameters"):
-        given = as_dict(_decoded(found.get(settings)))
+        given = as_dict(json_in_text(found.get(settings)))
         for name in _PARAMETERS:  # in the form of the provider that was chosen
             if body.get(name) is None and given.get(name) is not None:
                 body[name] = given[name]
@@ -120,27 +120,17 @@ _OLDER = "proxy_server_request"
 def _passed_body(messages: Json) -> dict[str, Json]:
     """The body that was passed through: logged as the text of one message of the user."""
     only = as_dict(messages[0]) if isinstance(messages, list) and len(messages) == 1 else {}
-    return as_dict(_decoded(only.get("content")))
+    return as_dict(json_in_text(only.get("content")))
 
 
 def response(found: dict[str, Json]) -> Json:
     """The answer: OpenAI's form for most APIs, else the provider's own, maybe as text."""
-    value = _decoded(found.get("response"))
+    value = json_in_text(found.get("response"))
     if isinstance(value, dict) and set(value) == {"response"}:  # passed through
-        value = _decoded(value["response"])
+        value = json_in_text(value["response"])
     for name in _STREAMED:
         value = value or found.get(name)
     return value or None
-
-
-def _decoded(value: Json) -> Json:
-    """The value of JSON text, as the columns of an export hold it; any other value as it is."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return loads(value)
-        except JsonFault:
-            return value
-    return value
 
 
 # -- what LiteLLM took out -----------------------------------------------------------------------

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import Data, Json, Media, Message, Part, Reasoning, Text, ToolResult
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_chat.chunks import whole_response
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.comparison import words
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.messages import (
     assistant_parts,
     content,
@@ -22,15 +24,6 @@ from builder.readers.toolkit.messages import (
     unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-
-_FAULTS = {
-    "length": "truncated",
-    "max_tokens": "truncated",
-    "error": "truncated",
-    "content_filter": "content_filter",
-}
-"""finish_reason of answers that are no target. Servers have many names for a good end, also "";
-without one the answer has no end."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -57,12 +50,7 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     found: list[Json] = []
     named = False
     for key in ("tools", "functions"):
-        value = body.get(key)
-        if isinstance(value, str):
-            try:
-                value = loads(value)
-            except JsonFault:
-                continue
+        value = json_in_text(body.get(key))
         named = named or isinstance(value, list)
         found += as_list(value)
     return tuple(found) if named else None
@@ -232,7 +220,8 @@ def _answer(choice: dict[str, Json], sent: list[dict[str, Json]], model: str | N
     finish, failed = choice.get("finish_reason"), bool(choice.get("error"))
     return ApiAnswer(
         message,
-        fault="truncated" if failed or finish is None else _FAULTS.get(as_str(finish)),
+        # Servers have many names for a normal end; without any, the answer has no end.
+        fault="truncated" if failed or finish is None else finish_fault(finish),
         model=model,
         prefill=bool(sent) and sent[-1].get("prefix") is True,
         problems=unknown_parts(unknown, "response"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.api import ApiAnswer
+from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import (
@@ -36,15 +37,6 @@ _MEANT = frozenset(
     }
 )  # fmt: skip
 """Fields of messages and responses: an object with one of them is no mere JSON answer."""
-_FAULTS = {
-    "length": "truncated", "max_tokens": "truncated", "max_output_tokens": "truncated",
-    "model_context_window_exceeded": "truncated", "incomplete": "truncated", "error": "truncated",
-    "content_filter": "content_filter", "content-filter": "content_filter",
-    "safety": "content_filter", "recitation": "content_filter", "blocklist": "content_filter",
-    "prohibited_content": "content_filter", "spii": "content_filter",
-    "malformed_function_call": "bad_call", "unexpected_tool_call": "bad_call",
-}  # fmt: skip
-"""Finish reasons, in small letters, of answers that are no target."""
 _MAX_WRAPPERS = 4
 
 
@@ -71,7 +63,7 @@ def fault_of(reason: Json) -> str | None:
     """The code of a finish reason that spoils an answer, or None."""
     if isinstance(reason, dict):
         reason = next((reason[key] for key in _FINISH if key in reason), None)
-    return _FAULTS.get(as_str(reason).lower().rpartition(".")[2])
+    return finish_fault(reason)
 
 
 def _fault(value: dict[str, Json]) -> str | None:

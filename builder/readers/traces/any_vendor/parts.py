@@ -23,7 +23,8 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import dumps
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain"})
@@ -62,15 +63,8 @@ class PartNotes:
 
 
 def decoded(value: Json) -> Json:
-    """The value, out of JSON text that holds it up to three times over; plain text stays text."""
-    for _ in range(MAX_DECODED):
-        if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
-            break
-        try:
-            value = loads(value)
-        except JsonFault:
-            break
-    return value
+    """Returns the value that JSON text holds up to three levels deep; other text stays text."""
+    return json_in_text(value, beginnings='{["', levels=MAX_DECODED)
 
 
 def without_missing(parts: Sequence[Part]) -> list[Part]:

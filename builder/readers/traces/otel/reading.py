@@ -12,15 +12,9 @@ from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolR
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.toolkit.messages import unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.otel.spans import Span
-
-_FAULTS = {
-    "content_filtered": "content_filter", "guardrail_intervened": "content_filter",
-    "cancelled": "truncated",
-}  # fmt: skip
-"""Finish reasons of answers that are no target, beside those that `_any_answers` knows."""
 
 _REDACTED = ("__REDACTED__", "[Scrubbed due to ")
 """What stands where an instrumentation hid what was said (OpenInference, Logfire)."""
@@ -143,8 +137,7 @@ def _answer(
     parts = tuple(part for message in messages for part in message.parts)
     if not parts:
         return []
-    fault = fault_of(reason) or _FAULTS.get(as_str(reason).lower())
-    fault = fault or ("truncated" if span.failed and not reason else None)
+    fault = fault_of(reason) or ("truncated" if span.failed and not reason else None)
     return [ApiAnswer(Message("assistant", parts), fault=fault, model=model)]
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _ANY = re.compile(r"(string|int|double|bool|array|kvlist|bytes)_?[vV]alue")
 _DIGITS = re.compile(r"[0-9]{1,6}")
-_BEGINNINGS = frozenset('{["-0123456789tfnNI\ufeff')
+_BEGINNINGS = '{["-0123456789tfnNI\ufeff'
 """Characters that JSON texts begin with."""
 MAX_STEPS = 12
 """Steps of a path that are told apart; no convention has more."""
@@ -49,13 +49,8 @@ def any_value(value: Json) -> Json:
 
 
 def decoded(value: Json) -> Json:
-    """The JSON that a string holds; anything else, and a string that is no JSON, is given back."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in _BEGINNINGS:
-        return value
-    try:
-        return loads(value)
-    except JsonFault:
-        return value
+    """Returns the JSON value that a string holds; other values, and other text, as they are."""
+    return json_in_text(value, beginnings=_BEGINNINGS)
 
 
 def is_cut(value: Json) -> bool:

@@ -1,0 +1,51 @@
+"""Finish reasons of all providers: which of them make an answer unfit as a target, and why."""
+
+from __future__ import annotations
+
+from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_str
+
+_COMPLETE = frozenset({"stop", "end_turn", "stop_sequence", "tool_use", "tool_calls"})
+_FAULTS = {
+    "length": "truncated",
+    "max_tokens": "truncated",
+    "max_output_tokens": "truncated",
+    "model_length": "truncated",
+    "model_context_window_exceeded": "truncated",
+    "incomplete": "truncated",
+    "error": "truncated",
+    "cancelled": "truncated",
+    "pause_turn": "paused",
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+    "recitation": "content_filter",
+    "blocklist": "content_filter",
+    "prohibited_content": "content_filter",
+    "spii": "content_filter",
+    "model_armor": "content_filter",
+    "image_safety": "content_filter",
+    "malformed_function_call": "bad_call",
+    "malformed_model_output": "bad_call",
+    "malformed_response": "bad_call",
+    "malformed_tool_use": "bad_call",
+    "missing_thought_signature": "bad_call",
+    "too_many_tool_calls": "bad_call",
+    "unexpected_tool_call": "bad_call",
+}
+"""Sources: openai-chat.md, anthropic-messages.md "stop_reason", bedrock-converse.md "stopReason",
+gemini-api.md "finishReason". A refusal of Anthropic's is cut off by a filter; a paused turn goes on
+in the answer to the next request."""
+
+
+def finish_fault(reason: Json, unknown: str | None = None) -> str | None:
+    """Returns the code of the fault that a finish reason tells of, or None for a complete answer.
+
+    Compares without case, and without the name of an enumeration ("FinishReason.SAFETY").
+    `unknown` is returned for a reason that is in no table and for a value that is no text: some
+    servers have many names for a normal end, for others the names are all known.
+    """
+    name = as_str(reason).lower().replace("-", "_").rpartition(".")[2]
+    return None if name in _COMPLETE else _FAULTS.get(name, unknown)
