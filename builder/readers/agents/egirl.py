@@ -31,7 +31,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source

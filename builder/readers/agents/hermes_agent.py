@@ -31,7 +31,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.messages import assistant_parts, content, unknown_parts
+from builder.readers.toolkit.chat_messages import assistant_parts, content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source

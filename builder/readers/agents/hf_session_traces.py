@@ -26,8 +26,8 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.messages import content, reasoning, unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.chat_messages import content, reasoning, unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Source
 
@@ -156,7 +156,7 @@ def read(source: Source) -> Iterator[Event]:
                 fault = None
             session.take(record.where, as_dict(item["message"]))
         else:
-            rest[unknown(item.get("type"))] += 1
+            rest[unknown_code(item.get("type"))] += 1
     if session is not None:
         yield from session.events()
     yield from ignored(rest)

@@ -19,8 +19,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.gemini.contents import content_messages
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.messages import unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Source
 
@@ -135,9 +135,9 @@ def _code(item: dict[str, Json]) -> str:
     """The code under which a record is ignored that is in no conversation."""
     if item.get("type") == "system":
         subtype = item.get("subtype")
-        return subtype if isinstance(subtype, str) and subtype in _SYSTEM else unknown(subtype)
+        return subtype if isinstance(subtype, str) and subtype in _SYSTEM else unknown_code(subtype)
     if as_str(item.get("type")) not in _TYPES:
-        return unknown(item.get("type"))
+        return unknown_code(item.get("type"))
     return "not_for_model" if as_str(item.get("subtype")) in _SILENT else "no_turns"
 
 

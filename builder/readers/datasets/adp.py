@@ -36,7 +36,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from builder.conversation import Conversation, Event, Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.toolkit.chat_messages import content, unknown_parts
 from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
-from builder.readers.toolkit.messages import content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source

@@ -29,7 +29,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import assistant_parts, tool_result, unknown_parts
+from builder.readers.toolkit.chat_messages import assistant_parts, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source

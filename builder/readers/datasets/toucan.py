@@ -30,8 +30,13 @@ from builder.readers import Reader
 from builder.readers.datasets.chat_rows import is_toucan
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.chat_messages import (
+    assistant_parts,
+    content,
+    tool_result,
+    unknown_parts,
+)
 from builder.readers.toolkit.made_up import end_at_made_up
-from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source

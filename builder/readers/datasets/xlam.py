@@ -29,8 +29,8 @@ from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.made_up import end_at_made_up
-from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source

@@ -23,7 +23,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import (
+from builder.readers.toolkit.chat_messages import (
     as_harness,
     assistant_parts,
     content,

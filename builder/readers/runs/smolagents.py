@@ -25,14 +25,14 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import (
+from builder.readers.toolkit.chat_messages import (
     as_harness,
     content,
     reasoning,
     tool_calls,
     unknown_parts,
 )
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
 
@@ -83,7 +83,7 @@ def _ignored(step: dict[str, Json]) -> str | None:
     """The code of a step that the model never sees."""
     if any(key in step for key in ("system_prompt", "task", "step_number", "plan")):
         return None
-    return "final_answer" if "output" in step else unknown("step")
+    return "final_answer" if "output" in step else unknown_code("step")
 
 
 def _system(step: dict[str, Json], names: list[str]) -> list[Message]:

@@ -16,8 +16,13 @@ from dataclasses import dataclass
 from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.toolkit.chat_messages import (
+    as_harness,
+    assistant_parts,
+    content,
+    unknown_parts,
+)
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.messages import as_harness, assistant_parts, content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span, unique_name
 from builder.sources.source import Record, Source

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from builder.conversation import Conversation, Event, Json, Message, ToolCall
+from builder.conversation import Conversation, Event, Message, ToolCall
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
+from builder.readers.toolkit.chat_messages import chat_message, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
@@ -47,7 +47,7 @@ def _run(record: Record, names: Counter[str]) -> Event:
     if "messages_display" in run:
         return Problem("flattened", record.where, "a conversation as one text, without its calls")
     unknown: list[str] = []
-    messages = [_message(as_dict(item), unknown) for item in as_list(run.get("traj"))]
+    messages = [chat_message(as_dict(item), unknown) for item in as_list(run.get("traj"))]
     if not messages:
         error = as_str(as_dict(run.get("info")).get("error"))
         return Problem("no_messages", record.where, error[:200] or "the run holds no messages")
@@ -59,15 +59,6 @@ def _run(record: Record, names: Counter[str]) -> Event:
         problems=unknown_parts(unknown, record.where),
         complete=_ended_by_call(messages),
     )
-
-
-def _message(item: dict[str, Json], unknown: list[str]) -> Message:
-    role = as_str(item.get("role"))
-    if role == "assistant":
-        return Message(role, assistant_parts(item, unknown))
-    if role in ("tool", "function"):
-        return Message("tool", (tool_result(item, unknown),))
-    return Message(role, content(item.get("content"), unknown))
 
 
 def _ended_by_call(messages: list[Message]) -> bool:

@@ -1,1 +1,88 @@
-"""Helpers for authors of readers."""
+"""Public helpers for authors of readers; docs/readers.md shows them at work.
+
+What a log calls a value, and what it is:
+
+    narrow           as_dict, as_list, as_str, name_or_none, unknown_code
+    json_text        json_in_text: the JSON inside a string
+    chat_messages    chat_message and its pieces: OpenAI-shaped messages
+    finish_reasons   finish_fault: why an answer is not fit as a target
+
+Records, conversations, calls:
+
+    rows             read_rows, row_name, splits: one conversation in each record
+    places           span, unique_name, ignored
+    call_keys        CallKeys, with_session_keys, with_request_keys, looks_random
+    comparison       calls, thoughts, words of a message; is_same_turn, digests
+
+Modules to import whole, for what is written in the text of messages:
+
+    literals         JSON or Python literals
+    tags             <tool_call>, <tool_response>, <think>, <tools>
+    function_text    <function=name><parameter=key>
+"""
+
+from builder.readers.toolkit import function_text, literals, tags
+from builder.readers.toolkit.call_keys import (
+    CallKeys,
+    looks_random,
+    with_request_keys,
+    with_session_keys,
+)
+from builder.readers.toolkit.chat_messages import (
+    as_harness,
+    assistant_parts,
+    chat_message,
+    content,
+    reasoning,
+    tool_calls,
+    tool_result,
+    unknown_parts,
+)
+from builder.readers.toolkit.comparison import calls, digests, is_same_turn, thoughts, words
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    name_or_none,
+    unknown_code,
+)
+from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.rows import read_rows, row_name, splits
+
+__all__ = [
+    "CallKeys",
+    "as_dict",
+    "as_harness",
+    "as_list",
+    "as_str",
+    "assistant_parts",
+    "calls",
+    "chat_message",
+    "content",
+    "digests",
+    "finish_fault",
+    "function_text",
+    "ignored",
+    "is_same_turn",
+    "json_in_text",
+    "literals",
+    "looks_random",
+    "name_or_none",
+    "read_rows",
+    "reasoning",
+    "row_name",
+    "span",
+    "splits",
+    "tags",
+    "thoughts",
+    "tool_calls",
+    "tool_result",
+    "unique_name",
+    "unknown_code",
+    "unknown_parts",
+    "with_request_keys",
+    "with_session_keys",
+    "words",
+]

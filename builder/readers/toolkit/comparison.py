@@ -1,4 +1,4 @@
-"""Messages compared and completed: what readers of API requests do with `Message` values."""
+"""Comparing messages across requests: which answers and histories are the same."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from builder.jsonio import JsonFault, loads
 _BILLING = "x-anthropic-billing-header:"
 
 MAX_DIGESTED = 16
-"""Histories that may go on without being digested again; agents at work side by side take turns."""
+"""Number of histories kept for `Marks`; several agents may take turns in one log."""
 
 
 def calls(message: Message) -> list[ToolCall]:
-    """The calls of a message, in order."""
+    """Returns the calls of a message, in order."""
     return [part for part in message.parts if isinstance(part, ToolCall)]
 
 
 def thoughts(message: Message) -> tuple[Part, ...]:
-    """The thoughts of a message, in order."""
+    """Returns the reasoning parts of a message, in order."""
     return tuple(part for part in message.parts if isinstance(part, Reasoning))
 
 
 def words(message: Message) -> str:
-    """The words of a message: its texts as one, without white space at the ends."""
+    """Returns the text of a message as one string, stripped of white space."""
     return "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
 
 
 def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:
-    """A digest of each beginning of the messages, by what a later request repeats of them.
+    """Returns the digest of each prefix of the messages, for finding it in a later request.
 
-    Thoughts and ids are left out: clients drop the ones and replace the others. Messages of
-    another session have other digests.
+    Reasoning and call ids do not count: clients drop the former and replace the latter. The name
+    of the session does.
     """
     return _Digested(session).extended(messages).marks
 
 
 class Marks:
-    """`digests` of histories that repeat one another: what was digested is not digested again."""
+    """Computes `digests` of histories that repeat one another, without digesting a prefix twice."""
 
     def __init__(self) -> None:
-        self._last: deque[_Digested] = deque(maxlen=MAX_DIGESTED)  # the last used first
+        self._last: deque[_Digested] = deque(maxlen=MAX_DIGESTED)  # the most recently used first
 
     def of(self, messages: Sequence[Message], session: str = "") -> list[bytes]:
-        """The digests of the messages."""
+        """Returns `digests(messages, session)`."""
         known = next((one for one in self._last if one.is_beginning(messages, session)), None)
         if known is None:
             known = _Digested(session)
@@ -70,7 +70,7 @@ class Marks:
 
 
 class _Digested:
-    """Messages with their digests, and the state that digests what comes after them."""
+    """Messages with their digests, and the hash state for the messages after them."""
 
     def __init__(self, session: str) -> None:
         self.session = session
@@ -79,13 +79,13 @@ class _Digested:
         self._running = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
 
     def is_beginning(self, messages: Sequence[Message], session: str) -> bool:
-        """Whether messages begin with these; it may be denied of some that only look different."""
+        """Tells whether messages begin with these; may say no where only the form differs."""
         if session != self.session or len(messages) < len(self.messages):
             return False
         return all(map(_is_alike, self.messages, messages))
 
     def extended(self, messages: Iterable[Message]) -> _Digested:
-        """The messages, which begin with these, with their digests."""
+        """Returns the digests of messages that begin with these."""
         found = _Digested(self.session)
         found.messages = tuple(messages)
         found.marks = [*self.marks]
@@ -113,7 +113,7 @@ def _is_alike_part(one: Part, other: Part) -> bool:
             if not isinstance(other, ToolResult) or len(content) != len(other.content):
                 return False
             return all(map(_is_alike_part, content, other.content))
-        case _:  # values: 1, 1.0 and True are equal, and the order of keys counts
+        case _:  # by repr: 1 == 1.0 == True, and the order of keys counts
             return repr(one) == repr(other)
 
 
@@ -128,12 +128,12 @@ def _comparable(message: Message) -> list[object]:
             case Data() | Media() | Unparsed():
                 compared.append(part)
             case Text() | Reasoning():
-                pass  # the words stand first, thoughts are not compared
+                pass  # the text comes first; reasoning is not compared
     return compared
 
 
 def canonical(arguments: Json) -> str:
-    """Arguments as one text, the same for JSON text and for its value in any order of keys."""
+    """Returns arguments as text: the same for JSON text and its value, in any order of keys."""
     value = arguments
     if isinstance(arguments, str):
         try:
@@ -152,10 +152,10 @@ def _ordered(value: Json) -> object:
 
 
 def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
-    """Whether messages begin with the turn that an answer was, as a client sends it back.
+    """Tells whether messages begin with the turn that an answer was, as a client sends it back.
 
-    One call with the same id, or the same name and arguments, is enough; without calls the words
-    must agree, or the one hold the other (clients add the thoughts, or cut the text).
+    One call with the same id, or with the same name and arguments, is enough. Without calls the
+    texts must be equal, or one contain the other (clients add reasoning, or cut the text).
     """
     turn: list[Message] = []
     for message in rest:
@@ -166,22 +166,22 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
     repeated = [call for message in turn for call in calls(message)]
     if made:
         ids = {call.id for call in repeated if call.id}
-        said = {(call.name, canonical(call.arguments)) for call in repeated}
+        same = {(call.name, canonical(call.arguments)) for call in repeated}
         return any(
-            call.id in ids or (call.name, canonical(call.arguments)) in said for call in made
+            call.id in ids or (call.name, canonical(call.arguments)) in same for call in made
         )
     text, again = words(answer), "".join(map(words, turn)).strip()
     return bool(text and again and not repeated) and (text in again or again in text)
 
 
 def cut_off(message: Message, code: str) -> Message:
-    """The message as one that is no target: its words become what could not be read, and why."""
+    """Returns the message as no target: its text becomes an `Unparsed` with the code."""
     kept = tuple(part for part in message.parts if not isinstance(part, Text))
     return replace(message, parts=(*kept, Unparsed(words(message), code)))
 
 
 def prefilled(beginning: Message, answer: Message) -> Message:
-    """The answer with the beginning that the request gave it, which some servers repeat."""
+    """Joins an answer to its beginning in the request (prefill), which some servers repeat."""
     before = "".join(part.text for part in beginning.parts if isinstance(part, Text))
     text = next((part for part in answer.parts if isinstance(part, Text)), None)
     if any(not isinstance(part, Text) for part in beginning.parts):  # a turn that was paused
@@ -195,9 +195,9 @@ def prefilled(beginning: Message, answer: Message) -> Message:
 
 
 def without_billing(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages without Claude Code's accounting line, which differs in every request.
+    """Returns the messages without Claude Code's billing line, which differs in every request.
 
-    It begins the system text for Anthropic's server, which takes it out. Source:
+    It stands at the beginning of the system text, and Anthropic's server removes it. Source:
     ggml-org/llama.cpp pull request 20623, anthropics/claude-code issue 68900.
     """
     found: list[Message] = []

@@ -1,8 +1,8 @@
-"""Calls as `<function=name><parameter=key>value</parameter></function>`, definitions as prose.
+"""Calls written as `<function=name><parameter=key>value</parameter></function>`.
 
-The text protocol that OpenHands uses for models without function calling, and that SWE-smith and
-SWE-Gym took over for their training rows (swe-agent.md, openhands.md). The types that the text of
-the calls lost stand in the prose definitions.
+This is the text protocol of OpenHands for models without function calling, which SWE-smith and
+SWE-Gym adopted for their training rows (swe-agent.md, openhands.md). The system text defines the
+functions in prose, with the types that the values in the calls do not show.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _ARGUMENT_END = re.compile(r"</parameter>(?=\s*(?:<parameter=|</function>))")
 
 
 def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """A system text without the section on functions, and the definitions in it; None without one.
+    """Splits a system text into the text without its section on functions, and the definitions.
 
-    The section ends with the explanation of the call format, which goes as well: the chat template
-    has its own. Counted as `tools_preamble`.
+    The definitions are None if there is no such section. The explanation of the call format, which
+    ends the section, is removed with it because the chat template has its own. `changes` counts
+    `tools_preamble`.
     """
     start = text.find(_HEADING)
     first = _FUNCTION.search(text, start) if start >= 0 else None
@@ -61,7 +62,7 @@ def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json,
 
 
 def _definition(name: str, body: str) -> Json:
-    """One function: its description, and its parameters where the last list of them begins."""
+    """Returns the definition of one function; its last list of parameters counts."""
     description, _, parameters = body.rpartition("\nParameters:\n")
     matches = list(_PARAMETER.finditer(parameters))
     if not matches:
@@ -96,7 +97,7 @@ def _past_space(text: str, at: int) -> int:
 
 
 def parameter_types(definitions: tuple[Json, ...] | None) -> dict[tuple[str, str], str]:
-    """{(function, parameter): JSON type} of the definitions."""
+    """Returns {(function, parameter): JSON type} of the definitions."""
     types: dict[tuple[str, str], str] = {}
     for definition in as_list(list(definitions or ())):
         function = as_dict(as_dict(definition).get("function"))
@@ -112,11 +113,11 @@ def assistant_parts(
     wrapped: frozenset[str] | None,
     changes: Counter[str],
 ) -> tuple[Part, ...]:
-    """The words and calls of an assistant's text, in order.
+    """Returns the text and calls of an assistant's message, in order.
 
-    A call begins its line. `wrapped` names the parameters whose values stand on lines of their
-    own; None: every value of several lines does. A call that cannot be read is `bad_call`, and
-    what follows it is not read.
+    A call begins on a new line. `wrapped` names the parameters whose values are on lines of their
+    own; None: all values of several lines are. A call that cannot be parsed becomes `bad_call`
+    together with all text after it.
     """
     parts: list[Part] = []
     at = 0
@@ -147,7 +148,7 @@ def assistant_parts(
 
 
 def _typed(text: str, kind: str, changes: Counter[str]) -> Json:
-    """A value as its parameter's type has it, where the text is one; else the text."""
+    """Returns the value that the text is for a parameter of this type, or the text itself."""
     if kind == "string":
         return text
     try:

@@ -1,9 +1,9 @@
-"""Values written as text: JSON, or the Python literals that many datasets hold in its place.
+"""Values in text: JSON, or the Python literals that many datasets hold instead.
 
 Hermes rows print dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results hold Python's
-`repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner reads the literals that
-JSON can express: dictionaries with string keys, lists, tuples, strings, numbers and the constants
-in both spellings (`True` and `true`, `None` and `null`).
+`repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner reads those literals
+that JSON can express: dictionaries with string keys, lists, tuples, strings, numbers, and the
+constants in both spellings (`True` and `true`, `None` and `null`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 
 MAX_DEPTH = 100
-"""Nesting that the scanner follows; it recurses. JSON proper has the limit of `jsonio`."""
+"""Maximum nesting of a literal, since the scanner recurses. `jsonio` limits JSON itself."""
 
 _SPACE = re.compile(r"\s*")
 _STRING = re.compile(
@@ -42,10 +42,10 @@ _ESCAPES = {
 
 
 def values(text: str, changes: Counter[str]) -> list[Json]:
-    """The values that stand in the text one after the other (a comma between them may be).
+    """Returns the values of a text that holds one or more, optionally separated by commas.
 
-    Each is JSON, or else a Python literal, which is counted as `python_literal` in `changes`.
-    Raises JsonFault if there is none, or anything else.
+    Each is JSON, or else a Python literal, which `changes` counts as `python_literal`. Raises
+    JsonFault if there is no value, or anything but values.
     """
     try:
         return [loads(text)]
@@ -57,7 +57,7 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
     while at < len(text):
         value, end = scan(text, at)
         try:
-            value = loads(text[at:end])  # exact where both can read it
+            value = loads(text[at:end])  # JSON wins where both parse
         except JsonFault:
             literals += 1
         found.append(value)
@@ -72,7 +72,7 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
 
 
 def value(text: str, changes: Counter[str]) -> Json:
-    """The one value that the text is. Raises JsonFault; see `values`."""
+    """Returns the only value of a text. Raises JsonFault; see `values`."""
     found = values(text, changes)
     if len(found) > 1:
         raise JsonFault("bad_json", f"{len(found)} values in one text")
@@ -80,7 +80,7 @@ def value(text: str, changes: Counter[str]) -> Json:
 
 
 def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
-    """The literal that begins at `at`, and where it ends. Raises JsonFault."""
+    """Returns the literal that begins at `at`, and the position after it. Raises JsonFault."""
     if depth > MAX_DEPTH:
         raise JsonFault("too_deep", f"a literal nested deeper than {MAX_DEPTH}")
     at = _skip(text, at)
@@ -109,7 +109,7 @@ def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
     while text[at : at + 1] != "}":
         key, at = scan(text, at, depth)
         if not isinstance(key, str):
-            raise JsonFault("bad_json", "a key that is no string")
+            raise JsonFault("bad_json", "a key that is not a string")
         at = _expect(text, at, ":")
         found[key], at = scan(text, at, depth)
         at = _skip(text, at)
@@ -119,7 +119,7 @@ def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
 
 
 def _items(text: str, at: int, close: str, depth: int) -> tuple[list[Json], int, bool]:
-    """The items, where they end, and whether they would be a tuple in parentheses."""
+    """Returns the items, the position after them, and whether parentheses make them a tuple."""
     found: list[Json] = []
     comma = False
     at = _skip(text, at)
@@ -156,7 +156,7 @@ def _character(match: re.Match[str]) -> str:
         return chr(point) if point <= 0x10FFFF else match[0]
     if code[0] in "01234567":
         return chr(int(code, 8))
-    return _ESCAPES.get(code, match[0])  # Python leaves an unknown escape as it stands
+    return _ESCAPES.get(code, match[0])  # Python keeps an unknown escape as it is
 
 
 def _skip(text: str, at: int) -> int:

@@ -1,4 +1,4 @@
-"""Files of rows: each record is a whole conversation, and rows know nothing of one another."""
+"""Files of rows: each record is one whole conversation, independent of the others."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
-"""(where it stands, the row, the names given so far) to its conversations."""
+"""Reads one row: (place of the record, the row, names taken so far) → its events."""
 
 
 def splits(source: Source) -> bool:
-    """A line is a row: lines may be read apart."""
+    """Tells that a JSONL file may be cut between any two lines (the `splits` hook)."""
     return source.peek.kind == "jsonl"
 
 
 def read_rows(source: Source, row: Row) -> Iterator[Event]:
-    """What each row holds. A record that is no JSON object is a Problem."""
+    """Yields the events of each row, and a Problem for a record that is not an object."""
     names: Counter[str] = Counter()
     for record in source.records():
         if isinstance(record, Problem):
@@ -32,6 +32,6 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
 
 
 def row_name(where: str, name: Json, names: Counter[str]) -> str:
-    """The name of a row's conversation: the row's own id, or where it stands."""
+    """Returns the id of a row's conversation: the row's own id, or else its place, made unique."""
     named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
     return unique_name(str(name) if named else where, names)

@@ -1,6 +1,6 @@
-"""Calls, thoughts, tool results and tool definitions that a dataset wrote into message text.
+"""Calls, reasoning, tool results and tool definitions in tags within message text.
 
-The tags are those of Hermes, which Qwen3 took over: `<tools>`, `<tool_call>`, `<tool_response>`,
+The tags are those of Hermes, which Qwen3 adopted: `<tools>`, `<tool_call>`, `<tool_response>`,
 `<think>`, and Hermes' own `<scratch_pad>` (function-calling-datasets.md "Hermes").
 """
 
@@ -16,12 +16,12 @@ from builder.readers.toolkit.literals import scan, values
 from builder.readers.toolkit.narrow import as_dict, name_or_none
 
 MAX_CLOSINGS = 8
-"""How many closing tags are tried for one call whose own strings hold closing tags."""
+"""How many closing tags are tried for one call, whose own strings may hold closing tags."""
 
 LINE_INDENT = 80
-"""How far a tag may be indented and still begin its line."""
+"""Maximum indentation of a tag that begins a line, in characters."""
 LONGEST_SENTENCE = 1000
-"""How much around a tag pair in a system text can be its sentence, in characters."""
+"""Maximum distance from a tag pair to the ends of the sentence that names it, in characters."""
 
 FUNCTIONCALL = "<functioncall>"
 """What Glaive puts before a call, which is the last thing in its turn."""
@@ -38,10 +38,10 @@ _RESPONSE_JOINT = re.compile(r"\n?</tool_response>\s*<tool_response>\n?")
 
 
 def call_of(value: Json) -> ToolCall | None:
-    """The call that an object describes, or None if it describes none.
+    """Returns the call that an object describes, or None if it describes none.
 
     Known shapes: {"name", "arguments"}, Llama's {"name", "parameters"} and OpenAI's
-    {"id", "type", "function": {"name", "arguments"}}. Arguments that are not there are None.
+    {"id", "type", "function": {"name", "arguments"}}. Missing arguments are None.
     """
     item = as_dict(value)
     body = as_dict(item["function"]) if "function" in item else item
@@ -53,17 +53,17 @@ def call_of(value: Json) -> ToolCall | None:
 
 
 def calls_of(items: list[Json]) -> list[ToolCall] | None:
-    """The calls that objects, or lists of objects, describe; None if one of them is no call."""
+    """Returns the calls that objects, or lists of objects, describe; None if one is not a call."""
     flat = [one for item in items for one in (item if isinstance(item, list) else [item])]
     calls = [call for item in flat if (call := call_of(item)) is not None]
     return calls if calls and len(calls) == len(flat) else None
 
 
 def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
-    """The calls that a text holds and nothing else (objects, or a list of them), or None.
+    """Returns the calls of a text that holds only calls (objects, or a list of them), or None.
 
-    Glaive and what derives from it quote the JSON of the arguments and escape nothing in it, so
-    that only the last quote is its end; such arguments stay text.
+    Glaive and its derivatives put the JSON of the arguments in quotes without escaping it, so that
+    only the last quote ends it; such arguments stay text.
     """
     if (quoted := _QUOTED.fullmatch(text)) and _is_json(quoted["arguments"]):
         return [ToolCall(quoted["name"], quoted["arguments"])]
@@ -88,13 +88,14 @@ def _is_json(text: str) -> bool:
 def assistant_parts(
     text: str, changes: Counter[str], *, thoughts: tuple[str, ...] = ("think",)
 ) -> list[Part]:
-    """The parts of an assistant's text in order: words, thoughts, calls, and broken calls.
+    """Returns the parts of an assistant's text in order: text, reasoning, calls, broken calls.
 
-    `thoughts` names the tags that hold reasoning, which count where they begin a line. One newline
-    between words and a call belongs to the format, and so do all around a thought; words without
-    any visible character are left out. A call may hold a closing tag in its own strings. Tags that
-    the words only speak of stay in the words. Counts `python_literal`, and `unclosed_call` for a
-    whole call at the end whose closing tag is missing (servers stop at it and leave it out).
+    `thoughts` names the tags that hold reasoning; they count only at the beginning of a line. One
+    newline between text and a call belongs to the format, and so do all newlines around reasoning;
+    text without a visible character is left out. A call may contain a closing tag in its own
+    strings. Tags that the text merely mentions stay in the text. `changes` counts
+    `python_literal`, and `unclosed_call` for a complete call at the end whose closing tag is
+    missing (servers that stop at the tag do not log it).
     """
     opening = re.compile("<(" + "|".join((*thoughts, "tool_call")) + ")>")
     last_end = {tag: text.rfind(f"</{tag}>") for tag in (*thoughts, "tool_call")}
@@ -109,7 +110,7 @@ def assistant_parts(
             block = _call(text, tag.end(), begins_line, closed, changes)
         else:
             block = _thought(text, tag, closed) if begins_line else None
-        if block is None:  # the words only speak of the tag
+        if block is None:  # the text merely mentions the tag
             at = tag.end()
             continue
         words = text[words_from : tag.start()]
@@ -136,7 +137,7 @@ def _words(text: str) -> list[Part]:
 
 
 def _thought(text: str, tag: re.Match[str], closed: bool) -> tuple[list[Part], int] | None:
-    """The thought that a tag opens and where it ends; None if the words only speak of the tag."""
+    """Returns the reasoning that a tag opens, and its end; None if the text mentions the tag."""
     if not closed:
         opens_text = _past_space(text, 0) == tag.start()
         return ([Unparsed(text[tag.start() :], "truncated")], len(text)) if opens_text else None
@@ -148,7 +149,7 @@ def _thought(text: str, tag: re.Match[str], closed: bool) -> tuple[list[Part], i
 def _call(
     text: str, start: int, begins_line: bool, closed: bool, changes: Counter[str]
 ) -> tuple[list[Part], int] | None:
-    """The calls that a tag opens and where they end; None if the words only speak of the tag."""
+    """Returns the calls that a tag opens, and their end; None if the text mentions the tag."""
     is_value = _VALUE.match(text, start) is not None
     if not is_value and not (begins_line and closed):
         return None
@@ -170,9 +171,9 @@ def _call(
 
 
 def responses(text: str) -> list[str] | None:
-    """The tool results of a message that is nothing but `<tool_response>` blocks, else None.
+    """Returns the tool results of a message that consists of `<tool_response>` blocks, else None.
 
-    One newline at either side of a result belongs to the tags.
+    One newline on each side of a result belongs to the tags.
     """
     stripped = text.strip()
     if not stripped.startswith(_RESPONSE) or not stripped.endswith(_RESPONSE_END):
@@ -182,7 +183,7 @@ def responses(text: str) -> list[str] | None:
 
 
 def split_responses(text: str) -> list[str]:
-    """The results of a text that joins them by closing and opening tags alone."""
+    """Splits a text at each pair of a closing and an opening tag."""
     return _RESPONSE_JOINT.split(text)
 
 
@@ -215,12 +216,12 @@ _BOILERPLATE = _sentences(
 
 
 def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """The author's own words of a system text, and the tool definitions that stood in it or None.
+    """Splits a system text into the author's own text and its tool definitions (None without any).
 
-    With the definitions goes what explains the call format, since the chat template says it again:
-    sentences that name a tag pair, the schema of a call, placeholder examples, and Hermes' and
-    Qwen3's stock sentences beside them. Counted as `tools_preamble`. An example that is a real
-    call stays. Raises JsonFault if a `<tools>` block cannot be read.
+    The explanation of the call format is removed with the definitions, since the chat template has
+    its own: sentences that name a tag pair, the schema of a call, placeholder examples, and the
+    stock sentences of Hermes and Qwen3. `changes` counts `tools_preamble`. An example that is a
+    real call stays. Raises JsonFault if a `<tools>` block cannot be parsed.
     """
     definitions: list[Json] | None = None
     spans: list[tuple[int, int]] = []
@@ -243,7 +244,7 @@ def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] 
 
 
 def _format_spans(text: str) -> list[tuple[int, int]]:
-    """Where the schema of a call and placeholder examples stand."""
+    """Returns the spans of the schema of a call and of placeholder examples."""
     spans = []
     if phrase := _SCHEMA.search(text):
         with contextlib.suppress(JsonFault):
@@ -257,7 +258,7 @@ def _format_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _mention_spans(text: str) -> list[tuple[int, int]]:
-    """The sentences that name an empty pair of tags."""
+    """Returns the spans of the sentences that name an empty pair of tags."""
     spans = []
     for mention in _MENTION.finditer(text):
         limit = min(len(text), mention.end() + LONGEST_SENTENCE)
@@ -268,7 +269,7 @@ def _mention_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _sentence_start(text: str, at: int) -> int:
-    """Where the sentence at `at` begins: after a line's end, or a mark and a space."""
+    """Returns where the sentence at `at` begins: after a newline, or a mark and a space."""
     limit = max(0, at - LONGEST_SENTENCE)
     marks = [text.rfind(mark, limit, at) + 2 for mark in (". ", ": ", "! ", "? ")]
     return max(limit, text.rfind("\n", limit, at) + 1, *(mark for mark in marks if mark > 1))
@@ -281,7 +282,7 @@ def _past_space(text: str, at: int) -> int:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> tuple[str, int]:
-    """The text without the spans, and how many there were; spans may overlap."""
+    """Returns the text without the spans, which may overlap, and the number of spans."""
     kept = []
     at = 0
     for start, end in sorted(spans):

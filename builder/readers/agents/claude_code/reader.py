@@ -34,8 +34,8 @@ from builder.readers.agents.claude_code.lines import (
 )
 from builder.readers.agents.claude_code.tree import Way, find_ways
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
-from builder.readers.toolkit.messages import unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown
+from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
 
@@ -97,7 +97,7 @@ def read(source: Source) -> Iterator[Event]:
         speaks = line is not None and line.kind in _SPEAKERS
         if not speaks:
             kind = as_str(item.value.get("type"))
-            counts[kind if kind in _IGNORED else unknown(item.value.get("type"))] += 1
+            counts[kind if kind in _IGNORED else unknown_code(item.value.get("type"))] += 1
         seen = nodes.get(line.uuid) if line else None
         if seen is not None and seen.kind in _SPEAKERS:
             counts["replayed"] += speaks

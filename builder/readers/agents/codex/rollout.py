@@ -29,7 +29,7 @@ from builder.readers.agents.codex.history import (
 )
 from builder.readers.agents.codex.lines import RolloutLine, id_in, item_texts, typed
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 
 NAME = "codex"
@@ -107,7 +107,7 @@ class Rollout:
             code = kind
             self.open = None  # written before each response
         else:
-            code = kind if kind in _BOOKKEEPING else unknown(kind)
+            code = kind if kind in _BOOKKEEPING else unknown_code(kind)
             self.is_complete = self.is_complete or kind == "token_usage_record"
         if code is not None:
             self.ignored[code] += 1
@@ -180,7 +180,7 @@ class Rollout:
         else:
             # What the model saw from here on is not known.
             self._speak([Unparsed(kind, "unknown_part")], joins=joins)
-            return unknown(item.get("type"))
+            return unknown_code(item.get("type"))
         return None
 
     def _message(self, item: items.Item, *, joins: bool, replayed: bool) -> None:

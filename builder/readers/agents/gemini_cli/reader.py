@@ -26,8 +26,8 @@ from builder.readers import Reader
 from builder.readers.agents.gemini_cli.records import answered_in, begins, call_ids, common, view_of
 from builder.readers.api.gemini.contents import content_messages
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.messages import unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
 
@@ -150,7 +150,7 @@ class _Session:
         elif _is_metadata(item):
             self.ignored["metadata"] += 1
         else:
-            self.ignored[unknown(item.get("type"))] += 1
+            self.ignored[unknown_code(item.get("type"))] += 1
 
     def _count(self, where: str) -> None:
         self.now.first = self.now.first or where
@@ -160,7 +160,7 @@ class _Session:
     def _message(self, where: str, item: dict[str, Json]) -> None:
         kind = item.get("type")
         if kind not in ("user", "gemini"):
-            self.ignored["ui_message" if as_str(kind) in _UI_TYPES else unknown(kind)] += 1
+            self.ignored["ui_message" if as_str(kind) in _UI_TYPES else unknown_code(kind)] += 1
             return
         if self.fault is not None:  # the record that was lost may have been part of this list
             self.now.problems += (replace(self.fault, records=0),)

@@ -24,7 +24,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_cli.rows import row_message, rows
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.sources.source import Source
 
@@ -143,7 +143,7 @@ def _read_context(
             continue
         role = record.value.get("role")
         if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
-            counts[unknown(role)] += 1
+            counts[unknown_code(role)] += 1
             continue
         if role in ("_checkpoint", "_usage"):
             counts[role[1:]] += 1

@@ -16,7 +16,7 @@ from builder.conversation import Conversation, Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.opencode.rows import StoreRow, conversations
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.sources.source import Source
 from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
@@ -137,7 +137,7 @@ class _Store:
             kind = path.parts[0]
             if path.suffix != ".json" or kind in _BESIDE:
                 member.count_records()
-                self.beside[kind if kind in _BESIDE else unknown(kind)] += 1
+                self.beside[kind if kind in _BESIDE else unknown_code(kind)] += 1
             elif kind in ("session", "info"):
                 self.sessions[path.stem] = member
             elif kind == "message":
@@ -146,7 +146,7 @@ class _Store:
                 self.parts[path.parent.name].append(member)
             else:
                 member.count_records()
-                self.beside[unknown(kind)] += 1
+                self.beside[unknown_code(kind)] += 1
 
     def events(self) -> Iterator[Event]:
         """All that the store holds."""

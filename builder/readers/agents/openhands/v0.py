@@ -25,8 +25,8 @@ from builder.readers.agents.openhands.views import (
     llm_log,
     with_affixes,
 )
-from builder.readers.toolkit.messages import as_harness, assistant_parts, content
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
 from builder.sources.source import Record, Source
 
@@ -149,7 +149,7 @@ class _Session:
         elif "observation" in event:
             code = self._observation(agent, event, event_id)
         else:
-            code = unknown("event")
+            code = unknown_code("event")
         if not code:
             agent.places.append(where)
         return code
@@ -269,7 +269,7 @@ class _Session:
         elif said:
             agent.unknown.append(f"observation {kind}")
         else:
-            return unknown(kind)
+            return unknown_code(kind)
         return ""
 
 

@@ -34,7 +34,6 @@ from builder.readers.agents.openhands.views import (
     Segments,
     ViewEntry,
     calls_finish,
-    chat_message,
     is_dump,
     is_llm_log,
     llm_log,
@@ -42,14 +41,15 @@ from builder.readers.agents.openhands.views import (
     with_affixes,
 )
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.messages import (
+from builder.readers.toolkit.chat_messages import (
     as_harness,
+    chat_message,
     content,
     reasoning,
     tool_calls,
     unknown_parts,
 )
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.sources.source import Record, Source
 
@@ -179,7 +179,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
         case str(kind) if kind in _SILENT:
             return "no_message"
         case kind:
-            return unknown(kind)
+            return unknown_code(kind)
     return ""
 
 

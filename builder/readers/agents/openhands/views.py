@@ -29,7 +29,12 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.messages import assistant_parts, content, tool_result, unknown_parts
+from builder.readers.toolkit.chat_messages import (
+    assistant_parts,
+    chat_message,
+    content,
+    unknown_parts,
+)
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.sources.once import once
@@ -281,16 +286,6 @@ def placed(found: list[Message]) -> Iterator[Message]:
                 for part in message.parts
             ),
         )
-
-
-def chat_message(item: dict[str, Json], unknown: list[str]) -> Message:
-    """A message of a logged request."""
-    role = as_str(item.get("role"))
-    if role == "assistant":
-        return Message(role, assistant_parts(item, unknown))
-    if role == "tool":
-        return Message(role, (tool_result(item, unknown),))
-    return Message(role, content(item.get("content"), unknown))
 
 
 def calls_finish(message: Message) -> bool:

@@ -44,7 +44,7 @@ from builder.readers.agents.pi.messages import (
     no_result,
 )
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
@@ -153,10 +153,10 @@ class _Session:
         role = as_dict(entry.get("message")).get("role")
         if kind not in _IN_CONTEXT:
             self.emitted.add(name)
-            self.ignored[kind if kind in _SETTINGS else unknown(entry.get("type"))] += 1
+            self.ignored[kind if kind in _SETTINGS else unknown_code(entry.get("type"))] += 1
         elif kind == "message" and role not in tuple(ROLES):
             self.emitted.add(name)
-            self.ignored[unknown(role)] += 1
+            self.ignored[unknown_code(role)] += 1
         return None
 
     def events(self) -> Iterator[Event]:

@@ -12,8 +12,8 @@ from builder.readers.api.anthropic.stream import whole_message
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 

@@ -28,8 +28,8 @@ from builder.readers.api.bedrock.stream import is_event, whole_response
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import BEDROCK, path_of
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}

@@ -29,7 +29,7 @@ from builder.readers.api.capture.dialect import (
     response_dialect,
 )
 from builder.readers.api.capture.gateway_logs import gateway_record, watched
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
 
@@ -207,7 +207,7 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
         return fault.at(record.where)
     if opened is None and value == {"type": "ping"}:  # keeps a stream of Anthropic's open
         return Ignored("stream_field")
-    return opened or Ignored(unknown(value.get("type", "record")))
+    return opened or Ignored(unknown_code(value.get("type", "record")))
 
 
 def _logged(where: str, value: dict[str, Json]) -> Exchange | None:

@@ -26,7 +26,7 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.dialect import is_interaction_event
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}

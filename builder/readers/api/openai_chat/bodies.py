@@ -13,16 +13,16 @@ from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_chat.chunks import whole_response
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.comparison import words
-from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.messages import (
+from builder.readers.toolkit.chat_messages import (
     assistant_parts,
     content,
     reasoning,
     tool_result,
     unknown_parts,
 )
+from builder.readers.toolkit.comparison import words
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 

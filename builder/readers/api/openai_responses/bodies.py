@@ -18,7 +18,7 @@ from builder.readers.api.capture.dialect import OPENAI_RESPONSES, path_of
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_responses.items import ItemReading, item_type
 from builder.readers.api.openai_responses.stream import whole_response
-from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 32 << 20

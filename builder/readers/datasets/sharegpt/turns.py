@@ -22,8 +22,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import JsonFault, dumps
-from builder.readers.toolkit import literals
-from builder.readers.toolkit import messages as chat_messages
+from builder.readers.toolkit import chat_messages, literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 

@@ -24,8 +24,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.made_up import end_at_made_up
-from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source

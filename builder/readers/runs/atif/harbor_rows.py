@@ -12,7 +12,7 @@ from builder.conversation import Conversation, Json, Message, Part, ToolCall, To
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers.toolkit import function_text, tags
-from builder.readers.toolkit.messages import content, unknown_parts
+from builder.readers.toolkit.chat_messages import content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.source import Record
 

@@ -29,7 +29,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.atif.harbor_rows import ENDING, extends, is_row, read_row
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.messages import as_harness, content, unknown_parts
+from builder.readers.toolkit.chat_messages import as_harness, content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source

@@ -20,7 +20,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.inspect_ai.messages import Texts, digests, read_message
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.archive import first_name, member, members, sizes

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.comparison import cut_off
-from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded

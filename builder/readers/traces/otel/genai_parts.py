@@ -20,7 +20,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.readers.toolkit import messages as chat_messages
+from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.parts import PartNotes, read_call, read_part
 from builder.readers.traces.otel.span_values import decoded, first_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
-from builder.readers.toolkit.messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.otel.spans import Span

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
@@ -134,7 +134,7 @@ class _Reading:
             self.held.trace(trace_id).add_scores([value])
             yield Ignored("score")
         else:
-            yield Ignored(unknown(value.get("type", "record")))
+            yield Ignored(unknown_code(value.get("type", "record")))
 
     def _inside(self, record: Record) -> Iterator[Event]:
         """An observation inside its trace."""
@@ -147,7 +147,7 @@ class _Reading:
     def _observation(self, where: str, value: dict[str, Json]) -> Iterator[Event]:
         name, kind = name_or_none(value.get("id")), as_str(value.get("type"))
         where = unique_name(f"observation {name[:200]}" if name else where, self.names)
-        step = read_step(where, value, kind.lower() if kind in TYPES else unknown(kind))
+        step = read_step(where, value, kind.lower() if kind in TYPES else unknown_code(kind))
         trace_id = as_str(of_row(value, "traceId", "trace_id"))
         session = as_str(of_row(value, "sessionId", "session_id"))
         yield from self.held.add(trace_id, session, step)

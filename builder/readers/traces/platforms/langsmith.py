@@ -13,7 +13,7 @@ from dataclasses import replace
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
@@ -95,7 +95,7 @@ class _Reading:
             for item in self.source.counted(listed, f"{where}[{{}}]"):
                 yield from self.take(item)
         else:
-            yield Ignored(unknown(value.get("type", "record")))
+            yield Ignored(unknown_code(value.get("type", "record")))
 
     def _run(self, where: str, run: dict[str, Json], trace_id: str, parent: str) -> Iterator[Event]:
         """A run and those inside it. `trace_id` and `parent` are those of the run around it."""
@@ -121,7 +121,7 @@ class _Reading:
                 id=None if number else name,
                 parent=above or None,
                 order=dotted or as_str(run.get("start_time")),
-                code=kind if kind in TYPES else unknown(kind),
+                code=kind if kind in TYPES else unknown_code(kind),
                 nests=kind == "tool",
                 call=None if pair is None else _call(pair, run, extra, metadata),
                 output=run.get("outputs") if kind == "chain" else None,

@@ -16,8 +16,8 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import History
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
+from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.traces.any_vendor.requests import with_system
 from builder.readers.traces.platforms.logged_answers import LoggedAnswers

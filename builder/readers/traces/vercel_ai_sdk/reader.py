@@ -16,8 +16,8 @@ from builder.conversation import Conversation, Event, Ignored, Json, Message
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.messages import unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown
+from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes
@@ -106,7 +106,7 @@ class _Reading:
         elif isinstance(row.get("messages"), list):
             yield Ignored("no_messages")
         else:
-            yield Ignored(unknown(row.get("type", "record")))
+            yield Ignored(unknown_code(row.get("type", "record")))
 
     def rest(self) -> Iterator[Event]:
         """The conversations of the messages that came one by one."""

@@ -1,6 +1,7 @@
-"""OpenAI chat messages as agent trajectories keep them: content, calls, reasoning, results.
+"""OpenAI-shaped chat messages, as many agents and datasets keep them.
 
-Source: openai-chat.md "Request fields"; the formats that keep such messages name their reference.
+Source: openai-chat.md "Request fields". `unknown` collects the names of content types that are not
+known; pass them to `unknown_parts` for `Conversation.problems`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from builder.conversation import (
     Data,
     Json,
     Media,
+    Message,
     Part,
     Reasoning,
     Text,
@@ -28,13 +30,13 @@ _MEDIA = {
     "file": "file", "document": "file", "input_file": "file", "document_url": "file",
 }  # fmt: skip
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-"""Content parts that are thoughts; the second kind is encrypted."""
+"""Types of content parts that hold reasoning; the second one is encrypted."""
 
 
 def content(value: Json, unknown: list[str]) -> tuple[Text | Data | Media, ...]:
-    """A message's content: text, a list of typed parts, or another JSON value.
+    """Returns the parts of a message's `content`: text, a list of typed parts, or other JSON.
 
-    Thoughts among the parts are left to `reasoning`; names of unknown types go to `unknown`.
+    Reasoning among the parts is skipped: see `reasoning`.
     """
     if value is None or value == "":
         return ()
@@ -57,11 +59,11 @@ def content(value: Json, unknown: list[str]) -> tuple[Text | Data | Media, ...]:
 
 
 def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
-    """The calls of a message's `tool_calls`; an item that names no function is `bad_call`."""
+    """Returns the calls of a message's `tool_calls`; `bad_call` for an item without a name."""
     calls: list[ToolCall | Unparsed] = []
     for item in as_list(value):
         call = as_dict(item)
-        # Servers that send both kinds leave the unused one empty.
+        # Servers that always send both kinds leave the unused one empty.
         function = as_dict(call.get("function"))
         custom = {} if name_or_none(function.get("name")) else as_dict(call.get("custom"))
         function = custom or function
@@ -69,7 +71,7 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
         if name is None:
             calls.append(Unparsed(dumps(item), "bad_call"))
             continue
-        # A custom tool takes free text, no JSON: its one argument is that text.
+        # A custom tool takes free text instead of JSON: that text becomes its one argument.
         arguments = {"input": custom.get("input")} if custom else function.get("arguments")
         calls.append(ToolCall(name, arguments, id=name_or_none(call.get("id"))))
     if value is not None and not isinstance(value, list):
@@ -78,10 +80,10 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
 
 
 def reasoning(message: dict[str, Json]) -> list[Part]:
-    """The thoughts of an assistant message in clear text, each once.
+    """Returns the clear-text reasoning of an assistant message, without repetitions.
 
-    `reasoning_content` and `reasoning` repeat what `thinking_blocks`, or content parts of type
-    thinking, hold signed.
+    `reasoning_content` and `reasoning` repeat the text of the signed `thinking_blocks`, or of
+    content parts of type thinking, where a message has both.
     """
     for name in ("reasoning_content", "reasoning"):
         if text := as_str(message.get(name)):
@@ -98,13 +100,13 @@ def reasoning(message: dict[str, Json]) -> list[Part]:
 
 
 def _thought(value: Json) -> str:
-    """A thought: text, or (Mistral) a list of text parts."""
+    """Returns the text of a thought: a string, or (Mistral) a list of text parts."""
     texts = (as_str(as_dict(part).get("text")) for part in as_list(value))
     return as_str(value) or "".join(texts)
 
 
 def assistant_parts(message: dict[str, Json], unknown: list[str]) -> tuple[Part, ...]:
-    """The parts of an assistant message: its thoughts, its words, its calls."""
+    """Returns the parts of an assistant message: reasoning, text, calls."""
     parts = [*reasoning(message), *content(message.get("content"), unknown)]
     if refusal := as_str(message.get("refusal")):
         parts.append(Text(refusal))
@@ -115,8 +117,18 @@ def assistant_parts(message: dict[str, Json], unknown: list[str]) -> tuple[Part,
     return tuple(parts)
 
 
+def chat_message(message: dict[str, Json], unknown: list[str]) -> Message:
+    """Returns a message as logged. A role that is none of chat's is kept, and later rejected."""
+    role = as_str(message.get("role"))
+    if role == "assistant":
+        return Message(role, assistant_parts(message, unknown))
+    if role in ("tool", "function"):
+        return Message("tool", (tool_result(message, unknown),))
+    return Message(role[:40], content(message.get("content"), unknown))
+
+
 def tool_result(message: dict[str, Json], unknown: list[str]) -> ToolResult:
-    """The result that a message of role tool (or of the older role function) carries."""
+    """Returns the result in a message of role tool (or the older role function)."""
     return ToolResult(
         content(message.get("content"), unknown),
         call_id=name_or_none(message.get("tool_call_id")),
@@ -125,15 +137,18 @@ def tool_result(message: dict[str, Json], unknown: list[str]) -> ToolResult:
 
 
 def as_harness(parts: tuple[Text | Data | Media, ...]) -> tuple[Text | Data | Media, ...]:
-    """The parts with their texts marked as the agent program's own."""
+    """Returns the parts with all text marked as put in by the agent program."""
     return tuple(
         Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts
     )
 
 
 def unknown_parts(names: list[str], where: str) -> tuple[Problem, ...]:
-    """The problem of a conversation with parts of unknown types: the model saw them, we cannot."""
+    """Returns the problem `unknown_part` if there are any names, else ().
+
+    A conversation with parts of unknown types is rejected: the model saw something else.
+    """
     if not names:
         return ()
-    shown = ", ".join(repr(name[:40]) for name in dict.fromkeys(names))
-    return (Problem("unknown_part", where, f"type {shown}", records=0),)
+    types = ", ".join(repr(name[:40]) for name in dict.fromkeys(names))
+    return (Problem("unknown_part", where, f"type {types}", records=0),)
