@@ -16,6 +16,7 @@ from builder.readers.toolkit.comparison import calls, digests, thoughts
 
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _DIGITS = re.compile(r"[0-9]+")
+_LETTERS = re.compile(r"[a-z]{3}")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -23,10 +24,10 @@ def looks_random(call_id: str) -> bool:
     """Tells whether an id looks drawn at random, so that no other call has it by chance.
 
     Many servers only count (`call_0`, `functions.search:0`, `toolu_01`), starting over in each
-    conversation. A random id has 8 or more letters and digits in a row that form no words: they
-    change between upper case, lower case and digits at least every third character, or have three
-    groups of digits in 24 characters (base 32 has few digits), or are digits alone that do not
-    merely count.
+    conversation. A random id has a run of 8 or more letters and digits that holds no words: it
+    changes between upper case, lower case and digits at least every third character, or is digits
+    alone with more than three different ones; or 12 or more characters with digits, and no three
+    small letters in a row; or 24 or more with three groups of digits (base 32 has few digits).
     """
     return any(map(_is_random, _RUN.findall(call_id)))
 
@@ -34,7 +35,10 @@ def looks_random(call_id: str) -> bool:
 def _is_random(run: str) -> bool:
     if run.isdigit():
         return len(set(run)) > 3
-    if len(run) >= 24 and len(_DIGITS.findall(run)) >= 3:
+    groups = len(_DIGITS.findall(run))
+    if len(run) >= 24 and groups >= 3:
+        return True
+    if len(run) >= 12 and groups and not _LETTERS.search(run):
         return True
     return len(run) <= 3 * len(_WORD.findall(run))
 
