@@ -9,4 +9,4 @@ VENV="${VENV:-.venv-conformance}"
 install_extra test,trl,conformance
 export BUILDER_CONFORMANCE=1 HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}"
 exec "$VENV/bin/python" -m pytest -p no:xdist \
-  tests/test_masks.py tests/test_trl.py tests/test_renderers.py tests/test_family.py "$@"
+  tests/trainers tests/qwen3/test_renderers.py tests/verify/test_family.py "$@"
