@@ -1,1 +1,113 @@
-"""Raw agent logs in, proven Qwen3 fine-tuning data out."""
+"""Raw agent logs in, proven Qwen3 fine-tuning data out.
+
+`from builder import …` gives the public API: the functions of `builder.api` and the types below.
+They are imported when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from builder.api import OnProgress as OnProgress
+    from builder.api import Progress as Progress
+    from builder.api import audit_dataset as audit_dataset
+    from builder.api import build_dataset as build_dataset
+    from builder.api import export_dataset as export_dataset
+    from builder.api import find_sources as find_sources
+    from builder.api import push_dataset as push_dataset
+    from builder.api import read as read
+    from builder.api import verify_dataset as verify_dataset
+    from builder.api import verify_sample as verify_sample
+    from builder.audit.options import AuditOptions as AuditOptions
+    from builder.audit.result import Audit as Audit
+    from builder.audit.result import AuditFinding as AuditFinding
+    from builder.card.built import Built as Built
+    from builder.config import Config as Config
+    from builder.config import load_config as load_config
+    from builder.conversation import Context as Context
+    from builder.conversation import Conversation as Conversation
+    from builder.conversation import Data as Data
+    from builder.conversation import Event as Event
+    from builder.conversation import Ignored as Ignored
+    from builder.conversation import Json as Json
+    from builder.conversation import Media as Media
+    from builder.conversation import Message as Message
+    from builder.conversation import Part as Part
+    from builder.conversation import Reasoning as Reasoning
+    from builder.conversation import Text as Text
+    from builder.conversation import ToolCall as ToolCall
+    from builder.conversation import ToolResult as ToolResult
+    from builder.conversation import Unparsed as Unparsed
+    from builder.conversation import Used as Used
+    from builder.export.write import Exported as Exported
+    from builder.finding import Finding as Finding
+    from builder.ledger import Ledger as Ledger
+    from builder.ledger import LedgerFault as LedgerFault
+    from builder.normalize import Normalised as Normalised
+    from builder.normalize import NormalizeOptions as NormalizeOptions
+    from builder.normalize import normalise as normalise
+    from builder.problem import BuilderError as BuilderError
+    from builder.problem import Problem as Problem
+    from builder.problem import UsageError as UsageError
+    from builder.push.job import PushOptions as PushOptions
+    from builder.push.job import PushReport as PushReport
+    from builder.qwen3.flatten import flatten as flatten
+    from builder.readers import Reader as Reader
+    from builder.readers import recognise as recognise
+    from builder.sample import Call as Call
+    from builder.sample import Dialogue as Dialogue
+    from builder.sample import Sample as Sample
+    from builder.sample import Turn as Turn
+    from builder.sources.source import Record as Record
+    from builder.sources.source import Source as Source
+    from builder.verify.dataset import LineReport as LineReport
+    from builder.verify.dataset import Summary as Summary
+    from builder.verify.options import VerifyOptions as VerifyOptions
+    from builder.verify.verifier import Verdict as Verdict
+
+_ROOMS = {
+    "api": (
+        "OnProgress Progress audit_dataset build_dataset export_dataset find_sources push_dataset"
+        " read verify_dataset verify_sample"
+    ),
+    "audit.options": "AuditOptions",
+    "audit.result": "Audit AuditFinding",
+    "card.built": "Built",
+    "config": "Config load_config",
+    "conversation": (
+        "Context Conversation Data Event Ignored Json Media Message Part Reasoning Text ToolCall"
+        " ToolResult Unparsed Used"
+    ),
+    "export.write": "Exported",
+    "finding": "Finding",
+    "ledger": "Ledger LedgerFault",
+    "normalize": "Normalised NormalizeOptions normalise",
+    "problem": "BuilderError Problem UsageError",
+    "push.job": "PushOptions PushReport",
+    "qwen3.flatten": "flatten",
+    "readers": "Reader recognise",
+    "sample": "Call Dialogue Sample Turn",
+    "sources.source": "Record Source",
+    "verify.dataset": "LineReport Summary",
+    "verify.options": "VerifyOptions",
+    "verify.verifier": "Verdict",
+}
+_PLACES = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = sorted(_PLACES)  # noqa: PLE0605 - a list of strings, computed
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name from its room when it is first asked for."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'builder' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - the package itself imports nothing
+
+    value = getattr(import_module(f"builder.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import BuilderError
 
 
-class LedgerFault(Exception):
+class LedgerFault(BuilderError):
     """The sums do not hold: something was lost or counted twice, a bug of ours."""
 
 

@@ -28,7 +28,11 @@ class Problem:
     records: int = 1
 
 
-class UsageError(Exception):
+class BuilderError(Exception):
+    """The base class of every exception that the public API raises on purpose."""
+
+
+class UsageError(BuilderError):
     """The user's mistake: a bad option, configuration or path. Ends the command with exit code 2.
 
     The message is one line that names the file, the key and, where there is one, the nearest

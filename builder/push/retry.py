@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from builder.problem import UsageError
+from builder.problem import BuilderError, UsageError
 
 ATTEMPTS = 5
 WAITS = (1.0, 4.0, 16.0, 60.0)
@@ -24,7 +24,7 @@ _FULL = "No space left on device"  # from the storage library, which knows no nu
 _T = TypeVar("_T")
 
 
-class PushFault(Exception):
+class PushFault(BuilderError):
     """A push that ends here, with one line that says why. What is on the Hub stays as it is."""
 
 

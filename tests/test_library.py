@@ -1,0 +1,60 @@
+"""The public API: its names, its documentation run as it is written, its cost."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from places import DATA, ROOT
+
+import builder
+
+PAGE = ROOT / "docs" / "library.md"
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    """In order, in one namespace, as a reader of the page would run it."""
+    shutil.copytree(DATA, tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) > 5
+    namespace = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), namespace)
+    printed = capsys.readouterr().out
+    assert "no such file or folder" in printed
+    assert namespace["built"].ledger.samples == namespace["summary"].samples > 0
+    assert namespace["exported"].rows == namespace["exported"].equal > 0
+
+
+def test_every_public_name_is_there_and_in_the_page():
+    page = PAGE.read_text(encoding="utf-8")
+    table = page[page.index("## The API") :]
+    named = set(re.findall(r"`([A-Za-z_]+)`", table)) - {"Json", "Part"}
+    assert named == set(builder.__all__) - {"Json", "Part"}
+    for name in builder.__all__:
+        assert getattr(builder, name) is not None
+    with pytest.raises(AttributeError, match="no_such"):
+        builder.no_such  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_else():
+    code = "import builder, sys; print([n for n in sys.modules if n.startswith('builder.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_progress_comes_for_every_input(tmp_path):
+    seen = []
+    builder.build_dataset([DATA / "codex"], tmp_path / "out", on_progress=seen.append)
+    assert [item.done for item in seen] == list(range(1, len(seen) + 1))
+    assert {(item.phase, item.total) for item in seen} == {("read", len(seen))}
+
+
+def test_a_source_that_no_reader_recognises_is_the_callers_mistake():
+    source = builder.Source("x", data=b"plain words")
+    with pytest.raises(builder.UsageError, match="no reader recognises it"):
+        builder.read(source)
+    with pytest.raises(builder.UsageError, match="did you mean 'codex'"):
+        builder.read(source, "codexx")
