@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
 from builder.build.results import (
-    DIGEST_BYTES,
     ConversationEntry,
     ResultSummary,
     ResultWriter,
@@ -30,6 +29,7 @@ from builder.readers import Reader, readers, recognise
 from builder.sample import Dialogue, Sample
 from builder.scrub.redact import Scrubber
 from builder.select.splits import session_key
+from builder.select.table import DIGEST_BYTES
 from builder.sources.source import STREAM_ERRORS, Source, stream_problem
 from builder.verify.loader import loader_fault
 from builder.verify.verifier import Verdict, Verifier

@@ -1,254 +1,186 @@
-"""Over all parts: duplicates, the ledger, splits, and the samples into their files.
+"""From the results of all tasks to the dataset: choose, count, write.
 
-What is held in memory is digests and counts, never texts: the parts are read from their files, once
-to learn which conversations there are and once to write.
+One pass over the results makes a table of digests and counts, from which samples are chosen
+(`builder.select.choice`). The texts stay in the files of the results, which are read again to write
+the samples, and where near duplicates are dropped once more to compare them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from sys import intern
 from typing import Any, cast
 
-from builder.build.results import DIGEST_BYTES, ChunkResult, ConversationEntry, reject_line
+from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.jsonio import loads
-from builder.ledger import CallOutcomes
+from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
-from builder.select.mix import Candidate, left_out
-from builder.select.splits import SPLITS, assign, is_taken
+from builder.select.choice import DUPLICATE, NEAR_DUPLICATE, Choice, ChoiceOptions, choose
+from builder.select.splits import SPLITS
+from builder.select.table import ConversationRow, Table
 
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """Which samples are written: a byte for each proven sample, in order; 0: it is left out.
-
-    `near` says of near duplicates which sample is kept in their place; `drawn` of those that are
-    left out for a share why: `weight` or `mix`. All others that are left out are duplicates.
-    `conversations` are (session, beginning) of the conversations that have any, where a split needs
-    them; `sizes` how many samples each of those has.
-    """
-
-    samples: bytearray
-    near: dict[int, int]
-    drawn: dict[int, str]
-    conversations: list[tuple[bytes, bytes]]
-    sizes: list[int]
+UNKNOWN = "unknown"
+"""Stands for a model or a license that nothing names."""
 
 
 def finalize(
-    parts: Sequence[ChunkResult],
+    results: Sequence[ChunkResult],
     weights: Sequence[float],
     unreadable: Sequence[Problem],
     config: Config,
     writer: Writer,
 ) -> Built:
-    """Write data/, meta/ and rejects.jsonl and account for everything. Raises LedgerFault.
+    """Writes data/, meta/ and rejects.jsonl and accounts for everything. Raises LedgerFault.
 
-    `weights`: the share of each part's conversations that is taken.
+    `weights`: for each result the share of its conversations that is taken.
     """
     built = Built(writer)
-    choice = _choose(parts, weights, built, config)
+    options = ChoiceOptions(config.normalize.unit != "conversation", config.shares, config.split)
+    table = list(_table(results, weights, with_patterns=bool(options.shares)))
+    is_near_dropped = config.audit.options.near_duplicates == "drop"
+    choice = choose(table, options, partial(_near_duplicates, results) if is_near_dropped else None)
+    _count_records(built, results, unreadable)
+    _count_conversations(built, table, choice)
+    built.ledger.check()
+    ids = _write(results, choice, built, config)
+    built.rejects += sum(code not in (None, DUPLICATE) for code in choice.codes)
+    left_out = _left_out(results, choice, ids)
+    writer.write("rejects.jsonl", chain(_rejects(results, unreadable), left_out))
+    return built
+
+
+def _table(
+    results: Sequence[ChunkResult], weights: Sequence[float], *, with_patterns: bool
+) -> Iterator[ConversationRow]:
+    """Yields a row for each conversation; reads the samples only for their patterns."""
+    for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
+        samples = result.samples() if with_patterns else iter(())
+        for entry in result.entries():
+            patterns = tuple(
+                intern(_decoded(meta)["pattern"])
+                for _, (_, meta) in zip(entry.samples, samples, strict=False)
+            )
+            yield _row(entry, source, result, weight, patterns)
+
+
+def _row(
+    entry: ConversationEntry,
+    source: int,
+    result: ChunkResult,
+    weight: float,
+    patterns: tuple[str, ...],
+) -> ConversationRow:
+    return ConversationRow(
+        source=source,
+        code=entry.code and intern(entry.code),
+        weight=weight,
+        session=entry.session,
+        prefixes=b"".join(entry.prefixes),
+        ends=b"".join(item.prefix for item in entry.samples),
+        tokens=tuple(item.tokens for item in entry.samples),
+        calls=tuple(item.calls for item in entry.samples),
+        patterns=patterns,
+        call_keys=tuple(key for key, _ in entry.calls),
+        call_codes=tuple(code and intern(code) for _, code in entry.calls),
+        tools_source=intern(entry.tools_source),
+        format=result.summary.format or UNKNOWN,
+        model=intern(entry.model or UNKNOWN),
+        license=intern(entry.license or UNKNOWN),
+    )
+
+
+def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> Mapping[int, int]:
+    """Returns {near duplicate: the sample that is kept for it} among the chosen samples."""
+    from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
+
+    def texts() -> Iterator[str]:
+        for number, (line, meta) in enumerate(_samples(results)):
+            if chosen[number]:
+                messages = [(item["role"], item["content"]) for item in _decoded(line)["messages"]]
+                yield compared_text(messages, _decoded(meta)["unit"])
+
+    numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
+    return {numbers[at]: numbers[kept] for at, kept in near_repeats(texts()).items()}
+
+
+def _count_records(
+    built: Built, results: Sequence[ChunkResult], unreadable: Sequence[Problem]
+) -> None:
     ledger = built.ledger
-    for part in parts:
-        ledger.add_records(part.summary.ledger)
-        ledger.found += part.summary.ledger.found
-        built.bugs += part.summary.bugs
-        built.rejects += part.summary.rejects
+    for result in results:
+        ledger.add_records(result.summary.ledger)
+        ledger.found += result.summary.ledger.found
+        built.bugs += result.summary.bugs
+        built.rejects += result.summary.rejects
     for problem in unreadable:
         ledger.read += 1
         ledger.rejected[problem.code] += 1
         built.rejects += 1
-    ledger.samples = sum(map(bool, choice.samples))
-    ledger.check()
-    ids = _write(parts, choice, built, config)
-    built.rejects += len(choice.near) + len(choice.drawn)
-    unused = _unused(parts, choice, ids)
-    writer.write("rejects.jsonl", chain(_rejects(parts, unreadable), unused))
-    return built
 
 
-def _choose(
-    parts: Sequence[ChunkResult], weights: Sequence[float], built: Built, config: Config
-) -> _Choice:
-    """Decide on every conversation and sample, and count."""
-    drawn = dict.fromkeys(_unweighed(parts, weights, config.split.seed), "weight")
-    samples = _distinct(parts, drawn, in_pieces=config.normalize.unit != "conversation")
-    near = _near(parts, samples) if config.audit.options.near_duplicates == "drop" else {}
-    for position in near:
-        samples[position] = 0
-    for position in _mixed(parts, samples, config) if config.mix else ():
-        samples[position] = 0
-        drawn[position] = "mix"
-    choice = _Choice(samples, near, drawn, [], [])
-    splitting = bool(config.split.validation or config.split.test)
-    outcomes = CallOutcomes()
+def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
+    """Counts conversations and calls in the ledger, and what the card shows of the samples."""
     ledger = built.ledger
-    position = 0
-    for part in parts:
-        for entry in part.entries():
-            if not entry.samples:
-                ledger.conversations_rejected[str(entry.code)] += 1
-                outcomes.add(entry.calls)
-                continue
-            own = range(position, position + len(entry.samples))
-            position = own.stop
-            written = [bool(samples[at]) for at in own]
-            if any(written):
-                ledger.built += 1
-                built.duplicate_samples += len(written) - sum(written)
-                outcomes.add(entry.calls)
-                _count(built, entry, written, part)
-                if splitting:
-                    choice.conversations.append((entry.session, entry.prefixes[0]))
-                    choice.sizes.append(sum(written))
-                continue
-            lost = next((drawn[at] for at in own if at in drawn), "duplicate")
-            if lost != "weight" and any(at in near for at in own):
-                lost = "near_duplicate"
-            if lost == "duplicate":
-                ledger.duplicates += 1
-            else:
-                ledger.conversations_rejected[lost] += 1
-            outcomes.add((key, code or lost) for key, code in entry.calls)
-        outcomes.end_source()
-    outcomes.count(ledger)
-    return choice
+    calls = CallOutcomes()
+    source = 0
+    for row, codes in choice.of_each(table):
+        if row.source != source:
+            calls.end_source()
+            source = row.source
+        if None in codes:
+            _count_written(built, row, codes)
+            code = None
+        else:
+            code = _count_unused(ledger, row, codes)
+        outcomes = (own or code for own in row.call_codes)
+        calls.add(zip(row.call_keys, outcomes, strict=True))
+    calls.count(ledger)
 
 
-def _unweighed(parts: Sequence[ChunkResult], weights: Sequence[float], seed: int) -> Iterator[int]:
-    """Positions of the samples of the sessions that are not within the share of their input."""
-    position = 0
-    for part, weight in zip(parts, weights, strict=True):
-        if weight >= 1:
-            position += part.summary.samples
-            continue
-        for entry in part.entries():
-            own = range(position, position + len(entry.samples))
-            position = own.stop
-            if not is_taken(entry.session, weight, seed):
-                yield from own
-
-
-def _distinct(parts: Sequence[ChunkResult], drawn: Container[int], *, in_pieces: bool) -> bytearray:
-    """A byte for each proven sample, in order: 1, or 0 if another says it or it is `drawn`.
-
-    A conversation whose messages are those of another, or the beginning of another's, is a
-    duplicate: the longest is kept, of equal ones the first. Of two conversations with a common
-    beginning each turn is taught once, where a sample is less than a conversation (`in_pieces`).
-    """
-    told = [
-        (b"".join(entry.prefixes), b"".join(item.prefix for item in entry.samples), is_drawn)
-        for entry, is_drawn in _proven(parts, drawn)
-    ]
-    whole = {prefixes[-DIGEST_BYTES:] for prefixes, _, is_drawn in told if not is_drawn}
-    beginnings = {
-        prefix
-        for prefixes, _, is_drawn in told
-        if not is_drawn
-        for prefix in _digests(prefixes[:-DIGEST_BYTES])
-        if prefix in whole
-    }
-    samples = bytearray()
-    taught: set[bytes] = set()
-    for prefixes, own, is_drawn in told:
-        last = prefixes[-DIGEST_BYTES:]
-        known = is_drawn or last not in whole or last in beginnings
-        samples.extend(not known and prefix not in taught for prefix in _digests(own))
-        if known:
-            continue
-        whole.discard(last)  # the next one like it is a duplicate
-        if in_pieces:
-            taught.update(_digests(own))
-    return samples
-
-
-def _digests(joined: bytes) -> Iterator[bytes]:
-    return (joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES))
-
-
-def _proven(
-    parts: Sequence[ChunkResult], drawn: Container[int]
-) -> Iterator[tuple[ConversationEntry, bool]]:
-    """(entry, is it drawn) of each conversation that has samples."""
-    position = 0
-    for part in parts:
-        for entry in part.entries():
-            if entry.samples:
-                yield entry, position in drawn
-            position += len(entry.samples)
-
-
-def _near(parts: Sequence[ChunkResult], samples: bytearray) -> dict[int, int]:
-    """{position of a near duplicate: of the sample that is kept} among those to be written."""
-    from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
-
-    chosen = [position for position, is_written in enumerate(samples) if is_written]
-
-    def texts() -> Iterator[str]:
-        for position, (line, meta) in enumerate(_spooled(parts)):
-            if samples[position]:
-                row = cast("dict[str, Any]", loads(line))
-                about = cast("dict[str, Any]", loads(meta))
-                messages = [(item["role"], item["content"]) for item in row["messages"]]
-                yield compared_text(messages, about["unit"])
-
-    return {chosen[at]: chosen[kept] for at, kept in near_repeats(texts()).items()}
-
-
-def _mixed(parts: Sequence[ChunkResult], samples: bytearray, config: Config) -> frozenset[int]:
-    """Positions of the samples that are left out so that the others have the shares of `mix`."""
-    spooled = enumerate(_spooled(parts))
-    candidates: list[Candidate] = []
-    places: list[list[int]] = []
-    for part in parts:
-        for entry in part.entries():
-            own = [next(spooled) for _ in entry.samples]
-            written = [(position, meta) for position, (_, meta) in own if samples[position]]
-            if written:
-                about = cast("dict[str, Any]", loads(written[-1][1]))
-                name = about["pattern"]
-                candidates.append(Candidate(name, len(written), entry.prefixes[-1]))
-                places.append([position for position, _ in written])
-    gone = left_out(candidates, config.shares, config.split.seed)
-    return frozenset(position for at in gone for position in places[at])
-
-
-def _spooled(parts: Sequence[ChunkResult]) -> Iterator[tuple[bytes, bytes]]:
-    """(line, meta line) of each proven sample, in order."""
-    for part in parts:
-        yield from part.samples()
-
-
-def _count(
-    built: Built, entry: ConversationEntry, written: Sequence[bool], part: ChunkResult
-) -> None:
-    samples = sum(written)
+def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | None]) -> None:
+    samples = sum(code is None for code in codes)
+    built.ledger.built += 1
+    built.ledger.samples += samples
+    built.duplicate_samples += sum(code in (DUPLICATE, NEAR_DUPLICATE) for code in codes)
     built.tokens += sum(
-        item.tokens for item, is_written in zip(entry.samples, written, strict=True) if is_written
+        tokens for tokens, code in zip(row.tokens, codes, strict=True) if code is None
     )
-    names = (part.summary.format, entry.model, entry.license)
-    built.origins[Origin(*(name or "unknown" for name in names))] += samples
-    built.tools_sources[entry.tools_source] += samples
+    built.origins[Origin(row.format, row.model, row.license)] += samples
+    built.tools_sources[row.tools_source] += samples
+
+
+def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
+    """Counts a conversation of which nothing is written; returns why its kept calls are dropped."""
+    reasons = [code for code in codes if code not in (None, DUPLICATE)]
+    if not codes:
+        ledger.conversations_rejected[str(row.code)] += 1
+        return str(row.code)
+    if not reasons:
+        ledger.duplicates += 1
+        return DUPLICATE
+    code = NEAR_DUPLICATE if NEAR_DUPLICATE in reasons else str(reasons[0])
+    ledger.conversations_rejected[code] += 1
+    return code
 
 
 def _write(
-    parts: Sequence[ChunkResult], choice: _Choice, built: Built, config: Config
+    results: Sequence[ChunkResult], choice: Choice, built: Built, config: Config
 ) -> dict[int, str]:
-    """Write the chosen samples; {position: id} of those that stand for their near duplicates."""
+    """Writes the chosen samples; {number: id} of those that are kept for near duplicates."""
     shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
-    splits = _splits(choice, config)
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
-    for position, (line, meta) in enumerate(_spooled(parts)):
-        if not choice.samples[position]:
+    for number, (line, meta) in enumerate(_samples(results)):
+        split = choice.splits[number]
+        if split is None:
             continue
-        if position in ids:
-            ids[position] = cast("dict[str, Any]", loads(meta))["id"]
-        split = next(splits)
+        if number in ids:
+            ids[number] = _decoded(meta)["id"]
         if split not in writers:
             writers[split] = SplitWriter(built.writer, split, config.output.suffixes, shard_bytes)
         writers[split].add(line, meta)
@@ -256,36 +188,37 @@ def _write(
     return ids
 
 
-def _unused(parts: Sequence[ChunkResult], choice: _Choice, ids: dict[int, str]) -> Iterator[bytes]:
-    """Lines for rejects.jsonl of what was left out for a share, or as a near duplicate."""
-    if not choice.near and not choice.drawn:
-        return
-    for position, (_, meta) in enumerate(_spooled(parts)):
-        if position in choice.near:
-            detail = f"nearly says what sample {ids[choice.near[position]]} says"
-            problem = Problem("near_duplicate", "sample", detail, records=0)
-        elif position in choice.drawn:
-            code = choice.drawn[position]
-            problem = Problem(code, "sample", f"left out for the share of {code}", records=0)
-        else:
-            continue
-        about = cast("dict[str, Any]", loads(meta))
-        yield reject_line(problem, about["source"], about["format"], about["record"])
-
-
-def _splits(choice: _Choice, config: Config) -> Iterator[str]:
-    """The split of each sample that is written, in order."""
-    if not choice.conversations:
-        while True:
-            yield "train"
-    assigned = assign(choice.conversations, config.split)
-    for split, size in zip(assigned, choice.sizes, strict=True):
-        for _ in range(size):
-            yield split
-
-
-def _rejects(parts: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:
+def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:
+    """Yields the lines of rejects.jsonl of what was rejected before samples were chosen."""
     for problem in unreadable:
         yield reject_line(problem, problem.where, None, "file")
-    for part in parts:
-        yield from part.rejects()
+    for result in results:
+        yield from result.rejects()
+
+
+def _left_out(
+    results: Sequence[ChunkResult], choice: Choice, ids: Mapping[int, str]
+) -> Iterator[bytes]:
+    """Yields the lines of rejects.jsonl of samples that are left out, but for duplicates."""
+    if all(code in (None, DUPLICATE) for code in choice.codes):
+        return
+    for number, (_, line) in enumerate(_samples(results)):
+        code = choice.codes[number]
+        if code is None or code == DUPLICATE:
+            continue
+        detail = f"left out for the share of {code}"
+        if code == NEAR_DUPLICATE:
+            detail = f"nearly says what sample {ids[choice.near[number]]} says"
+        meta = _decoded(line)
+        problem = Problem(code, "sample", detail, records=0)
+        yield reject_line(problem, meta["source"], meta["format"], meta["record"])
+
+
+def _samples(results: Sequence[ChunkResult]) -> Iterator[tuple[bytes, bytes]]:
+    """Yields (line, meta line) of each proven sample, in the order of their numbers."""
+    for result in results:
+        yield from result.samples()
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    return cast("dict[str, Any]", loads(line))

@@ -36,8 +36,6 @@ from builder.scrub.redact import Scrubber
 
 _END = struct.Struct("<4QL8s")
 _MARK = b"builder3"
-DIGEST_BYTES = 16
-"""Of the digests that tell conversations and their beginnings apart."""
 HELD_BYTES = 1 << 20
 """So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
 

@@ -1,0 +1,112 @@
+"""Which samples are written, and to which split: a pure function of the table and the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from builder.select.duplicates import exact_duplicates
+from builder.select.mix import Candidate, left_out
+from builder.select.splits import SplitOptions, assign, is_taken
+from builder.select.table import DIGEST_BYTES, ConversationRow, Table
+
+DUPLICATE = "duplicate"
+NEAR_DUPLICATE = "near_duplicate"
+
+FindNear = Callable[[Sequence[bool]], Mapping[int, int]]
+"""Takes whether each sample is chosen so far; gives {near duplicate: the sample kept for it}."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceOptions:
+    """What decides on samples.
+
+    in_pieces  a sample is less than a conversation
+    shares     the target shares by pattern (`builder.select.mix`)
+    split      the shares of the splits, and the seed of all draws
+    """
+
+    in_pieces: bool = False
+    shares: Mapping[str, float] = field(default_factory=dict)
+    split: SplitOptions = field(default_factory=SplitOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The decision on each sample, by its number in the table.
+
+    codes   why it is left out; None: it is written
+    splits  the split that it is written to; None: it is left out
+    near    for a near duplicate the sample that is kept for it
+    """
+
+    codes: Sequence[str | None]
+    splits: Sequence[str | None]
+    near: Mapping[int, int]
+
+    def of_each(self, table: Table) -> Iterator[tuple[ConversationRow, Sequence[str | None]]]:
+        """Yields each conversation with the codes of its samples."""
+        number = 0
+        for row in table:
+            yield row, self.codes[number : number + row.samples]
+            number += row.samples
+
+
+def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = None) -> Choice:
+    """Decides on every sample; `find_near` None keeps near duplicates."""
+    codes: list[str | None] = []
+    for row in table:
+        is_within = is_taken(row.session, row.weight, options.split.seed)
+        codes += [None if is_within else "weight"] * row.samples
+    gone = exact_duplicates(
+        table, [code is not None for code in codes], in_pieces=options.in_pieces
+    )
+    _leave_out(codes, gone, DUPLICATE)
+    near = find_near([code is None for code in codes]) if find_near is not None else {}
+    _leave_out(codes, near, NEAR_DUPLICATE)
+    if options.shares:
+        _leave_out(codes, _beyond_shares(table, codes, options), "mix")
+    return Choice(codes, _splits(table, codes, options.split), near)
+
+
+def _leave_out(codes: list[str | None], numbers: Iterable[int], code: str) -> None:
+    for number in numbers:
+        codes[number] = code
+
+
+def _written(table: Table, codes: Sequence[str | None]) -> Iterator[tuple[ConversationRow, range]]:
+    """Yields the conversations of which something is written, and the numbers of their samples."""
+    number = 0
+    for row in table:
+        own = range(number, number + row.samples)
+        number = own.stop
+        if any(codes[at] is None for at in own):
+            yield row, own
+
+
+def _beyond_shares(
+    table: Table, codes: Sequence[str | None], options: ChoiceOptions
+) -> Iterator[int]:
+    """Yields the samples to leave out so that the others have the shares by pattern."""
+    conversations: list[list[int]] = []
+    candidates: list[Candidate] = []
+    for row, own in _written(table, codes):
+        chosen = [at for at in own if codes[at] is None]
+        pattern = row.patterns[chosen[-1] - own.start]
+        conversations.append(chosen)
+        candidates.append(Candidate(pattern, len(chosen), row.prefixes[-DIGEST_BYTES:]))
+    for at in left_out(candidates, options.shares, options.split.seed):
+        yield from conversations[at]
+
+
+def _splits(
+    table: Table, codes: Sequence[str | None], options: SplitOptions
+) -> Sequence[str | None]:
+    """Returns the split of each sample."""
+    splits: list[str | None] = [None] * len(codes)
+    written = list(_written(table, codes))
+    groups = [(row.session, row.prefixes[:DIGEST_BYTES]) for row, _ in written]
+    for (_, own), split in zip(written, assign(groups, options), strict=True):
+        for at in own:
+            splits[at] = split if codes[at] is None else None
+    return splits

@@ -1,0 +1,59 @@
+"""The table that samples are chosen from: digests, counts and codes, never texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DIGEST_BYTES = 16
+"""The length of the digests of messages, which are joined in a row to save memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One conversation that was found, and its proven samples.
+
+    source    the number of its source's result: a call known by its place recurs only within it
+    code      why it, or one of its samples, was rejected; None: nothing was
+    weight    the share of its input's sessions that is taken
+    session   a digest that the conversations of one session share (`builder.select.splits`)
+    prefixes  digests of the messages up to each assistant turn, joined; the last is of all messages
+    ends      for each sample the digest of the messages up to its end, joined
+    tokens    for each sample its tokens
+    calls     for each sample how many of the conversation's calls it holds: the first ones
+    patterns  for each sample its behaviour; empty unless the options need it
+    call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
+    call_codes   for each call why it was dropped, or None
+
+    The last four are logged or inferred: where the conversation comes from.
+    """
+
+    source: int
+    code: str | None
+    weight: float
+    session: bytes
+    prefixes: bytes
+    ends: bytes
+    tokens: tuple[int, ...]
+    calls: tuple[int, ...]
+    patterns: tuple[str, ...]
+    call_keys: tuple[bytes, ...]
+    call_codes: tuple[str | None, ...]
+    tools_source: str
+    format: str
+    model: str
+    license: str
+
+    @property
+    def samples(self) -> int:
+        """The number of its proven samples; 0: the conversation is rejected."""
+        return len(self.tokens)
+
+
+Table = Sequence[ConversationRow]
+"""All conversations in the order of the sources; samples are numbered through it from 0."""
+
+
+def split_digests(joined: bytes) -> list[bytes]:
+    """Returns digests that are joined in a row."""
+    return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]

@@ -1,0 +1,112 @@
+"""The choice of samples: a pure function of the table, held against hand-made tables."""
+
+import pytest
+
+from builder.select.choice import Choice, ChoiceOptions, choose
+from builder.select.duplicates import exact_duplicates
+from builder.select.splits import SplitOptions
+from builder.select.table import DIGEST_BYTES, ConversationRow
+
+
+def digest(text):
+    return text.encode().ljust(DIGEST_BYTES, b".")
+
+
+def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=()):
+    """A conversation: "ab" has two assistant turns; `ends` names the prefixes that end samples."""
+    steps = [prefixes[: at + 1] for at in range(len(prefixes))]
+    ends = [prefixes] if ends is None else ends
+    return ConversationRow(
+        source=0,
+        code=None if ends else "no_user",
+        weight=weight,
+        session=session or prefixes.encode(),
+        prefixes=b"".join(map(digest, steps)),
+        ends=b"".join(map(digest, ends)),
+        tokens=tuple(len(end) for end in ends),
+        calls=tuple(0 for _ in ends),
+        patterns=patterns,
+        call_keys=(),
+        call_codes=(),
+        tools_source="none",
+        format="f",
+        model="m",
+        license="l",
+    )
+
+
+@pytest.mark.parametrize(
+    ("conversations", "duplicates"),
+    [
+        ("", set()),
+        ("a b", set()),
+        ("a a", {1}),
+        ("a ab abc", {0, 1}),
+        ("abc ab a", {1, 2}),
+        ("ab ac", set()),
+        ("ab abc ab abc", {0, 2, 3}),
+    ],
+)
+def test_the_longest_conversation_is_kept_and_of_equal_ones_the_first(conversations, duplicates):
+    table = [row(name) for name in conversations.split()]
+    assert exact_duplicates(table, [False] * len(table), in_pieces=False) == duplicates
+
+
+def test_what_was_left_out_before_makes_nothing_a_duplicate():
+    table = [row("ab"), row("a"), row("a")]
+    assert exact_duplicates(table, [True, False, False], in_pieces=False) == {2}
+
+
+def test_pieces_that_conversations_share_are_kept_once():
+    table = [row("ab", ["a", "ab"]), row("", []), row("ac", ["a", "ac"])]
+    assert exact_duplicates(table, [False] * 4, in_pieces=True) == {2}
+    assert exact_duplicates(table, [False] * 4, in_pieces=False) == set()
+
+
+def test_each_sample_has_a_split_or_a_reason():
+    table = [row("a"), row("", []), row("b", weight=0.0), row("a"), row("c"), row("d")]
+    choice = choose(table, ChoiceOptions(), lambda chosen: {4: 3})
+    assert choice.codes == [None, "weight", "duplicate", None, "near_duplicate"]
+    assert choice.splits == ["train", None, None, "train", None]
+    assert choice.near == {4: 3}
+
+
+def test_near_duplicates_are_looked_for_among_the_chosen_only():
+    table = [row("a"), row("b", weight=0.0), row("a"), row("c")]
+    asked = []
+    choose(table, ChoiceOptions(), lambda chosen: asked.append(list(chosen)) or {})
+    assert asked == [[True, False, False, True]]
+
+
+def test_shares_count_what_is_left_and_take_the_pattern_of_the_longest_sample():
+    table = [
+        row("ab", ["a", "ab"], patterns=("direct_answer", "chain")),
+        row("c", patterns=("chain",)),
+        row("d", patterns=("chain",)),
+        row("e", patterns=("direct_answer",)),
+        row("e", patterns=("direct_answer",)),
+    ]
+    shares = {"chain": 0.5, "direct_answer": 0.5}
+    codes = choose(table, ChoiceOptions(in_pieces=True, shares=shares)).codes
+    assert codes[4:] == [None, "duplicate"]
+    assert codes[:4].count(None) == 1
+    assert codes[:4].count("mix") == 3
+
+
+def test_a_session_stays_in_one_split():
+    split = SplitOptions(validation=0.3, test=0.3, seed=1)
+    names = "abcdefghijklmnop"
+    table = [row(name * 2, [name, name * 2], session=b"s%d" % (at % 5)) for at, name in
+             enumerate(names)]  # fmt: skip
+    choice = choose(table, ChoiceOptions(in_pieces=True, split=split))
+    found = {}
+    for conversation, start in zip(table, range(0, 2 * len(names), 2), strict=True):
+        found.setdefault(conversation.session, set()).update(choice.splits[start : start + 2])
+    assert all(len(splits) == 1 for splits in found.values())
+    assert len(set().union(*found.values())) > 1
+
+
+def test_the_codes_come_conversation_by_conversation():
+    table = [row("ab", ["a", "ab"]), row("", []), row("c")]
+    choice = Choice(["x", None, "y"], [None] * 3, {})
+    assert [codes for _, codes in choice.of_each(table)] == [["x", None], [], ["y"]]
