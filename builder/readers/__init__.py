@@ -53,6 +53,7 @@ class Reader:
     is_store    tells from the names at the top of a folder whether the folder is one store. A store
                 is one source with `members`.
     holds       tells from their names which files below a store are its members; None: all of them
+    exclusive   False: the other files below a store are sources of their own; True: nobody's
     store_file  the name of the file whose first 4 KB `is_store` looks into, if it looks into one
 
     Large files are cut into chunks that are read independently, each as a source of its own:
@@ -75,6 +76,7 @@ class Reader:
     generic: bool = False
     is_store: Callable[[Path], bool] | None = None
     holds: Callable[[str], bool] | None = None
+    exclusive: bool = True
     store_file: str | None = None
     splits: Callable[[Source], bool] | None = None
     item_sizes: Callable[[Source], Sequence[int]] | None = None

@@ -111,12 +111,13 @@ def _at(source: Source, files: dict[Path, StoredObject]) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What stays the same on the way down, and the folders that were read."""
+    """What stays the same on the way down, the folders that were read, the files to pass over."""
 
     root: Path
     limit: int
     stores: bool = True
     seen: set[tuple[int, int]] = field(default_factory=set)
+    taken: frozenset[Path] = frozenset()
 
 
 def _identity(folder: Path | None) -> set[tuple[int, int]]:
@@ -187,6 +188,8 @@ def _expand(folder: Path, parts: tuple[str, ...], above: Identities) -> Iterator
 def _entry(path: Path, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
     """The sources at a path, whatever is there."""
     name = _name(path.relative_to(walk.root))
+    if path in walk.taken:
+        return
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -234,8 +237,12 @@ def _stores(folder: Path) -> list[Reader]:
 
 
 def _store(folder: Path, name: str, walk: _Walk) -> Iterator[Source | Problem]:
-    """The folder as one source; what cannot be read of it stands beside it as Problems."""
-    holds = next((reader.holds for reader in _stores(folder) if reader.holds), None)
+    """Yields the folder as one source, a Problem for what cannot be read of it, and what is left.
+
+    What is left are the files that a store which is not exclusive does not hold.
+    """
+    reader = next((reader for reader in _stores(folder) if reader.holds), None)
+    holds = reader.holds if reader is not None else None
     members: list[Source] = []
     for item in _folder(folder, _Walk(folder, walk.limit, stores=False), ()):
         if isinstance(item, Problem):
@@ -243,6 +250,12 @@ def _store(folder: Path, name: str, walk: _Walk) -> Iterator[Source | Problem]:
         elif holds is None or holds(item.name):
             members.append(item)
     yield Source(name, folder, members=members, max_record_bytes=walk.limit)
+    if reader is None or reader.exclusive:
+        return
+    taken = frozenset(member.path for member in members if member.path is not None)
+    rest = _Walk(walk.root, walk.limit, seen=walk.seen, taken=taken)
+    for entry in sorted(os.listdir(folder)):
+        yield from _entry(folder / entry, rest, ())
 
 
 def _name(path: Path) -> str:

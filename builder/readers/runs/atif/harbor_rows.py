@@ -70,7 +70,20 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
         problems=unknown_parts(unknown, record.where),
         changes=changes,
         complete=any(call.name in ENDING for call in _calls(messages[-1])),
+        outcome=_outcome(row),
     )
+
+
+def _outcome(row: dict[str, Json]) -> dict[str, Json] | None:
+    """Returns the reward, as the text of a number, or the name of the error that ended the run."""
+    result = row.get("result")
+    if not isinstance(result, str | int | float) or result == "":
+        return None
+    try:
+        float(result)
+    except ValueError:
+        return {"error": result}
+    return {"reward": result}
 
 
 def _definitions(

@@ -1,0 +1,232 @@
+"""The steps of an ATIF trajectory as messages, in the segments that the model saw.
+
+Source: atif.md; harbor 0.25.0 agents/terminus_2/terminus_2.py (what a step's message and calls are
+made of, the hand-off of context), agents/installed/openhands.py and vibe.py. The format is written
+by converters, so what it says is not always the model's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps
+from builder.readers.runs.atif.harbor_rows import ENDING
+from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import as_harness, content
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_TERMINUS = "terminus"
+_OPENHANDS = "openhands"
+_PARSED = re.compile(r"(?:Analysis|Plan): ")
+"""How terminus-2 begins the message that it makes of the model's JSON or XML."""
+_MADE_UP = "Technical difficulties. Please continue with the task."
+"""What terminus-2 puts in the model's place when every request failed."""
+_HANDOFF = "Performed context summarization and handoff"
+"""The system step of terminus-2 before it had `context_management`."""
+
+Lookup = Callable[[dict[str, Json]], Sequence[dict[str, Json]]]
+"""A subagent_trajectory_ref to the steps of the trajectory that it names, () if not in the log."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """What the model saw from one replacement of its context to the next.
+
+    ended  the last step ended the run by a call that nothing answers
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    context: Context | None = None
+    ended: bool = False
+
+    @property
+    def calls(self) -> bool:
+        """Whether any of its turns calls a tool."""
+        parts = (part for message in self.messages for part in message.parts)
+        return any(isinstance(part, ToolCall) for part in parts)
+
+
+class Steps:
+    """Reads the steps of one trajectory: `take` each in order, then see `segments`."""
+
+    def __init__(self, agent: dict[str, Json], keys: CallKeys, lookup: Lookup) -> None:
+        self.segments = [Segment()]
+        self.unknown: list[str] = []
+        self.changes: Counter[str] = Counter()
+        self._agent = as_str(agent.get("name"))
+        self._keys = keys
+        self._lookup = lookup
+        if self.in_text:  # its prompt is one user message, which the log holds
+            self.segments[0].context = Context("logged")
+
+    @property
+    def in_text(self) -> bool:
+        """Whether the agent offers no tools: its model writes JSON or XML that it parses."""
+        return self._agent.startswith(_TERMINUS)
+
+    @property
+    def _messages(self) -> list[Message]:
+        return self.segments[-1].messages
+
+    def take(self, step: dict[str, Json]) -> None:
+        """Adds a step."""
+        source = as_str(step.get("source"))
+        parts = content(step.get("message"), self.unknown)
+        results = self._results(step)
+        if source == "agent":
+            self._answer(step, parts, results)
+            return
+        if source == "system" and _replaces_context(step):
+            self._replace_context(step)
+            return
+        late = any(message.role != "system" for message in self._messages)
+        if source == "system" and late:
+            if self._agent == _OPENHANDS:  # what its interface shows of recalled knowledge
+                self.changes["ui_text_dropped"] += bool(parts)
+                parts = ()
+            parts = as_harness(parts)
+        if parts:
+            self._messages.append(Message(source, parts))
+        self._environment(results)
+
+    def _answer(
+        self, step: dict[str, Json], parts: tuple[Part, ...], results: list[ToolResult]
+    ) -> None:
+        calls = self._calls(step)
+        if calls and self._agent == _OPENHANDS:  # what its interface shows of the call
+            self.changes["ui_text_dropped"] += any(isinstance(part, Text) for part in parts)
+            parts = tuple(part for part in parts if not isinstance(part, Text))
+        answer = _with_thoughts(as_str(step.get("reasoning_content")), parts)
+        if not calls and not answer:  # a blank step carries what the environment did
+            self._environment(results)
+            return
+        code = self._untrained(step, parts, bool(calls))
+        self._messages.append(Message("assistant", (*answer, *calls), untrained=code))
+        self.segments[-1].ended = any(
+            isinstance(call, ToolCall) and call.name in ENDING for call in calls
+        )
+        if calls and results:
+            self._messages.append(Message("tool", tuple(results)))
+        else:
+            self._environment(results)
+
+    def _untrained(self, step: dict[str, Json], parts: Sequence[Part], called: bool) -> str | None:
+        """The reason why a step is no answer of the model in the form in which it gave it."""
+        text = next((part.text for part in parts if isinstance(part, Text)), "")
+        if step.get("llm_call_count") == 0 or text == _MADE_UP:
+            return "inserted"
+        if self.in_text and (called or _PARSED.match(text)):
+            # The prompt asks for JSON or XML; the log holds what was parsed out of it.
+            self.changes["reconstructed_answer"] += 1
+            return "edited"
+        return REPEAT if step.get("is_copied_context") is True else None
+
+    def _calls(self, step: dict[str, Json]) -> list[Part]:
+        """Reads the calls of a step, also those of writers that keep to OpenAI's names."""
+        calls: list[Part] = []
+        for item in as_list(step.get("tool_calls")):
+            call = as_dict(item)
+            function = as_dict(call.get("function"))
+            name = call.get("function_name") or call.get("name") or function.get("name")
+            arguments = call["arguments"] if "arguments" in call else function.get("arguments")
+            call_id = name_or_none(call.get("tool_call_id")) or name_or_none(call.get("id"))
+            if isinstance(name, str) and name:
+                key = self._keys.of(call_id)
+                calls.append(ToolCall(name, arguments, id=call_id, key=key))
+            else:
+                calls.append(Unparsed(dumps(item), "bad_call"))
+        return calls
+
+    def _results(self, step: dict[str, Json]) -> list[ToolResult]:
+        observation = step.get("observation") or step.get("observations")
+        items = observation if isinstance(observation, list) else None
+        if items is None:
+            items = as_list(as_dict(observation).get("results"))
+        return [
+            ToolResult(
+                content(as_dict(item).get("content"), self.unknown),
+                call_id=name_or_none(as_dict(item).get("source_call_id")),
+            )
+            for item in items
+        ]
+
+    def _environment(self, results: list[ToolResult]) -> None:
+        """Adds results outside a step that calls: of calls before, or the environment's text."""
+        for result in results:
+            if result.call_id is not None:
+                self._messages.append(Message("tool", (result,)))
+            elif result.content:
+                self._messages.append(Message("user", as_harness(result.content)))
+
+    def _replace_context(self, step: dict[str, Json]) -> None:
+        """Begins a segment with what a compaction leaves of the history.
+
+        System texts stay. terminus-2 also keeps the task, then the summary that a sub-agent was
+        given and its questions; the answers to them are the next step.
+        """
+        first = self.segments[0].messages
+        kept = [message for message in first if message.role == "system"]
+        context = None
+        if self.in_text:
+            kept += [message for message in first if message.role == "user"][:1]
+            found = self._questions(step)
+            kept += found
+            context = Context("logged") if found else Context("partial", ("history",))
+        self.segments.append(Segment(kept, context))
+
+    def _questions(self, step: dict[str, Json]) -> list[Message]:
+        """Returns the summary as the model was given it, and its questions."""
+        results = as_list(as_dict(step.get("observation")).get("results"))
+        for result in results:
+            for ref in map(as_dict, as_list(as_dict(result).get("subagent_trajectory_ref"))):
+                named = " ".join(
+                    as_str(ref.get(key))
+                    for key in ("trajectory_path", "trajectory_id", "session_id")
+                )
+                if "questions" not in named:
+                    continue
+                reading = Steps({}, CallKeys(named), lambda _: ())
+                for one in self._lookup(ref):
+                    reading.take(one)
+                return [
+                    replace(message, untrained=REPEAT) if message.role == "assistant" else message
+                    for message in reading.segments[0].messages
+                ]
+        return []
+
+
+def _replaces_context(step: dict[str, Json]) -> bool:
+    management = as_dict(as_dict(step.get("extra")).get("context_management"))
+    if management:
+        return management.get("boundary", "replace") == "replace"
+    return as_str(step.get("message")).startswith(_HANDOFF)
+
+
+def _with_thoughts(thought: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Returns thoughts and text; what stands before a `</think>` in the text is a thought too."""
+    thoughts = [Reasoning(thought)] if thought else []
+    first = parts[0] if parts else None
+    if not isinstance(first, Text) or "</think>" not in first.text:
+        return (*thoughts, *parts)
+    before, _, after = first.text.partition("</think>")
+    before = before.strip().removeprefix("<think>").strip()
+    if before and before != thought.strip():
+        thoughts.append(Reasoning(before))
+    text = after.lstrip("\n")
+    rest = [Text(text, harness=first.harness)] if text.strip() else []
+    return (*thoughts, *rest, *parts[1:])

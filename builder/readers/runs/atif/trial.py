@@ -1,0 +1,33 @@
+"""The result of a trial of Harbor: the verifier's rewards, and what ended the run.
+
+Source: harbor 0.25.0 models/trial/result.py, models/verifier/result.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_dict, name_or_none
+
+
+def is_result(value: dict[str, Json]) -> bool:
+    """Tells whether an object is the result of a trial."""
+    return {"task_name", "trial_name"} <= value.keys()
+
+
+def outcome_of(result: dict[str, Json]) -> Mapping[str, Json]:
+    """Returns the outcome of a trial.
+
+    `reward` is the reward of that name, or the object of all rewards where there are several or it
+    has another name; `error` the type of the exception that ended the run; `benchmark` the dataset
+    that the task is from, if it is from one.
+    """
+    rewards = as_dict(as_dict(result.get("verifier_result")).get("rewards"))
+    reward: Json = rewards["reward"] if rewards.keys() == {"reward"} else dict(rewards)
+    found: dict[str, Json] = {
+        "benchmark": name_or_none(result.get("source")),
+        "error": name_or_none(as_dict(result.get("exception_info")).get("exception_type")),
+        "reward": reward,
+    }
+    return {key: value for key, value in found.items() if value not in (None, {})}
