@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.sample import Dialogue
-from builder.trainers.configs import DEFAULT_LENGTHS, Facts, wider
+from builder.trainers import DEFAULT_LENGTHS
+from builder.trainers.record import Facts, wider
 
 PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
 PERCENTILES = (50, 90, 95, 99)
@@ -53,7 +54,7 @@ class LengthAudit:
                 default,
                 lengths.beyond[name],
                 round(lengths.beyond[name] / samples, 4),
-                lengths.setting if name == "openrlhf" else lengths.wide,
+                lengths.length if name == "openrlhf" else lengths.wide_length,
             )
             for name, default in sorted(DEFAULT_LENGTHS.items())
         )

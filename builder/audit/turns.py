@@ -41,6 +41,7 @@ _CUT = re.compile(
 _CUT_CUES = ("runcated", "lipped", "mitted", "lided", "RUNCATED")
 BARE = "tools without a system turn: the template writes one"
 FOLLOWING = "a query right after tool responses"
+THINKING = "a thought that the template shows"
 REPEATED = 20
 """Code points from which on an equal turn counts as repeated: "Done." may come twice."""
 
@@ -236,6 +237,8 @@ def _edges(row: AuditRow) -> Iterator[str]:
         yield FOLLOWING
     if row.dialogue is not None:
         turns = row.dialogue.turns
+        if any(turn.reasoning for turn in turns):
+            yield THINKING
         if turns and turns[-1].calls:
             yield "the last turn calls"
         if any(turn.reasoning for turn in turns):

@@ -20,11 +20,13 @@ from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
 from builder.normalize import NormalizeOptions, remedy
+from builder.normalize.options import Unit
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import described, numbers_of
 from builder.report.html import number
 from builder.report.pictures import bars_picture, histogram_picture
 from builder.text import without_folders
+from builder.trainers.record import Targets
 
 SHOWN = 50
 """Rows of a table of names; the rest is counted in a line."""
@@ -89,7 +91,7 @@ def card(
         _sources(built),
         _audited(found),
         _limits(config, built, found),
-        training(found, sorted(built.data_files)),
+        training(found, sorted(built.data_files), _targets(config), target.style),
         _AGAIN,
     ]
     return "\n\n".join(sections) + "\n"
@@ -288,6 +290,12 @@ def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
 def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
     """A row whose name may come from a log."""
     return [Code(str(row[0])), *_shares(item, row)[1:]]
+
+
+def _targets(config: Config) -> Targets:
+    """Returns which assistant turns the configuration lets a trainer train."""
+    targets: dict[Unit, Targets] = {"conversation": "every", "query": "some", "turn": "last"}
+    return targets[config.normalize.unit]
 
 
 def _limits(config: Config, built: Built, found: Audit | None) -> str:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from builder.audit.result import Audit
-from builder.audit.turns import BARE, FOLLOWING
+from builder.audit.turns import BARE, FOLLOWING, THINKING
 from builder.card.front import rows
 from builder.card.markdown import table
 from builder.export.variants import VARIANTS
+from builder.qwen3.style import Style, Thoughts
 from builder.report.html import number
-from builder.trainers.configs import Facts, configurations
+from builder.trainers import TRAINERS, configurations
+from builder.trainers.record import Facts, Targets
 
 LOADS = """## Load it
 
@@ -23,21 +25,11 @@ import datasets
 rows = datasets.load_dataset("OWNER/NAME")  # or the path of this folder
 ```"""
 
-PREFERRED = {
-    "trl": ("TRL", "messages"),
-    "axolotl": ("axolotl", "messages-str"),
-    "llama-factory": ("LLaMA-Factory", "messages-str"),
-    "ms-swift": ("ms-swift", "messages-str"),
-    "unsloth": ("unsloth", "messages"),
-    "openrlhf": ("OpenRLHF", "tools-in-system"),
-    "verl": ("verl", "verl"),
-    "nemo-rl": ("NeMo-RL", "messages"),
-}
-"""{trainer: (its name, the variant that it reads best)}."""
+UNABLE = "none: it would train turns that are context only"
 
 
-def facts(found: Audit | None) -> Facts:
-    """What the configurations are made of, from the audit's tables."""
+def facts(found: Audit | None, targets: Targets, style: Style) -> Facts:
+    """Returns what the configurations depend on, from the audit's tables."""
     tables = {item.key: item.rows for item in found.tables} if found is not None else {}
     longest = next((row[-1] for row in tables.get("lengths", ()) if row[0] == "sample"), 0)
     beyond = {str(row[0]): row[2] for row in tables.get("trainers", ())}
@@ -50,6 +42,9 @@ def facts(found: Audit | None) -> Facts:
         {name: count for name, count in beyond.items() if isinstance(count, int)},
         _whole(edges.get(BARE)),
         _whole(edges.get(FOLLOWING)),
+        _whole(edges.get(THINKING)),
+        targets,
+        style.thoughts is Thoughts.hybrid,
     )
 
 
@@ -57,28 +52,33 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def training(found: Audit | None, splits: Sequence[str]) -> str:
-    """The section, empty of configurations if the dataset is."""
+def training(found: Audit | None, splits: Sequence[str], targets: Targets, style: Style) -> str:
+    """Returns the section; without configurations if the dataset is empty."""
     if found is None or not found.samples:
         return LOADS
-    known = facts(found)
+    known = facts(found, targets, style)
+    chosen = {item.name: item.variant_for(targets) for item in TRAINERS.values()}
     names = [
-        (name, f"`builder export . --to {variant} -o {variant}`")
-        for name, variant in PREFERRED.values()
+        (item.title, f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE)
+        for item, variant in zip(TRAINERS.values(), chosen.values(), strict=True)
     ]
     lengths = (
         f"The longest sample has {number(known.longest)} tokens: set the length to"
-        f" {known.setting}, or {known.wide} where the trainer writes an empty think block before"
-        " every turn, or what is longer is cut. Each trainer reads one of the exports, which"
-        " also writes the configurations below:"
+        f" {known.length}, or {known.wide_length} where the trainer writes an empty think block"
+        " before every turn, or what is longer is cut. Each trainer reads one of the exports, which"
+        " also writes the configurations below. The first line of each says whether it trains"
+        " exactly the tokens of `meta.spans`:"
     )
     parts = [LOADS, lengths, "\n".join(table(("trainer", "export"), names))]
-    for trainer, (name, variant) in PREFERRED.items():
-        parts.append(f"### {name}")
-        files = configurations(variant, VARIANTS[variant].kind, (trainer,), known, splits, variant)
+    for item in TRAINERS.values():
+        variant = chosen[item.name]
+        if variant is None:
+            continue
+        parts.append(f"### {item.title}")
+        files = configurations(variant, VARIANTS[variant].kind, (item,), known, splits, variant)
         for path, text in sorted(files.items()):
-            shown = PurePosixPath(variant, "configs", path)
-            kind = shown.suffix.lstrip(".").replace("py", "python")
-            parts.append(f"`{shown}`".replace("configs/../", ""))
+            place = PurePosixPath(variant, "configs", path)
+            kind = place.suffix.lstrip(".").replace("py", "python")
+            parts.append(f"`{place}`".replace("configs/../", ""))
             parts.append(f"```{kind}\n{text.strip()}\n```")
     return "\n\n".join(parts)

@@ -201,9 +201,7 @@ def export(
     """Write a variant for a trainer; every row is loaded again and compared."""
     from builder.cli.export import run_export  # noqa: PLC0415 - see the module's docstring
 
-    return run_export(
-        dataset, to=to, out=out, tokenizer=tokenizer or "qwen3", as_json=as_json, quiet=quiet
-    )
+    return run_export(dataset, to=to, out=out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
 
 
 @app.command()

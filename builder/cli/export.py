@@ -6,22 +6,26 @@ import json
 import sys
 from pathlib import Path
 
+from builder.cli.manifest import manifest_of, mode_of, tokenizer_of
 from builder.cli.terminal import escaped
 from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
 from builder.problem import UsageError, nearest
 from builder.qwen3.tokenizer import load
+from builder.verify.options import VerifyOptions
 from builder.verify.verifier import Verifier
 
 
 def run_export(
-    dataset: str, *, to: str, out: Path, tokenizer: str, as_json: bool, quiet: bool
+    dataset: str, *, to: str, out: Path, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> int:
     """Export and print; 0: every row gives the proven text again. Raises UsageError."""
     if to not in VARIANTS and to not in TRACES:
         raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
-    verifier = Verifier(load(tokenizer))
+    manifest = manifest_of(dataset)
+    options = VerifyOptions(mode=mode_of(manifest))
+    verifier = Verifier(load(tokenizer_of(manifest, tokenizer)), options)
     if to in TRACES:
         exported = export_traces(dataset, to, out, verifier)
     else:
@@ -44,7 +48,13 @@ def _print(exported: Exported, to: str, out: Path) -> None:
     print(f"  {exported.equal} of {exported.rows} give the proven text when loaded again")
     for code, count in sorted(exported.left_out.items()):
         print(f"  {count} samples left out: {code}")
-    for name in sorted(exported.beyond):
-        if exported.beyond[name]:
-            beyond = f"{exported.beyond[name]} samples are longer than {name}'s default"
-            print(f"  {beyond}: see configs/")
+    for trainer in VARIANTS[to].trainers if to in VARIANTS else ():
+        beyond = exported.beyond[trainer.name]
+        if beyond:
+            print(
+                f"  {beyond} of {exported.written} samples are longer than {trainer.title}'s"
+                " default length: configs/ sets one that fits"
+            )
+    if exported.silent:
+        names = ", ".join(item.title for item in exported.silent)
+        print(f"  no configuration for {names}: {exported.untrained}, which it would train")

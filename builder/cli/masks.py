@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from builder.conversation import Json
 from builder.problem import UsageError, nearest
+from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, compare
-from builder.trainers.masks import TRAINERS
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verifier
 
@@ -15,11 +15,11 @@ ALL = "all"
 
 
 def trainers_named(names: Sequence[str]) -> list[str]:
-    """The trainers that the user named, in the order of TRAINERS. Raises UsageError."""
+    """The trainers that the user named, in the order of MASKS. Raises UsageError."""
     for name in names:
-        if name not in (*TRAINERS, ALL):
-            raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*TRAINERS, ALL))}")
-    return [name for name in TRAINERS if ALL in names or name in names]
+        if name not in (*MASKS, ALL):
+            raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
+    return [name for name in MASKS if ALL in names or name in names]
 
 
 def compare_masks(
@@ -60,8 +60,8 @@ def print_masks(found: dict[str, Comparison]) -> None:
         print(f"{region:24}" + "".join(map(_right, cells, widths)))
     print()
     for name, item in found.items():
-        trainer = TRAINERS[name]
-        print(f"{name}: {trainer.about}")
+        trainer = MASKS[name]
+        print(f"{name}: {trainer.summary}")
         notes = [f"exactly our tokens in {item.same} of {item.samples} samples"]
         if item.other_text:
             notes.append(f"another text than the proven one in {item.other_text}")

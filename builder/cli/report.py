@@ -10,15 +10,15 @@ from pathlib import Path
 
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
-from builder.conversation import Json
+from builder.cli.manifest import manifest_of, tokenizer_of
 from builder.dataset.files import dataset_files
+from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.qwen3.tokenizer import EMBEDDED, load
-from builder.report.facts import as_object, said
-from builder.report.report import MANIFEST, read_manifest, report_html
+from builder.qwen3.tokenizer import load
+from builder.report.report import report_html
 from builder.report.server import Server
 from builder.report.store import Rows
 from builder.report.viewer import Viewer
@@ -34,10 +34,7 @@ def run_report(
     name = tokenizer_of(manifest, tokenizer)
     found = audit(dataset, AuditOptions(tokenizer=name), workers=default_workers())
     page = report_html(dataset, manifest, found, load(name))
-    try:
-        out.write_bytes(page)
-    except OSError as error:
-        raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
+    write_whole(out, page)
     if as_json:
         sys.stdout.write(json.dumps({"report": str(out), "bytes": len(page)}) + "\n")
     elif not quiet:
@@ -81,24 +78,3 @@ def run_view(
             except KeyboardInterrupt:
                 raise SystemExit(INTERRUPTED) from None  # nothing was left unfinished: no message
     return 0
-
-
-def manifest_of(dataset: str) -> dict[str, Json]:
-    """The manifest of a built folder; {} of any other dataset."""
-    path = expand_home(dataset) / MANIFEST
-    try:
-        return read_manifest(path.read_bytes())
-    except OSError:
-        return {}
-
-
-def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
-    """The tokenizer asked for, else the one that the dataset was proven against.
-
-    A manifest may come from anywhere: of what it names only the embedded one is taken, for
-    anything else the user is asked. Raises UsageError.
-    """
-    named = said(as_object(manifest.get("tokenizer")).get("name"))
-    if tokenizer is None and named not in ("", EMBEDDED):
-        raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
-    return tokenizer or EMBEDDED

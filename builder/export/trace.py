@@ -6,8 +6,6 @@ by this project's own reader and must give the messages of the sample.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from builder.export.variants import structured_messages
 from builder.export.write import Exported, proven_rows
 from builder.jsonio import dumps
 from builder.normalize import NormalizeOptions, normalise
-from builder.problem import UsageError
+from builder.output.aside import folder_aside, put_in_place
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue
 from builder.readers import readers
@@ -29,13 +27,10 @@ from builder.verify.verifier import Verifier
 
 def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Exported:
     """Write a file for each proven sample. Raises UsageError."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"output {str(out)!r}: is not an empty folder")
-    out.parent.mkdir(parents=True, exist_ok=True)
     write, suffix = TRACES[to]
     exported = Exported()
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as scratch:
-        made = Path(scratch) / "out"
+    with folder_aside(out) as scratch:
+        made = scratch / "out"
         made.mkdir()
         for row, sample, _ in proven_rows(dataset, verifier, exported):
             path = made / f"{exported.rows:06d}{suffix}"
@@ -46,8 +41,7 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
             else:
                 exported.problems.append(f"{path.name}: read again, it gives other messages")
         if exported.rows and not exported.problems:
-            shutil.rmtree(out, ignore_errors=True)
-            made.replace(out)
+            put_in_place(made, out)
     return exported
 
 

@@ -1,8 +1,11 @@
 """The variants: what a row is, and the text that a trainer makes of it.
 
 `rows` turns a proven sample into rows; `text` is what the tokenizer's template (or the trainer's
-own published rule, where it does not use the template) makes of a row as it is loaded. The two
-stand apart on purpose: a row is right if `text` gives the bytes that were proven.
+own published rule, where it does not use the template) makes of a row as it is loaded. The two are
+written separately on purpose: a row is right if `text` gives the bytes that were proven.
+
+Where a sample has assistant turns that are context only, the assistant messages of a row carry
+`weight` (0 or 1, as in OpenAI's fine-tuning format, read by axolotl) and `loss` (read by ms-swift).
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from builder.qwen3.flatten import call_text, flatten
 from builder.qwen3.render import tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
+from builder.trainers import readers_of
+from builder.trainers.record import Trainer
 
 Row = dict[str, Any]
 
@@ -29,17 +34,47 @@ MESSAGES: Feature = {
     "name": "messages",
     "list": [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}],
 }
+WEIGHTED: Feature = {
+    "name": "messages",
+    "list": [
+        {"name": "role", "dtype": "string"},
+        {"name": "content", "dtype": "string"},
+        {"name": "weight", "dtype": "int64"},
+        {"name": "loss", "dtype": "bool"},
+    ],
+}
 TOOLS: Feature = {"name": "tools", "list": "json"}
 
 
 @dataclass(frozen=True, slots=True)
 class ExportItem:
-    """A proven sample, what it means, and its rendering with the spans that it teaches."""
+    """A proven sample, its dialogue, and its rendering with the trained spans.
+
+    targets  for each assistant turn, in order: is it trained?
+    prompt   the generation prompt of the inference mode that the spans are for
+    """
 
     sample: Sample
     dialogue: Dialogue
     text: str
     spans: tuple[tuple[int, int], ...]
+    targets: tuple[bool, ...]
+    prompt: str
+
+    def messages(self, sample: Sample) -> list[Row]:
+        """Returns the messages of `sample`, whose assistant turns are those of the item."""
+        messages = _messages(sample)
+        self.weigh(messages)
+        return messages
+
+    def weigh(self, messages: list[Row]) -> None:
+        """Marks the assistant messages of a sample that has untrained ones."""
+        if all(self.targets):
+            return
+        answers = [message for message in messages if message["role"] == "assistant"]
+        for message, trained in zip(answers, self.targets, strict=True):
+            message["weight"] = int(trained)
+            message["loss"] = trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +84,8 @@ class Variant:
     summary   one line for `builder export --help` and the card
     kind      jsonl or parquet
     features  what the card declares, so that a loader infers nothing
-    rows      the rows of a sample, each with the text that must come of it
+    rows      the rows of a sample, each with the text that it must give
     text      what a trainer makes of a loaded row
-    trainers  the trainers that read it (`builder.trainers.configs`)
     """
 
     name: str
@@ -60,7 +94,15 @@ class Variant:
     features: tuple[Feature, ...]
     rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
     text: Callable[[Row, Target], str]
-    trainers: tuple[str, ...]
+
+    @property
+    def trainers(self) -> tuple[Trainer, ...]:
+        """The trainers that read it."""
+        return readers_of(self.name)
+
+    def declared(self, *, weighted: bool) -> list[Json]:
+        """Returns the features; `weighted`: assistant messages carry `weight` and `loss`."""
+        return [WEIGHTED if item is MESSAGES and weighted else item for item in self.features]
 
 
 def _messages(sample: Sample) -> list[Row]:
@@ -68,7 +110,8 @@ def _messages(sample: Sample) -> list[Row]:
 
 
 def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    yield {"messages": _messages(item.sample), "tools": list(item.sample.tools)}, item.text
+    messages = item.messages(item.sample)
+    yield {"messages": messages, "tools": list(item.sample.tools)}, item.text
 
 
 def _plain_text(row: Row, target: Target) -> str:
@@ -78,7 +121,7 @@ def _plain_text(row: Row, target: Target) -> str:
 def _text_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     """Without tools the column is null: "" breaks TRL and axolotl, "[]" LLaMA-Factory."""
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
-    yield {"messages": _messages(item.sample), "tools": tools}, item.text
+    yield {"messages": item.messages(item.sample), "tools": tools}, item.text
 
 
 def _text_tools_text(row: Row, target: Target) -> str:
@@ -98,7 +141,7 @@ def in_system(sample: Sample) -> Sample:
 
 
 def _system_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    yield {"messages": _messages(in_system(item.sample))}, item.text
+    yield {"messages": item.messages(in_system(item.sample))}, item.text
 
 
 def structured_messages(dialogue: Dialogue) -> list[Row]:
@@ -130,22 +173,22 @@ def structured_messages(dialogue: Dialogue) -> list[Row]:
 
 
 def _openai(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    tools = list(item.sample.tools)
-    yield {"messages": structured_messages(item.dialogue), "tools": tools}, item.text
+    messages = structured_messages(item.dialogue)
+    item.weigh(messages)
+    yield {"messages": messages, "tools": list(item.sample.tools)}, item.text
 
 
 def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]]:
-    """(sample that ends with the turn, its rendering, where the turn's trained text begins)."""
-    prompts = target.generation_prompts["non-thinking"]
-    taught = len(item.spans)
-    pieces = list(examples(item.dialogue, "turn"))
-    for piece in pieces[len(pieces) - taught :]:
+    """Yields (sample that ends with a target, its rendering, where its trained text begins)."""
+    for piece, trained in zip(examples(item.dialogue, "turn"), item.targets, strict=True):
+        if not trained:
+            continue
         sample = flatten(piece.dialogue)
         text = target.render_sample(sample)
         header = text.rindex("<|im_start|>assistant\n")
         start = header + len("<|im_start|>assistant\n")
-        if text.startswith(prompts, header):
-            start = header + len(prompts)
+        if text.startswith(item.prompt, header):
+            start = header + len(item.prompt)
         yield sample, text, start
 
 
@@ -267,7 +310,6 @@ VARIANTS: dict[str, Variant] = {
             (MESSAGES, TOOLS),
             _plain,
             _plain_text,
-            ("trl", "axolotl", "unsloth", "nemo-rl"),
         ),
         Variant(
             "messages-str",
@@ -276,7 +318,6 @@ VARIANTS: dict[str, Variant] = {
             (MESSAGES, {"name": "tools", **STRING}),
             _text_tools,
             _text_tools_text,
-            ("trl", "axolotl", "llama-factory", "ms-swift", "unsloth"),
         ),
         Variant(
             "tools-in-system",
@@ -285,7 +326,6 @@ VARIANTS: dict[str, Variant] = {
             (MESSAGES,),
             _system_tools,
             _plain_text,
-            ("trl", "axolotl", "ms-swift", "unsloth", "openrlhf", "nemo-rl"),
         ),
         Variant(
             "openai",
@@ -294,7 +334,6 @@ VARIANTS: dict[str, Variant] = {
             ({"name": "messages", "list": "json"}, TOOLS),
             _openai,
             _plain_text,
-            ("trl", "nemo-rl"),
         ),
         Variant(
             "prompt-completion",
@@ -303,7 +342,6 @@ VARIANTS: dict[str, Variant] = {
             ({**MESSAGES, "name": "prompt"}, {**MESSAGES, "name": "completion"}, TOOLS),
             _completions,
             _completions_text,
-            ("trl",),
         ),
         Variant(
             "prompt-completion-text",
@@ -312,7 +350,6 @@ VARIANTS: dict[str, Variant] = {
             ({"name": "prompt", **STRING}, {"name": "completion", **STRING}),
             _text_completions,
             _text_completions_text,
-            ("trl",),
         ),
         Variant(
             "sharegpt",
@@ -325,7 +362,6 @@ VARIANTS: dict[str, Variant] = {
             ),
             _sharegpt,
             _sharegpt_text,
-            ("llama-factory",),
         ),
         Variant(
             "tokenized",
@@ -334,7 +370,6 @@ VARIANTS: dict[str, Variant] = {
             (*_IDS, {"name": "length", "dtype": "int64"}),
             _token_rows,
             _tokens_text,
-            ("trl", "axolotl"),
         ),
         Variant(
             "verl",
@@ -343,7 +378,6 @@ VARIANTS: dict[str, Variant] = {
             (MESSAGES,),
             _system_tools,
             _plain_text,
-            ("verl",),
         ),
     )
 }

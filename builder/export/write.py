@@ -1,12 +1,11 @@
-"""Write a variant, then load it as a trainer does and compare every row with what was proven."""
+"""Writes a variant, loads it as a trainer does and compares every row with the proven text."""
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,16 +13,19 @@ from typing import Any, BinaryIO
 import yaml
 
 from builder.conversation import Json
-from builder.dataset.files import DatasetRow
+from builder.dataset.files import CONVERSATION, DatasetRow
 from builder.export.tokens import BorderFault
-from builder.export.variants import ExportItem, Row, Variant
+from builder.export.variants import VARIANTS, ExportItem, Row, Variant
 from builder.jsonio import dumps, loads
+from builder.output.aside import folder_aside, put_in_place
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
-from builder.qwen3.render import is_bare, is_following
+from builder.qwen3.render import is_bare, is_following, render_sample
+from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers.configs import DEFAULT_LENGTHS, Facts, configurations, data_file, wider
+from builder.trainers import DEFAULT_LENGTHS, configurations, data_file
+from builder.trainers.record import Facts, Targets, Trainer, wider
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verdict, Verifier
 
@@ -32,9 +34,23 @@ BATCH = 500
 
 @dataclass(slots=True)
 class Exported:
-    """Counts: samples read and written, rows of them, rows loaded again with equal text, faults.
+    """What became of an export.
 
-    edges: samples that some trainer changes (`Facts`).
+    samples   rows of the dataset that were read
+    written   samples that were exported
+    rows      rows written for them
+    equal     rows that, loaded again, gave the proven text
+    left_out  {code: samples not exported}
+    problems  why nothing was put in place
+    longest   tokens of the longest sample
+    widest    as `builder.trainers.record.wider` counts them
+    beyond    {trainer: samples longer than its default length}
+    edges     {bare, following, thinking: samples} (`Facts`)
+    context   samples with an assistant turn that is not a target
+    not_last  samples whose targets are not the last assistant turn alone
+    policies  {option that made turns context only: samples}
+    splits    the splits, in order of appearance
+    silent    trainers without a configuration: they would train turns that are context only
     """
 
     samples: int = 0
@@ -47,31 +63,100 @@ class Exported:
     widest: int = 0
     beyond: Counter[str] = field(default_factory=Counter)
     edges: Counter[str] = field(default_factory=Counter)
+    context: int = 0
+    not_last: int = 0
+    policies: Counter[str] = field(default_factory=Counter)
     splits: list[str] = field(default_factory=list)
+    silent: list[Trainer] = field(default_factory=list)
+
+    @property
+    def targets(self) -> Targets:
+        """Which assistant turns of the samples are trained."""
+        if not self.context:
+            return "every"
+        return "some" if self.not_last else "last"
+
+    @property
+    def untrained(self) -> str:
+        """The samples with turns that are context only, and the options that made them so."""
+        samples = "1 sample has" if self.context == 1 else f"{self.context} samples have"
+        return (
+            f"{samples} assistant turns that are context, not targets"
+            f" ({', '.join(sorted(self.policies))})"
+        )
+
+    def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow) -> None:
+        """Counts a sample that is exported."""
+        tokens, sample = verdict.tokens, item.sample
+        self.written += 1
+        self.edges.update(
+            bare=is_bare(sample),
+            following=is_following(sample),
+            thinking=any(turn.reasoning for turn in item.dialogue.turns),
+        )
+        self.longest = max(self.longest, tokens)
+        self.widest = max(self.widest, wider(tokens, len(item.targets)))
+        for name, limit in DEFAULT_LENGTHS.items():
+            self.beyond[name] += tokens > limit
+        if not all(item.targets):
+            self.context += 1
+            unit = row.unit != CONVERSATION
+            self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
+        self.not_last += any(item.targets[:-1]) or not item.targets[-1]
+
+    def facts(self, *, hybrid: bool) -> Facts:
+        """Returns what the configurations depend on."""
+        return Facts(
+            self.written,
+            self.longest,
+            self.widest,
+            dict(self.beyond),
+            self.edges["bare"],
+            self.edges["following"],
+            self.edges["thinking"],
+            self.targets,
+            hybrid,
+        )
 
 
 def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exported:
-    """Write the variant of every sample that is proven. Raises UsageError.
+    """Writes the variant of every sample that is proven.
 
-    Nothing is put in place unless every row, loaded again, gives the text that was proven.
+    Nothing is put in place unless every row, loaded again, gives the text that was proven, and
+    unless a trainer that reads the variant trains no turn that is context only. Raises UsageError:
+    `dataset` or `out` cannot be used, or no trainer of the variant can express the targets.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"output {str(out)!r}: is not an empty folder")
-    out.parent.mkdir(parents=True, exist_ok=True)
     exported = Exported()
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as scratch:
-        made = Path(scratch) / "out"
+    with folder_aside(out) as scratch:
+        made = scratch / "out"
         (made / "data").mkdir(parents=True)
-        digests = Path(scratch) / "digests"
+        digests = scratch / "digests"
         with digests.open("wb") as texts:
             _write(dataset, variant, made, verifier, exported, texts)
         if exported.rows:
-            _companions(variant, made, exported, out.resolve().name)
+            targets = exported.targets
+            able = [item for item in variant.trainers if item.can_train(variant.name, targets)]
+            exported.silent = [item for item in variant.trainers if item not in able]
+            if not able:
+                raise UsageError(_refusal(variant, exported))
+            _companions(variant, made, exported, verifier.target, able, out.resolve().name)
             _compare(variant, made, verifier.target, digests, exported)
         if exported.rows and not exported.problems:
-            shutil.rmtree(out, ignore_errors=True)
-            made.replace(out)
+            put_in_place(made, out)
     return exported
+
+
+def _refusal(variant: Variant, exported: Exported) -> str:
+    titles = " and ".join(item.title for item in variant.trainers)
+    able = [name for name in VARIANTS if _can_express(VARIANTS[name], exported.targets)]
+    return (
+        f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use"
+        f" {' or '.join(able)}"
+    )
+
+
+def _can_express(variant: Variant, targets: Targets) -> bool:
+    return any(item.can_train(variant.name, targets) for item in variant.trainers)
 
 
 def _write(
@@ -84,24 +169,17 @@ def _write(
 ) -> None:
     writers: dict[str, _RowWriter] = {}
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
-        item = ExportItem(sample, to_dialogue(sample), verdict.text, verdict.spans)
-        split, tokens = found.split, verdict.tokens
+        item = _item(sample, verdict, verifier)
         try:
             rows = list(variant.rows(item, verifier.target))
         except BorderFault:
             exported.left_out["span_border"] += 1
             continue
+        split = found.split
         if split not in writers:
-            path = made / data_file(split, variant.kind)
-            writers[split] = _RowWriter(path, variant)
+            writers[split] = _RowWriter(made / data_file(split, variant.kind), variant)
             exported.splits.append(split)
-        exported.written += 1
-        exported.edges.update(bare=is_bare(item.sample), following=is_following(item.sample))
-        exported.longest = max(exported.longest, tokens)
-        turns = sum(role == "assistant" for role, _ in item.sample.messages)
-        exported.widest = max(exported.widest, wider(tokens, turns))
-        for name, limit in DEFAULT_LENGTHS.items():
-            exported.beyond[name] += tokens > limit
+        exported.count(item, verdict, found)
         for row, text in rows:
             writers[split].write(row)
             texts.write(hashlib.sha256(text.encode("utf-8")).digest())
@@ -110,10 +188,25 @@ def _write(
         writer.close()
 
 
+def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
+    """Returns a proven sample with its targets: the assistant turns whose end a span ends at."""
+    target = verifier.target
+    ends = {end for _, end in verdict.spans}
+    answers = render_sample(sample, target.style).answers
+    return ExportItem(
+        sample,
+        to_dialogue(sample),
+        verdict.text,
+        verdict.spans,
+        tuple(end in ends for _, end in answers),
+        target.generation_prompts[verifier.options.mode],
+    )
+
+
 def proven_rows(
     dataset: str, verifier: Verifier, exported: Exported
 ) -> Iterator[tuple[DatasetRow, Sample, Verdict]]:
-    """Each row that is proven, its sample and the verdict; the others are counted and left out."""
+    """Yields each proven row, its sample and the verdict; counts the others as left out."""
     for row, sample, verdict in checked_rows(dataset, verifier):
         exported.samples += 1
         if sample is None or verdict.findings:
@@ -164,7 +257,14 @@ class _RowWriter:
         self._rows = []
 
 
-def _companions(variant: Variant, made: Path, exported: Exported, folder: str) -> None:
+def _companions(
+    variant: Variant,
+    made: Path,
+    exported: Exported,
+    target: Target,
+    trainers: Sequence[Trainer],
+    folder: str,
+) -> None:
     """The card that declares the features, and the trainers' configurations."""
     front: Json = {
         "configs": [
@@ -178,20 +278,12 @@ def _companions(variant: Variant, made: Path, exported: Exported, folder: str) -
                 ],
             }
         ],
-        "dataset_info": {"features": list(variant.features)},
+        "dataset_info": {"features": variant.declared(weighted=exported.context > 0)},
     }
-    # Decoded anew: YAML would write what is shared as references, which loaders do not resolve.
+    # Decoded again: YAML would write what is shared as references, which loaders do not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
-    facts = Facts(
-        exported.written,
-        exported.longest,
-        exported.widest,
-        dict(exported.beyond),
-        exported.edges["bare"],
-        exported.edges["following"],
-    )
-    splits = exported.splits
-    files = configurations(variant.name, variant.kind, variant.trainers, facts, splits, folder)
+    facts = exported.facts(hybrid=target.style.thoughts is Thoughts.hybrid)
+    files = configurations(variant.name, variant.kind, trainers, facts, exported.splits, folder)
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
     body = (
@@ -200,6 +292,9 @@ def _companions(variant: Variant, made: Path, exported: Exported, folder: str) -
         f" export --to {variant.name}`; every row was loaded again and gives the proven text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
+    if exported.silent:
+        names = ", ".join(item.title for item in exported.silent)
+        body += f"\nNone for {names}: {exported.untrained}, which it would train.\n"
     (made / "README.md").write_text(body, encoding="utf-8")
     (made / "configs").mkdir()
     for name, content in files.items():
@@ -208,7 +303,7 @@ def _companions(variant: Variant, made: Path, exported: Exported, folder: str) -
 
 
 def _digest(made: Path) -> str:
-    """Of the files in data/, in order."""
+    """Returns the sha256 of the files in data/, in order."""
     whole = hashlib.sha256()
     for path in sorted((made / "data").iterdir()):
         with path.open("rb") as stream:
@@ -219,7 +314,7 @@ def _digest(made: Path) -> str:
 def _compare(
     variant: Variant, made: Path, target: Target, digests: Path, exported: Exported
 ) -> None:
-    """Load the folder as trainers do; each row must give its text again."""
+    """Loads the folder as trainers do; each row must give its text again."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     datasets.disable_progress_bars()
@@ -227,7 +322,7 @@ def _compare(
     with tempfile.TemporaryDirectory(dir=made.parent) as cache, digests.open("rb") as texts:
         try:
             loaded = datasets.load_dataset(str(made), cache_dir=cache)
-        except Exception as error:  # whatever the loader raises is a verdict on the files
+        except Exception as error:  # whatever the loader raises condemns the files
             exported.problems.append(f"it cannot be loaded: {' '.join(str(error).split())[:200]}")
             return
         for split in exported.splits:
@@ -242,7 +337,7 @@ def _compare(
 
 
 def result(exported: Exported) -> dict[str, Json]:
-    """What `--json` prints."""
+    """Returns the object that `--json` prints."""
     return {
         "samples": exported.samples,
         "rows": exported.rows,

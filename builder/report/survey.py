@@ -21,7 +21,7 @@ from builder.report.facts import as_object, said, whole
 from builder.report.html import shorten
 from builder.report.samples import Picked
 from builder.report.store import Rows
-from builder.trainers.configs import DEFAULT_LENGTHS
+from builder.trainers import DEFAULT_LENGTHS
 
 _NAMES = 400
 """Distinct values of a field that are counted by name."""

@@ -1,1 +1,74 @@
-"""What is known of each trainer: masks, lengths, configuration."""
+"""What is known of each trainer: one record each, with its masks, lengths and configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from builder.trainers.axolotl import AXOLOTL
+from builder.trainers.llama_factory import LLAMA_FACTORY
+from builder.trainers.masks import MaskRule
+from builder.trainers.ms_swift import MS_SWIFT
+from builder.trainers.nemo_rl import NEMO_RL
+from builder.trainers.openrlhf import OPENRLHF
+from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.trl import TRL
+from builder.trainers.unsloth import UNSLOTH
+from builder.trainers.verl import VERL
+
+TRAINERS: dict[str, Trainer] = {
+    item.name: item
+    for item in (TRL, AXOLOTL, LLAMA_FACTORY, MS_SWIFT, UNSLOTH, OPENRLHF, VERL, NEMO_RL)
+}
+
+MASKS: dict[str, MaskRule] = {
+    name: rule for item in TRAINERS.values() for name, rule in item.masks.items()
+}
+"""What `verify --masks` compares, by name."""
+
+DEFAULT_LENGTHS: dict[str, int] = {
+    name: item.default_length for name, item in TRAINERS.items() if item.default_length is not None
+}
+"""Tokens after which a trainer cuts (or refuses) a sample unless it is configured otherwise."""
+
+
+EXACT = "Exact: trains the tokens of meta.spans in the proven text, and nothing else."
+"""The first line of a configuration that needs no warning."""
+
+
+def readers_of(variant: str) -> tuple[Trainer, ...]:
+    """Returns the trainers that read an export."""
+    return tuple(item for item in TRAINERS.values() if variant in item.variants)
+
+
+def data_file(split: str, kind: str) -> str:
+    """Returns the path of an export's file."""
+    return f"data/{split}-00000-of-00001.{kind}"
+
+
+def configurations(
+    variant: str,
+    kind: str,
+    trainers: Iterable[Trainer],
+    facts: Facts,
+    splits: Sequence[str],
+    folder: str,
+) -> dict[str, str]:
+    """Returns {path relative to configs/: text} for an export of files of `kind` in `folder`.
+
+    Each configuration begins with whether it trains exactly `meta.spans`, and else what differs.
+    """
+    train = "train" if "train" in splits else splits[0]
+    evaluated = [split for split in ("validation", "test") if split in splits and split != train]
+    export = ExportFiles(
+        variant,
+        folder,
+        data_file(train, kind),
+        data_file(evaluated[0], kind) if evaluated else None,
+    )
+    made: dict[str, str] = {}
+    for trainer in trainers:
+        difference = trainer.difference(variant, facts)
+        exactness = f"Not exact: {difference}." if difference else EXACT
+        for path, text in trainer.configure(export, facts).items():
+            made[path] = text if path.endswith(".json") else f"# {exactness}\n{text}"
+    return made

@@ -16,7 +16,8 @@ from builder.qwen3.parity import Spans
 from builder.qwen3.render import is_response
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers.masks import TRAINERS, Mask, MaskRefusal, Ranges, Trainer
+from builder.trainers import MASKS
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, Ranges
 
 REGIONS = (
     "system and definitions",
@@ -78,7 +79,7 @@ class Comparison:
 
     def add(self, sample: Sample, text: str, own: Trained, tokens: MaskTokens) -> None:
         """Count one proven sample, given its rendering and the tokens intended to be trained."""
-        trainer = TRAINERS[self.trainer]
+        trainer = MASKS[self.trainer]
         self.samples += 1
         self.ours.update(own.regions)
         mask = trainer.rule(sample, text, tokens.target)
@@ -142,7 +143,7 @@ class MaskTokens:
         self.target = target
         self._known: dict[str, tuple[list[tuple[int, int]], list[int], list[str]]] = {}
 
-    def trained(self, mask: Mask, trainer: Trainer | None = None) -> Trained:
+    def trained(self, mask: Mask, trainer: MaskRule | None = None) -> Trained:
         """Returns the tokens inside the mask's spans; for a trainer, those that survive its cut."""
         offsets, starts, names = self._marked(mask.text)
         ranges: Ranges = []

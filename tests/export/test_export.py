@@ -75,10 +75,10 @@ def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
     out = tmp_path / "out"
     assert export(built, out, name) == 0
     longest = max(row["tokens"] for row in meta(built))
-    wanted = {TRAINERS[key][0] for key in VARIANTS[name].trainers}
+    wanted = {TRAINERS[item.name][0] for item in VARIANTS[name].trainers}
     assert {path.name for path in (out / "configs").iterdir()} == wanted
     monkeypatch.chdir(out)
-    for trainer in VARIANTS[name].trainers:
+    for trainer in (item.name for item in VARIANTS[name].trainers):
         path, pattern = TRAINERS[trainer]
         text = (out / "configs" / path).read_text()
         named = re.findall(pattern, text)

@@ -12,9 +12,9 @@ from builder import cli
 from builder.qwen3.constants import KNOWN_TEMPLATES, TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
-from builder.trainers import masks
+from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
-from builder.trainers.masks import TRAINERS, Mask, MaskRefusal, keep_pairs, keep_start
+from builder.trainers.masks import Mask, MaskRefusal, keep_pairs, keep_start
 from builder.verify.verifier import Verifier, verifier_for
 
 TOOLS = (
@@ -127,7 +127,7 @@ def marked(found):
 
 
 def rule(name, sample, target):
-    return TRAINERS[name].rule(sample, target.render_sample(sample), target)
+    return MASKS[name].rule(sample, target.render_sample(sample), target)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_what_is_trained_of_a_target_without_thoughts(instruct, name, case):
 
 
 def test_every_trainer_has_a_case():
-    assert set(HYBRID) == set(VERBATIM) == set(TRAINERS)
+    assert set(HYBRID) == set(VERBATIM) == set(MASKS)
 
 
 @pytest.mark.parametrize(("name", "case"), blocks("trainer"))
@@ -291,8 +291,8 @@ def test_the_command_prints_a_table_and_an_object(tmp_path, capsys):
     path.write_bytes(PLAIN.line + b"\n" + THOUGHTS.line + b"\n")
     assert cli.main(["verify", str(path), "--masks", "all"]) == 0
     shown = capsys.readouterr().out
-    for name, trainer in TRAINERS.items():
-        assert f"{name}: {trainer.about}" in shown
+    for name, trainer in MASKS.items():
+        assert f"{name}: {trainer.summary}" in shown
     assert cli.main(["verify", str(path), "--masks", "axolotl", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["masks"]["axolotl"]
     assert (found["samples"], found["same"]) == (2, 1)
@@ -302,5 +302,5 @@ def test_the_command_prints_a_table_and_an_object(tmp_path, capsys):
 
 def test_the_documentation_lists_every_trainer():
     page = ROOT.joinpath("docs", "masks.md").read_text(encoding="utf-8")
-    for name in masks.TRAINERS:
+    for name in MASKS:
         assert f"| `{name}` |" in page

@@ -16,8 +16,9 @@ from targets import tokenizer_folder
 from builder import cli
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
+from builder.trainers import MASKS
 from builder.trainers.mask_counts import MaskTokens
-from builder.trainers.masks import TRAINERS, Mask
+from builder.trainers.masks import Mask
 from builder.verify.verifier import Verifier
 
 trl = pytest.importorskip("trl", reason="the extra `trl` is not installed")
@@ -118,7 +119,7 @@ def rows_of(samples):
 def test_trl_trains_the_tokens_that_are_predicted(published, train, template, name):
     target = published[template]
     assert target.template_name == template
-    trainer = TRAINERS[name]
+    trainer = MASKS[name]
     expected = []
     for sample in SAMPLES:
         mask = trainer.rule(sample, target.render_sample(sample), target)
@@ -142,7 +143,7 @@ def test_trl_refuses_the_original_text_and_takes_the_revised(verifier, published
 def test_a_token_across_a_border_is_trained(published, train):
     target = published["Qwen3 Instruct-2507"]
     sample = Sample((("user", "a"), ("assistant", "\nb")))
-    trainer = TRAINERS["trl-assistant-only"]
+    trainer = MASKS["trl-assistant-only"]
     mask = trainer.rule(sample, target.render_sample(sample), target)
     expected = MaskTokens(target).trained(mask, trainer)
     assert expected.crossed
@@ -217,7 +218,7 @@ def test_assistant_turns_are_trained_as_predicted(built, published, train, tmp_p
             tuple((message["role"], message["content"]) for message in row["messages"]),
             tuple(json.loads(tools) if isinstance(tools, str) else tools),
         )
-        trainer = TRAINERS["trl-assistant-only"]
+        trainer = MASKS["trl-assistant-only"]
         mask = trainer.rule(sample, target.render_sample(sample), target)
         ids = target.encode(mask.text).ids
         limitless = MaskTokens(target).trained(mask)

@@ -1,0 +1,41 @@
+"""What commands take from the manifest of a built folder. It may come from anywhere."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from builder.conversation import Json
+from builder.paths import expand_home
+from builder.problem import UsageError
+from builder.qwen3.tokenizer import EMBEDDED
+from builder.report.facts import as_object, said
+from builder.report.report import MANIFEST, read_manifest
+from builder.verify.options import Mode
+
+
+def manifest_of(dataset: str) -> dict[str, Json]:
+    """Returns the manifest of a built folder; {} for any other dataset."""
+    path = expand_home(dataset) / MANIFEST
+    try:
+        return read_manifest(path.read_bytes())
+    except OSError:
+        return {}
+
+
+def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
+    """Returns the tokenizer asked for, else the embedded one if the dataset was proven against it.
+
+    A manifest may come from anywhere: another tokenizer that it names is never loaded unasked.
+    Raises UsageError then.
+    """
+    named = said(as_object(manifest.get("tokenizer")).get("name"))
+    if tokenizer is None and named not in ("", EMBEDDED):
+        raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
+    return tokenizer or EMBEDDED
+
+
+def mode_of(manifest: dict[str, Json]) -> Mode:
+    """Returns the inference mode that the spans of the dataset are measured against."""
+    verify = as_object(as_object(manifest.get("config")).get("verify"))
+    modes: tuple[Mode, ...] = get_args(Mode)
+    return next((mode for mode in modes if mode == verify.get("mode")), "non-thinking")

@@ -1,0 +1,96 @@
+"""Files and folders that appear whole or not at all: written next to their place, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from builder.problem import UsageError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
+
+
+@contextlib.contextmanager
+def folder_aside(out: Path) -> Iterator[Path]:
+    """Gives a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
+
+    It lies next to `out` under a name that follows from it, so that the next run removes what a
+    killed one left. It is removed at the end. Raises UsageError: `out` is not an empty folder,
+    cannot be written, or another process is writing it.
+    """
+    scratch = out.absolute().parent / f".{out.name}.partial"
+    with _write_faults(out):
+        if (out.exists() or out.is_symlink()) and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"output {str(out)!r}: is not an empty folder")
+        scratch.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(scratch / "lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise UsageError(f"output {str(out)!r}: another run is writing to it") from None
+        for left in scratch.iterdir():
+            if left.name != "lock":
+                _remove(left)
+    try:
+        with _write_faults(out, scratch):
+            yield scratch
+    finally:
+        lock.release()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def put_in_place(made: Path, out: Path) -> None:
+    """Moves a complete folder to its place, which is free or an empty folder."""
+    if out.is_dir():
+        out.rmdir()
+    made.replace(out)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file so that an earlier one of the name stays until the new one is complete.
+
+    Raises UsageError if it cannot be written.
+    """
+    with _write_faults(path):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # a pipe or a device, such as /dev/stdout
+            return
+        target = path.resolve()  # through a link: the file it names is replaced, not the link
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            with partial.open("wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _write_faults(out: Path, scratch: Path | None = None) -> Iterator[None]:
+    """Reports what the system refuses as the user's mistake.
+
+    With a scratch folder, errors that concern neither it nor the space on the disk pass: they come
+    from reading, or are bugs.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = str(error.filename or "")
+        if scratch and error.errno not in _FULL and not named.startswith((str(scratch), str(out))):
+            raise
+        raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -1,0 +1,102 @@
+"""LLaMA-Factory (0.9.5)."""
+
+from __future__ import annotations
+
+from builder.qwen3.constants import EMPTY_THINK
+from builder.qwen3.style import Thoughts
+from builder.qwen3.tokenizer import Target
+from builder.sample import Sample
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, keep_pairs, written
+from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+
+
+def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
+    columns = '"messages": "messages", "tools": "tools"'
+    tags = (
+        '"role_tag": "role", "content_tag": "content", "user_tag": "user",'
+        ' "assistant_tag": "assistant", "system_tag": "system"'
+    )
+    if export.variant == "sharegpt":
+        columns = '"messages": "conversations", "system": "system", "tools": "tools"'
+        tags = (
+            '"role_tag": "from", "content_tag": "value", "user_tag": "human",'
+            ' "assistant_tag": "gpt", "function_tag": "function_call",'
+            ' "observation_tag": "observation"'
+        )
+    files = {"tool_calls": export.train}
+    evaluated = ""
+    if export.evaluation is not None:
+        files["tool_calls_eval"] = export.evaluation
+        evaluated = "eval_dataset: tool_calls_eval\n"
+    entries = ",\n".join(
+        f""" "{name}": {{
+  "file_name": "{path}",
+  "formatting": "sharegpt",
+  "columns": {{{columns}}},
+  "tags": {{{tags}}}
+ }}"""
+        for name, path in files.items()
+    )
+    history = "mask_history: true         # only the last turn is trained\n"
+    return {
+        "../dataset_info.json": f"{{\n{entries}\n}}\n",
+        "llama_factory.yaml": f"""# llamafactory-cli train configs/llama_factory.yaml
+# Samples whose turns do not alternate are dropped with a warning: {facts.following} of {facts.samples} have a query right
+# after tool results. A sample with tools and no system turn gets two more newlines before the
+# definitions: {facts.bare} of {facts.samples}.
+model_name_or_path: {MODEL}
+stage: sft
+do_train: true
+dataset_dir: .
+dataset: tool_calls
+{evaluated}template: qwen3
+enable_thinking: false     # removes thoughts; true would train an empty think block in every turn
+{history if facts.targets == "last" else ""}cutoff_len: {facts.wide_length}          # longer samples are cut; {LLAMA_FACTORY.beyond_default(facts)}
+""",
+    }
+
+
+def _difference(variant: str, facts: Facts) -> str:
+    found = ["the newline after each turn is trained too"]
+    if facts.hybrid:
+        found.append("the text has an empty think block in every turn, untrained")
+    if facts.thinking:
+        found.append(f"thoughts are removed ({facts.thinking} of {facts.samples} samples)")
+    return "; ".join(found)
+
+
+def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
+    """As its template `qwen3` with the default enable_thinking: trained empty blocks everywhere.
+
+    For a target without thoughts `qwen3_nothink` (`qwen`): the text as it is.
+    """
+    roles = [role for role, _ in sample.messages if role != "system"]
+    if roles != ["user", "assistant"] * (len(roles) // 2):
+        return MaskRefusal("turns that do not alternate (dropped with a warning)")
+    hybrid = target.style.thoughts is Thoughts.hybrid
+
+    def answer(content: str) -> str:
+        known = "<think>" in content or "</think>" in content
+        return EMPTY_THINK + content if hybrid and not known else content
+
+    return written(sample, target.style.default_system, "\n\n", answer)
+
+
+_LENGTH = 2048
+
+LLAMA_FACTORY = Trainer(
+    name="llama-factory",
+    title="LLaMA-Factory",
+    variants={"messages-str": "last", "sharegpt": "last"},
+    configure=_configure,
+    difference=_difference,
+    default_length=_LENGTH,
+    masks={
+        "llama-factory": MaskRule(
+            "template qwen3 (qwen3_nothink for targets without thoughts): assistant turns",
+            _mask,
+            _LENGTH,
+            keep_pairs,
+        )
+    },
+)

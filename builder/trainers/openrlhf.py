@@ -1,0 +1,83 @@
+"""OpenRLHF (0.11.2)."""
+
+from __future__ import annotations
+
+import shlex
+
+from builder.qwen3.tokenizer import Target
+from builder.sample import Sample
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages, merged
+from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+
+
+def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
+    return {
+        "openrlhf.sh": f"""# OpenRLHF ignores a tools column, so the definitions stand in the system turn. With the hybrid
+# Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
+# turn (normalize.unit: turn) and train the last turn, as here.
+python -m openrlhf.cli.train_sft --model.model_name_or_path {MODEL} \\
+  --data.dataset {shlex.quote(f"../{export.folder}")} --data.dataset_split {export.train_split} \\
+  --data.input_key messages --data.apply_chat_template --data.max_len {facts.length}
+# Longer samples are cut; {OPENRLHF.beyond_default(facts)}.
+"""
+    }
+
+
+def _difference(variant: str, facts: Facts) -> str:
+    found = []
+    if facts.targets == "every":
+        found.append("only the last turn of each sample is trained (use normalize.unit: turn)")
+    if facts.hybrid:
+        found.append("the empty think block of the last turn is trained too")
+    return "; ".join(found)
+
+
+_LENGTH = 2048
+
+
+def _last_turn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
+    """Covers the last turn. Definitions are not read; a prompt that leaves no room is left out."""
+    messages = as_messages(sample)
+    prompt = target.render(messages[:-1], None, add_generation_prompt=True)
+    if len(target.offsets(prompt)) >= _LENGTH - 2:
+        return MaskRefusal(f"a prompt of {_LENGTH - 2} tokens or more")
+    whole = prompt + target.render(messages, None)[len(prompt) :].rstrip("\n")
+    return Mask(whole, ((len(prompt), len(whole)),))
+
+
+def _multiturn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
+    """Covers each turn at its place in the rendering of what precedes it, laid over the whole."""
+    found = _last_turn(sample, text, target)
+    if isinstance(found, MaskRefusal):
+        return found
+    messages = as_messages(sample)
+    offsets = target.offsets(found.text)
+    spans = []
+    for at, message in enumerate(messages):
+        if message["role"] != "assistant" or not at:
+            continue
+        before = target.render(messages[:at], None, add_generation_prompt=True)
+        answer = target.render(messages[: at + 1], None)[len(before) :]
+        first = min(len(target.offsets(before)), _LENGTH)
+        end = first + min(len(target.offsets(answer)), _LENGTH)
+        if first < len(offsets):
+            spans.append((offsets[first][0], offsets[min(end, len(offsets)) - 1][1]))
+    return Mask(found.text, merged(spans))
+
+
+OPENRLHF = Trainer(
+    name="openrlhf",
+    title="OpenRLHF",
+    variants={"tools-in-system": "last"},
+    configure=_configure,
+    difference=_difference,
+    default_length=_LENGTH,
+    masks={
+        "openrlhf": MaskRule("the last turn; the tools column is ignored", _last_turn, _LENGTH),
+        "openrlhf-multiturn": MaskRule(
+            "--multiturn: turns measured in the renderings of their beginnings; tools ignored",
+            _multiturn,
+            _LENGTH,
+        ),
+    },
+)

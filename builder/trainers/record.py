@@ -1,0 +1,138 @@
+"""What one trainer is: which exports it reads, what it trains of them, how it is configured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from builder.trainers.masks import MaskRule
+
+MODEL = "Qwen/Qwen3-8B"
+
+Targets = Literal["every", "last", "some"]
+"""Which assistant turns of a dataset's samples are trained: all, only each last one, or some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a configuration depends on in a dataset.
+
+    longest    tokens of the longest sample
+    widest     tokens of the longest sample as `wider` counts them
+    beyond     {trainer: samples longer than its default length}
+    bare       samples with tools and without a system turn
+    following  samples with a query right after tool results
+    thinking   samples with a thought
+    targets    which assistant turns are trained
+    hybrid     whether the template writes empty think blocks (Qwen3, not Instruct-2507)
+    """
+
+    samples: int
+    longest: int
+    widest: int
+    beyond: Mapping[str, int]
+    bare: int = 0
+    following: int = 0
+    thinking: int = 0
+    targets: Targets = "every"
+    hybrid: bool = True
+
+    @property
+    def length(self) -> int:
+        """A length for trainers that render as the template does: a multiple of 64."""
+        return _rounded(self.longest)
+
+    @property
+    def wide_length(self) -> int:
+        """A length for trainers that write an empty think block before every turn."""
+        return _rounded(self.widest)
+
+
+def wider(tokens: int, turns: int) -> int:
+    """Returns an upper bound of a sample's tokens in trainers that write more than the template.
+
+    Four tokens for an empty think block before each assistant turn, and newlines before the
+    definitions where there is no system turn.
+    """
+    return tokens + 4 * turns + 2
+
+
+def _rounded(tokens: int) -> int:
+    return max(-(-tokens // 64) * 64, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFiles:
+    """An export as its configurations see it.
+
+    folder      its name: configurations are run from inside the folder
+    train       its file for training
+    evaluation  its file for evaluation, or None
+    """
+
+    variant: str
+    folder: str
+    train: str
+    evaluation: str | None
+
+    @property
+    def quoted_folder(self) -> str:
+        """The folder for `datasets`, seen from inside: "." would have no name in its cache."""
+        return json.dumps(f"../{self.folder}")
+
+    @property
+    def train_split(self) -> str:
+        """The split of the training file."""
+        return split_of(self.train)
+
+
+def split_of(path: str) -> str:
+    """Returns the split that an export's file holds."""
+    return path.rpartition("/")[2].partition("-")[0]
+
+
+Configure = Callable[[ExportFiles, Facts], Mapping[str, str]]
+"""Gives {path relative to configs/: text}."""
+
+Difference = Callable[[str, Facts], str]
+"""(variant, facts) to how the trained tokens differ from `meta.spans` in the proven text, or ""."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """Everything that is known about a trainer.
+
+    name            in options and reports
+    title           as its makers write it
+    variants        the exports it reads, the best first: {variant: which turns it can leave out}.
+                    `every`: it trains all assistant turns; `last`: it can train the last one
+                    alone; `some`: it can train any of them
+    configure       writes its configuration
+    difference      how what it trains differs from `meta.spans`
+    default_length  tokens after which it cuts or refuses a sample by default; None: no limit
+    masks           {name for `verify --masks`: what a setting of it trains}
+    """
+
+    name: str
+    title: str
+    variants: Mapping[str, Targets]
+    configure: Configure
+    difference: Difference
+    default_length: int | None = None
+    masks: Mapping[str, MaskRule] = field(default_factory=dict)
+
+    def can_train(self, variant: str, targets: Targets) -> bool:
+        """Returns whether it trains no assistant turn of the variant that is not a target."""
+        ability = self.variants.get(variant)
+        return ability is not None and (targets == "every" or ability in (targets, "some"))
+
+    def variant_for(self, targets: Targets) -> str | None:
+        """Returns the export that it reads best, of those that can express the targets."""
+        return next((name for name in self.variants if self.can_train(name, targets)), None)
+
+    def beyond_default(self, facts: Facts) -> str:
+        """Returns how many samples its default length would cut or refuse."""
+        beyond = facts.beyond.get(self.name, 0)
+        return f"the default is {self.default_length}: {beyond} of {facts.samples} are longer"

@@ -1,0 +1,113 @@
+"""TRL's SFTTrainer (1.16.0)."""
+
+from __future__ import annotations
+
+from builder.qwen3.render import render_sample, split_thought
+from builder.qwen3.style import Thoughts
+from builder.qwen3.tokenizer import Target
+from builder.sample import Sample
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, written
+from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+
+_COMPLETIONS = ("prompt-completion", "prompt-completion-text")
+_EXACT = "builder export --to tokenized"
+
+
+def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
+    is_flat = export.variant not in (*_COMPLETIONS, "tokenized")
+    length = facts.wide_length if is_flat else facts.length
+    loss = ""
+    if is_flat:
+        loss = f"""# By default TRL trains every token, tool results and definitions too. To train the tokens of
+# meta.spans in the proven text use the export `tokenized` ({_EXACT}).
+assistant_only_loss: true
+"""
+    elif export.variant in _COMPLETIONS:
+        loss = "completion_only_loss: true  # the default for these columns\n"
+    return {
+        "trl.yaml": f"""# trl sft --config configs/trl.yaml
+model_name_or_path: {MODEL}
+dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
+dataset_train_split: {export.train_split}
+max_length: {length}        # longer samples are cut; {TRL.beyond_default(facts)}
+{loss}"""
+    }
+
+
+def _difference(variant: str, facts: Facts) -> str:
+    if variant == "tokenized":
+        return ""
+    if variant == "prompt-completion-text":
+        return (
+            "the text of each span is trained, but each row is a turn of its own, with the context"
+            " that a server renders for it"
+        )
+    if variant == "prompt-completion":
+        block = "the empty think block and " if facts.hybrid else ""
+        return f"{block}the newline after each turn are trained too; each row is a turn of its own"
+    if facts.hybrid:
+        return (
+            "another text is trained: TRL's training template writes a think block into every turn"
+            " and trains it, with the newline after the turn"
+        )
+    return "the newline after each turn is trained too"
+
+
+def _everything(sample: Sample, text: str, target: Target) -> Mask:
+    return Mask(text, ((0, len(text)),))
+
+
+_KNOWN_TEMPLATES = (
+    "Qwen3 original (2025-04)",  # as the revised text, which it knows: both render alike
+    "Qwen3 revised",
+    "Qwen3 Instruct-2507",
+    "Qwen3-VL Instruct",
+    "Qwen2.5",
+)
+
+
+def _assistant_only(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
+    """As TRL's training template: a think block in every turn; trained to the newline after it."""
+    if target.template_name not in _KNOWN_TEMPLATES:
+        return MaskRefusal("it has no training template for this target (ValueError)")
+    if target.style.thoughts is not Thoughts.hybrid:
+        answers = render_sample(sample, target.style).answers
+        before = 1 if target.template_name == "Qwen2.5" else 0  # its newline after the header too
+        return Mask(text, tuple((start - before, end + 1) for start, end in answers))
+
+    def answer(content: str) -> str:
+        thought, body = split_thought(content)
+        stripped = body.lstrip("\n")
+        return f"<think>\n{thought.strip(chr(10))}\n</think>\n\n{stripped}"
+
+    return written(sample, target.style.default_system, "", answer)
+
+
+_LENGTH = 1024
+
+TRL = Trainer(
+    name="trl",
+    title="TRL",
+    variants={
+        "tokenized": "some",
+        "prompt-completion-text": "some",
+        "prompt-completion": "some",
+        "messages": "every",
+        "messages-str": "every",
+        "tools-in-system": "every",
+        "openai": "every",
+    },
+    configure=_configure,
+    difference=_difference,
+    default_length=_LENGTH,
+    masks={
+        "trl": MaskRule("every token", _everything, _LENGTH),
+        "trl-assistant-only": MaskRule(
+            "assistant_only_loss=True: assistant turns of its training template"
+            " (it knows the revised Qwen3 text and refuses the original)",
+            _assistant_only,
+            _LENGTH,
+            across=True,
+        ),
+    },
+)

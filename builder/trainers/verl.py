@@ -1,0 +1,64 @@
+"""verl (0.9.1)."""
+
+from __future__ import annotations
+
+from builder.qwen3.tokenizer import Target
+from builder.sample import Sample
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages
+from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+
+
+def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
+    evaluated = export.evaluation if export.evaluation is not None else "null"
+    return {
+        "verl.sh": f"""# verl renders message by message. With the hybrid Qwen3 template the pieces differ from the
+# whole (assertion): train an Instruct-2507 model, or set data.ignore_input_ids_mismatch=True.
+torchrun -m verl.trainer.sft_trainer model.path={MODEL} \\
+  data.train_files={export.train} data.val_files={evaluated} \\
+  data.messages_key=messages data.max_length={facts.wide_length} data.truncation=error
+# A longer sample is an error; {VERL.beyond_default(facts)}.
+"""
+    }
+
+
+def _difference(variant: str, facts: Facts) -> str:
+    block = "the last turn has no empty think block; " if facts.hybrid else ""
+    return f"{block}the newline after each turn is trained too"
+
+
+def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
+    """Renders each message alone; the pieces must make the whole.
+
+    As many tokens as a generation prompt has go untrained at the beginning of an answer, whatever
+    they are.
+    """
+    whole = ""
+    spans = []
+    default = target.style.default_system
+    lead = f"<|im_start|>system\n{default}<|im_end|>\n" if default is not None else ""
+    prompt = len(target.offsets(target.generation_prompts["thinking"]))
+    for at, message in enumerate(as_messages(sample)):
+        piece = target.render([message], sample.tools if at == 0 else None)
+        if at and message["role"] != "system":
+            piece = piece.removeprefix(lead)
+        if message["role"] == "assistant":
+            offsets = target.offsets(piece)
+            if prompt < len(offsets):
+                spans.append((len(whole) + offsets[prompt][0], len(whole) + len(piece)))
+        whole += piece
+    if whole != text:
+        return MaskRefusal("its pieces differ from the whole rendering (AssertionError)")
+    return Mask(whole, tuple(spans))
+
+
+_LENGTH = 1024
+
+VERL = Trainer(
+    name="verl",
+    title="verl",
+    variants={"verl": "every"},
+    configure=_configure,
+    difference=_difference,
+    default_length=_LENGTH,
+    masks={"verl": MaskRule("assistant messages, each rendered alone", _mask, _LENGTH, cut=None)},
+)

@@ -1,0 +1,163 @@
+"""Exports of samples with assistant turns that are context only: expressed, or refused."""
+
+import hashlib
+import json
+
+import datasets
+import pytest
+import yaml
+from builds import build, lines
+from places import DATA
+
+from builder import cli
+from builder.export.tokens import IGNORED
+from builder.export.variants import VARIANTS
+from builder.trainers import TRAINERS
+
+ROWS = [
+    {"role": "user", "content": "a"},
+    {"role": "assistant", "content": "b"},
+    {"role": "user", "content": "c"},
+    {"role": "assistant", "content": "d"},
+]
+
+
+@pytest.fixture(scope="module")
+def turns(tmp_path_factory):
+    """A dataset with a sample for each assistant turn: all turns before it are context."""
+    out = tmp_path_factory.mktemp("turns") / "built"
+    config = out.parent / "c.yaml"
+    config.write_text("normalize: {control_tokens: neutralise, unit: turn}")
+    assert build(out, "-c", config, inputs=[DATA]) == 0
+    return out
+
+
+@pytest.fixture
+def export(turns, tmp_path, capsys):
+    """Runs an export; gives its exit code, folder and standard error."""
+
+    def run(to):
+        code = cli.main(["export", str(turns), "--to", to, "-o", str(tmp_path / to), "--quiet"])
+        return code, tmp_path / to, capsys.readouterr().err
+
+    return run
+
+
+def meta(turns):
+    return {row["render_sha256"]: row for path in (turns / "meta").iterdir() for row in lines(path)}
+
+
+ABLE = {
+    "messages": {"axolotl", "unsloth"},
+    "messages-str": {"axolotl", "llama-factory", "ms-swift", "unsloth"},
+    "tools-in-system": {"axolotl", "ms-swift", "unsloth", "openrlhf"},
+    "prompt-completion": {"trl"},
+    "prompt-completion-text": {"trl"},
+    "sharegpt": {"llama-factory"},
+    "tokenized": {"trl", "axolotl"},
+}
+"""Trainers that can leave all turns but the last untrained; of other variants none can."""
+
+FILES = {
+    "trl": "trl.yaml",
+    "axolotl": "axolotl.yaml",
+    "llama-factory": "llama_factory.yaml",
+    "ms-swift": "ms_swift.sh",
+    "unsloth": "unsloth.py",
+    "openrlhf": "openrlhf.sh",
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_expresses_the_targets_or_refuses(export, name):
+    code, out, err = export(name)
+    if name not in ABLE:
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert f"export --to {name}: " in err
+        assert "context, not targets (normalize.unit)" in err
+        assert "tokenized" in err
+        assert not out.exists()
+        return
+    assert code == 0
+    assert {path.name for path in (out / "configs").iterdir()} == {FILES[key] for key in ABLE[name]}
+    able = {item.name for item in VARIANTS[name].trainers if item.can_train(name, "last")}
+    assert able == ABLE[name]
+
+
+def test_messages_carry_the_weights(export, turns, tmp_path, verifier):
+    code, out, _ = export("messages-str")
+    assert code == 0
+    assert "message_field_training: weight" in (out / "configs" / "axolotl.yaml").read_text()
+    assert "mask_history: true" in (out / "configs" / "llama_factory.yaml").read_text()
+    rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
+    seen = 0
+    for row in rows:
+        answers = [message for message in row["messages"] if message["role"] == "assistant"]
+        if len(answers) > 1:
+            seen += 1
+            assert [message["weight"] for message in answers] == [0] * (len(answers) - 1) + [1]
+            assert [message["loss"] for message in answers] == [False] * (len(answers) - 1) + [True]
+        others = [message for message in row["messages"] if message["role"] != "assistant"]
+        assert {message["weight"] for message in others} <= {None}
+    assert seen > 3
+
+
+def test_labels_and_completions_are_the_spans(export, turns, tmp_path, verifier):
+    about = meta(turns)
+    wanted = set()
+    code, out, _ = export("tokenized")
+    assert code == 0
+    rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
+    for row in rows:
+        text = verifier.target.decode(row["input_ids"])
+        (span,) = about[hashlib.sha256(text.encode()).hexdigest()]["spans"]
+        trained = [number for number in row["labels"] if number != IGNORED]
+        assert verifier.target.decode(trained) == text[slice(*span)]
+        wanted.add((text[: span[0]], text[slice(*span)]))
+    assert len(rows) == len(about)
+    code, out, _ = export("prompt-completion-text")
+    rows = lines(out / "data" / "train-00000-of-00001.jsonl")
+    assert {(row["prompt"], row["completion"]) for row in rows} == wanted
+
+
+def test_whole_conversations_need_no_weights(tmp_path, capsys):
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"messages": ROWS}) + "\n")
+    for name in VARIANTS:
+        out = tmp_path / name
+        assert cli.main(["export", str(path), "--to", name, "-o", str(out), "--quiet"]) == 0
+        assert len(list((out / "configs").iterdir())) == len(VARIANTS[name].trainers)
+        assert '"weight"' not in "".join(
+            file.read_text() for file in (out / "data").glob("*.jsonl")
+        )
+        front = yaml.safe_load((out / "README.md").read_text().split("---\n")[1])
+        assert "weight" not in str(front)
+
+
+def test_every_configuration_says_whether_it_is_exact(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"messages": ROWS}) + "\n")
+    exact = set()
+    for name in VARIANTS:
+        assert cli.main(["export", str(path), "--to", name, "-o", str(tmp_path / name), "-q"]) == 0
+        for config in (tmp_path / name / "configs").iterdir():
+            first = config.read_text().partition("\n")[0]
+            assert first.startswith(("# Exact: ", "# Not exact: ")), config
+            if first.startswith("# Exact: "):
+                exact.add((config.name, name))
+    assert exact == {
+        ("trl.yaml", "tokenized"),
+        ("axolotl.yaml", "tokenized"),
+        ("axolotl.yaml", "messages-str"),
+        ("axolotl.yaml", "tools-in-system"),
+    }
+
+
+def test_each_trainer_is_recommended_what_it_reads():
+    for item in TRAINERS.values():
+        assert item.variant_for("every") == next(iter(item.variants))
+        assert set(item.variants) <= set(VARIANTS)
+    assert TRAINERS["trl"].variant_for("every") == "tokenized"
+    assert TRAINERS["verl"].variant_for("last") is None
+    assert TRAINERS["llama-factory"].variant_for("some") is None
+    assert TRAINERS["openrlhf"].variant_for("last") == "tools-in-system"
