@@ -93,6 +93,10 @@ class ToolResult:
 Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Data | Media | Unparsed
 
 
+LEVELS = ("partial", "logged", "rendered", "proven")
+"""The levels of a `Context`, the lowest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """How well the log shows the context in which a turn was answered (docs/context.md).

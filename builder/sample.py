@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from builder.conversation import Json
 from builder.jsonio import dumps, quoted
@@ -30,13 +31,13 @@ class Call:
 
     @classmethod
     def of(cls, name: str, arguments: dict[str, Json]) -> Call:
-        """The call with its arguments written as the template's `tojson` writes them."""
+        """Make a call with its arguments written as the template's `tojson` writes them."""
         plain = dumps(arguments)
         return cls.written(name, arguments, plain, plain)
 
     @classmethod
     def written(cls, name: str, arguments: dict[str, Json], text: str, plain: str) -> Call:
-        """A call of which it is known how `tojson` writes its arguments."""
+        """Make a call whose arguments `tojson` writes as `plain`."""
         call = cls(name, arguments, text)
         call.__dict__["plain"] = plain
         return call
@@ -56,6 +57,7 @@ class Turn:
     reasoning   assistant: the thought, without newlines at its ends, or ""
     calls       assistant: its calls in order
     responses   tool: the answers to the calls of the turn before, in the order of the calls
+    trained     assistant: False if the turn is context and no target; `flatten` then writes weights
     """
 
     role: str
@@ -63,6 +65,7 @@ class Turn:
     reasoning: str = ""
     calls: tuple[Call, ...] = ()
     responses: tuple[str, ...] = ()
+    trained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +76,31 @@ class Dialogue:
     tools: tuple[Json, ...] = ()
 
 
+Weights: TypeAlias = "tuple[int | None, ...]"
+
+
 @dataclass(frozen=True)
 class Sample:
-    """The training record: messages as (role, content) and tool definitions, nothing more."""
+    """The training record: messages as (role, content) and tool definitions, nothing more.
+
+    `weights` is empty where no message has a weight, else it holds one for each message: 0 (not
+    trained), 1 (trained) or None (the message has none: trained if it is an assistant's). This is
+    the convention of OpenAI's fine-tuning format.
+    """
 
     messages: tuple[tuple[str, str], ...]
     tools: tuple[Json, ...] = ()
+    weights: Weights = ()
 
     @classmethod
     def written(
-        cls, messages: tuple[tuple[str, str], ...], tools: Sequence[tuple[Json, str]]
+        cls,
+        messages: tuple[tuple[str, str], ...],
+        tools: Sequence[tuple[Json, str]],
+        weights: Weights = (),
     ) -> Sample:
-        """A sample of tools whose JSON texts are known."""
-        sample = cls(messages, tuple(tool for tool, _ in tools))
+        """Make a sample from tools whose JSON texts are known."""
+        sample = cls(messages, tuple(tool for tool, _ in tools), weights)
         sample.__dict__["definitions"] = tuple(text for _, text in tools)
         return sample
 
@@ -94,25 +109,45 @@ class Sample:
         """The tools as JSON text, each as the template's `tojson` writes it."""
         return tuple(map(dumps, self.tools))
 
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Ordinals (among the assistant turns, from 0) of the turns that are trained."""
+        weights = self.weights or (None,) * len(self.messages)
+        answers = (
+            weight
+            for (role, _), weight in zip(self.messages, weights, strict=True)
+            if role == "assistant"
+        )
+        return tuple(at for at, weight in enumerate(answers) if weight != 0)
+
     @cached_property
     def record(self) -> dict[str, Json]:
         """The record as a JSON value: {"messages": [{"role", "content"}…], "tools": […]}."""
-        return {
-            "messages": [{"role": role, "content": content} for role, content in self.messages],
-            "tools": list(self.tools),
-        }
+        messages: list[Json] = [
+            {"role": role, "content": content} for role, content in self.messages
+        ]
+        for message, weight in zip(messages, self.weights, strict=False):
+            if weight is not None and isinstance(message, dict):
+                message["weight"] = weight
+        return {"messages": messages, "tools": list(self.tools)}
 
     @cached_property
     def line(self) -> bytes:
         """Its line in `data/`, without the newline. Raises UnicodeEncodeError: lone surrogates."""
+        weights = self.weights or (None,) * len(self.messages)
         messages = b", ".join(
-            b'{"role": %b, "content": %b}' % (quoted(role), quoted(content))
-            for role, content in self.messages
+            b'{"role": %b, "content": %b%b}'
+            % (
+                quoted(role),
+                quoted(content),
+                b"" if weight is None else b', "weight": %d' % weight,
+            )
+            for (role, content), weight in zip(self.messages, weights, strict=True)
         )
         definitions = ", ".join(self.definitions).encode("utf-8")
         return b'{"messages": [%b], "tools": [%b]}' % (messages, definitions)
 
     @cached_property
     def id(self) -> str:
-        """sha256 of `line`, in hex: a sample is named by what it says."""
+        """sha256 of `line`, in hex: the name of the sample follows from its content."""
         return hashlib.sha256(self.line).hexdigest()

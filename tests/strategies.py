@@ -4,6 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from builder.conversation import (
+    Context,
     Conversation,
     Data,
     Media,
@@ -78,11 +79,21 @@ results = st.builds(
     ).map(tuple),
     ids,
     st.one_of(st.none(), names),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
 )
 
 
+untrained = st.sampled_from([None, None, None, "repeat", "inserted", "server_tool", "rewound"])
+contexts = st.sampled_from([None, None, Context("proven"), Context("partial", ("history",))])
+
+
 def _message(role, parts, turns):
-    return st.builds(Message, st.just(role), st.lists(parts, max_size=4).map(tuple), turns)
+    held = st.lists(parts, max_size=4).map(tuple)
+    if role != "assistant":
+        return st.builds(Message, st.just(role), held, turns)
+    return st.builds(Message, st.just(role), held, turns, untrained, contexts)
 
 
 turn_ids = st.one_of(st.none(), st.sampled_from(["t1", "t2", "t3"]))
@@ -94,7 +105,10 @@ messages = st.one_of(
     _message(
         "assistant",
         st.one_of(
-            texts.map(Text), calls, texts.map(Reasoning), st.builds(Unparsed, texts, st.just("bad"))
+            say,
+            calls,
+            texts.map(Reasoning),
+            st.builds(Unparsed, texts, st.sampled_from(["bad", "bad_call", "server_tool"])),
         ),
         turn_ids,
     ),
@@ -102,7 +116,7 @@ messages = st.one_of(
 )
 
 
-def _exchange(text, call_list, order):
+def _exchange(text, call_list, order, code):
     """A turn that calls, with an answer for each call, in any order."""
     calls = tuple(
         ToolCall(call.name, call.arguments, str(number)) for number, call in enumerate(call_list)
@@ -111,19 +125,26 @@ def _exchange(text, call_list, order):
         Message("tool", (ToolResult((Text(f"r{call.id}" + text),), call.id),)) for call in calls
     ]
     order.shuffle(answers)
-    return [Message("assistant", (Text(text), *calls)), *answers]
+    return [Message("assistant", (Text(text), *calls), untrained=code), *answers]
 
 
-def _talks(calls):
+def _talks(calls, codes=untrained):
     """A query, then groups of messages that belong together, then an answer."""
     exchanges = st.builds(
-        _exchange, texts, st.lists(calls, min_size=1, max_size=3), st.randoms(use_true_random=False)
+        _exchange,
+        texts,
+        st.lists(calls, min_size=1, max_size=3),
+        st.randoms(use_true_random=False),
+        codes,
     )
     asked = texts.map(lambda text: [Message("user", (Text("u" + text),))])
     answered = st.builds(
-        lambda text, thought: [Message("assistant", (Reasoning(thought), Text("a" + text)))],
+        lambda text, thought, code: [
+            Message("assistant", (Reasoning(thought), Text("a" + text)), untrained=code)
+        ],
         texts,
         texts,
+        codes,
     )
     return st.lists(st.one_of(exchanges, asked, answered), max_size=6).map(
         lambda groups: [
@@ -143,7 +164,7 @@ fit = st.builds(
         complete=True,
     ),
     st.lists(texts, max_size=1),
-    _talks(st.builds(ToolCall, good_names, objects, ids)),
+    _talks(st.builds(ToolCall, good_names, objects, ids), st.none()),
 )
 """Hostile in its texts, values and thoughts alone: almost all of them become samples."""
 definitions = st.one_of(

@@ -6,21 +6,22 @@ All that comes of it goes to files: memory is bounded by the longest conversatio
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
 from builder.build.results import (
     ConversationEntry,
-    ResultSummary,
     ResultWriter,
     Spooled,
 )
-from builder.conversation import Conversation, Ignored, Json, Used
+from builder.conversation import LEVELS, Context, Conversation, Ignored, Json, Used
 from builder.finding import Finding
 from builder.jsonio import dumps
 from builder.ledger import call_keys
 from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.normalize.draft import lowest
 from builder.normalize.units import TrainingExample, examples
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
@@ -31,6 +32,7 @@ from builder.scrub.redact import Scrubber
 from builder.select.splits import session_key
 from builder.select.table import DIGEST_BYTES
 from builder.sources.source import STREAM_ERRORS, Source, stream_problem
+from builder.text import clean, map_strings
 from builder.verify.loader import loader_fault
 from builder.verify.verifier import Verdict, Verifier
 
@@ -135,12 +137,13 @@ def _conversation(
     part: ResultWriter,
     scrubber: Scrubber,
 ) -> None:
-    """One conversation to one entry, and its samples."""
+    """Make one entry of one conversation, and its samples."""
     name = part.summary.format
     assert name is not None, "set with the reader"
     keys = call_keys(conversation, format=name, source=task.origin)
     samples: list[Spooled] = []
     prefixes: tuple[bytes, ...] = ()
+    held: set[int] = set()
     dropped: Mapping[int, str] = {}
     tools_source = "none"
     code: str | None = None
@@ -148,32 +151,39 @@ def _conversation(
         normalised = _scrub(normalise(conversation, task.options), scrubber)
         dropped, tools_source = normalised.dropped, normalised.tools_source
         if normalised.dialogue is None:
-            assert normalised.problem is not None, "what is no dialogue has a reason"
+            assert normalised.problem is not None, "a rejected conversation has a reason"
             code = _note(normalised.problem, conversation, part)
         else:
-            prefixes = _prefixes(normalised.dialogue, tools_source)
-            proofs = prove(normalised.dialogue, task.options.unit, verifier, task.max_tokens)
-            turns = 0
-            for proof in proofs:
-                turns += proof.example.trained
+            prefixes = _prefixes(normalised.dialogue, tools_source, task.options.tools)
+            made = _Made(conversation, task, part.summary.name, part.summary.format, normalised)
+            for proof in prove(normalised, task.options, verifier, task.max_tokens):
                 if proof.problem is not None:
                     noted = _note(proof.problem, conversation, part)
                     code = code or noted
                     continue
                 line = proof.sample.line + b"\n"
-                meta = _meta(conversation, task, part.summary, normalised, proof, scrubber)
-                about = dumps(meta).encode("utf-8", "replace") + b"\n"
-                part.sample(line, about)
-                held = sum(len(turn.calls) for turn in proof.example.dialogue.turns)
-                samples.append(Spooled(prefixes[turns - 1], held, proof.verdict.tokens))
+                meta = dumps(_meta(made, proof, scrubber)).encode("utf-8", "replace") + b"\n"
+                part.sample(line, meta)
+                origins = proof.example.origins
+                held.update(origins)
+                levels = Counter(item.level for item in proof.contexts)
+                samples.append(
+                    Spooled(
+                        prefixes[origins[-1]],
+                        proof.verdict.tokens,
+                        tuple(levels[level] for level in LEVELS),
+                        is_weighted=bool(proof.sample.weights),
+                    )
+                )
     except (OSError, UsageError):
-        raise  # the disk, or the installation: nothing that the log did
+        raise  # the disk, or the installation: not the fault of the log
     except Exception as error:  # a bug of ours on one conversation; the others go on
         part.summary.bugs += 1
         code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
         part.reject(Problem(code, conversation.record, detail))
-    outcomes = call_outcomes(keys, dropped, max((item.calls for item in samples), default=0), code)
+    kept = _calls_of(normalised, held) if held else frozenset()
+    outcomes = call_outcomes(keys, dropped, kept, code)
     session = session_key(conversation, name, task.origin)
     model = conversation.model and scrubber.text(conversation.model)
     terms = _license(conversation, task, scrubber)
@@ -182,6 +192,15 @@ def _conversation(
             code, tuple(samples), prefixes, outcomes, tools_source, model, session, terms
         )
     )
+
+
+def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int]:
+    """The ordinals, in the conversation, of the calls of these assistant turns of its dialogue."""
+    assert normalised.dialogue is not None, "it has samples"
+    ordinals = iter(sorted(normalised.kept))
+    turns = [turn for turn in normalised.dialogue.turns if turn.role == "assistant"]
+    kept = [[next(ordinals) for _ in turn.calls] for turn in turns]
+    return frozenset(ordinal for at in answers for ordinal in kept[at])
 
 
 def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
@@ -210,43 +229,65 @@ def _note(problem: Problem, conversation: Conversation, part: ResultWriter) -> s
 
 
 def call_outcomes(
-    keys: list[bytes], dropped: Mapping[int, str], held: int, code: str | None
+    keys: list[bytes], dropped: Mapping[int, str], kept: Collection[int], code: str | None
 ) -> tuple[tuple[bytes, str | None], ...]:
-    """(key, drop code or None) of each call; of those in the dialogue the first `held` are kept."""
-    outcomes: list[tuple[bytes, str | None]] = []
-    for ordinal, key in enumerate(keys):
-        outcome = dropped.get(ordinal)
-        if outcome is None:
-            outcome = None if held > 0 else code
-            held -= 1
-        outcomes.append((key, outcome))
-    return tuple(outcomes)
+    """(key, drop code or None) of each call; `kept` are the ordinals of those in samples.
+
+    A call that is neither kept nor dropped was in a sample that was rejected under `code`.
+    """
+    return tuple(
+        (key, None if ordinal in kept else dropped.get(ordinal, code))
+        for ordinal, key in enumerate(keys)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """An example as a sample with its verdict, and the problem if it is not proven."""
+    """An example as a sample with its verdict, and the problem if it is not proven.
+
+    `contexts` are those of its targets.
+    """
 
     example: TrainingExample
     sample: Sample
     verdict: Verdict
+    contexts: tuple[Context, ...]
     problem: Problem | None
 
 
 def prove(
-    dialogue: Dialogue, unit: str, verifier: Verifier, max_tokens: int | None = None
+    normalised: Normalised,
+    options: NormalizeOptions,
+    verifier: Verifier,
+    max_tokens: int | None = None,
 ) -> Iterator[Proof]:
     """Flatten and verify the examples of a dialogue, one after the other."""
-    for example in examples(dialogue, unit):
-        sample = flatten(example.dialogue)
-        verdict = verifier.check(sample, example.dialogue, example.unit, example.trained)
+    assert normalised.dialogue is not None, "it was not rejected"
+    late_system = options.late_system == "keep"
+    for item in examples(normalised.dialogue, options.unit):
+        sample = flatten(item.dialogue)
+        verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)
+        contexts = tuple(normalised.contexts[item.origins[at]] for at in item.targets)
         problem = finding_problem(verdict.findings[0]) if verdict.findings else None
         if problem is None and max_tokens is not None and verdict.tokens > max_tokens:
             detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {max_tokens}"
             problem = Problem("max_tokens", "rendering", detail, records=0)
         if problem is None and (fault := loader_fault(sample)) is not None:
             problem = Problem("loader", "sample", fault, records=0)
-        yield Proof(example, sample, verdict, problem)
+        if problem is None:
+            problem = _context_problem(contexts, verifier.options.context)
+        yield Proof(item, sample, verdict, contexts, problem)
+
+
+def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
+    """The reason to reject a sample whose context the log does not show well enough."""
+    context = lowest(contexts)
+    assert context is not None, "a sample has a target"
+    if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
+        return None
+    missing = f" (missing: {', '.join(context.missing)})" if context.missing else ""
+    detail = f"level {context.level}{missing}, below verify.context: {required}"
+    return Problem("context", "sample", detail, records=0)
 
 
 def finding_problem(finding: Finding) -> Problem:
@@ -262,20 +303,24 @@ def finding_problem(finding: Finding) -> Problem:
     return Problem(finding.code, where, detail, records=0)
 
 
-def _meta(
-    conversation: Conversation,
-    task: Task,
-    summary: ResultSummary,
-    normalised: Normalised,
-    proof: Proof,
-    scrubber: Scrubber,
-) -> dict[str, Json]:
-    """The sample's line in meta/ (contract.md, "Output folder").
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What the samples of one conversation have in common."""
 
-    `changes` are those of the conversation that the sample is taken from. `assistant_turns`,
-    `parity` and `spans` speak of the turns that the sample teaches: all of them in the unit
-    "conversation", the last ones in the others.
+    conversation: Conversation
+    task: Task
+    source: str
+    format: str | None
+    normalised: Normalised
+
+
+def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
+    """Make the sample's line in meta/ (contract.md, "Output folder").
+
+    `changes` are those of the conversation that the sample is taken from. `context`,
+    `assistant_turns`, `parity` and `spans` describe the targets of the sample.
     """
+    conversation, normalised = made.conversation, made.normalised
     example, sample, verdict = proof.example, proof.sample, proof.verdict
     changes: dict[str, Json] = dict(normalised.changes)
     if example.thoughts_dropped:
@@ -284,15 +329,20 @@ def _meta(
     reasoning = normalised.reasoning
     if reasoning == "kept" and not any(turn.reasoning for turn in example.dialogue.turns):
         reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
+    context = lowest(proof.contexts)
+    assert context is not None, "a sample has a target"
+    outcome = conversation.outcome
     return {
         "id": sample.id,
-        "source": scrubber.text(summary.name),
-        "format": summary.format,
+        "source": scrubber.text(made.source),
+        "format": made.format,
         "record": scrubber.text(conversation.record),
         "conversation": scrubber.text(conversation.id),
         "model": conversation.model and scrubber.text(conversation.model),
-        "license": _license(conversation, task, scrubber),
-        "unit": example.unit,
+        "license": _license(conversation, made.task, scrubber),
+        "context": {"level": context.level, "missing": list(context.missing)},
+        "outcome": None if outcome is None else _scrubbed_outcome(outcome, scrubber),
+        "unit": made.task.options.unit,
         "tools_source": normalised.tools_source,
         "reasoning": reasoning,
         "changes": changes,
@@ -308,18 +358,34 @@ def _meta(
     }
 
 
-def _prefixes(dialogue: Dialogue, tools_source: str) -> tuple[bytes, ...]:
+def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Json:
+    """The outcome as logged, without secrets; logs are hostile, so are its depth and its text."""
+
+    def cleaned(text: str) -> str:
+        return scrubber.text(clean(text, Counter()))
+
+    try:
+        return map_strings(dict(outcome), cleaned)
+    except KeyError:  # two keys hold one secret, or one name in two spellings
+        return None
+
+
+def _prefixes(dialogue: Dialogue, tools_source: str, tools: str) -> tuple[bytes, ...]:
     """Digests of the messages up to each assistant turn.
 
-    Logged and supplied definitions are part of what is compared; inferred ones follow from the
-    calls and differ between a conversation and its continuation.
+    Logged and supplied definitions are part of what is compared, unless only the called ones are
+    there (`tools`); those and inferred ones follow from the calls and differ between a conversation
+    and its continuation. So is whether a turn is a target: a continuation in which it is none does
+    not replace the conversation in which it is one.
     """
-    seed = dumps(list(dialogue.tools)) if tools_source in ("logged", "supplied") else ""
+    whole = tools_source in ("logged", "supplied") and tools == "all"
+    seed = dumps(list(dialogue.tools)) if whole else ""
     digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=DIGEST_BYTES).digest()
     prefixes = []
-    for role, content in flatten(dialogue).messages:
-        text = f"{role}\n{content}".encode()
-        digest = hashlib.blake2b(digest + text, digest_size=DIGEST_BYTES).digest()
+    for (role, content), turn in zip(flatten(dialogue).messages, dialogue.turns, strict=True):
+        text = f"{role}\n{content}" if turn.trained else f"{role} untrained\n{content}"
+        data = digest + text.encode()
+        digest = hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
         if role == "assistant":
             prefixes.append(digest)
     return tuple(prefixes)

@@ -16,6 +16,7 @@ from typing import Any, cast
 from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
+from builder.conversation import LEVELS
 from builder.jsonio import loads
 from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
@@ -83,7 +84,8 @@ def _row(
         prefixes=b"".join(entry.prefixes),
         ends=b"".join(item.prefix for item in entry.samples),
         tokens=tuple(item.tokens for item in entry.samples),
-        calls=tuple(item.calls for item in entry.samples),
+        levels=tuple(item.levels for item in entry.samples),
+        weighted=tuple(item.is_weighted for item in entry.samples),
         patterns=patterns,
         call_keys=tuple(key for key, _ in entry.calls),
         call_codes=tuple(code and intern(code) for _, code in entry.calls),
@@ -150,6 +152,12 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
     built.tokens += sum(
         tokens for tokens, code in zip(row.tokens, codes, strict=True) if code is None
     )
+    for levels, code in zip(row.levels, codes, strict=True):
+        if code is None:
+            built.context_levels.update(dict(zip(LEVELS, levels, strict=True)))
+    built.is_weighted |= any(
+        is_weighted and code is None for is_weighted, code in zip(row.weighted, codes, strict=True)
+    )
     built.origins[Origin(row.format, row.model, row.license)] += samples
     built.tools_sources[row.tools_source] += samples
 
@@ -182,7 +190,13 @@ def _write(
         if number in ids:
             ids[number] = _decoded(meta)["id"]
         if split not in writers:
-            writers[split] = SplitWriter(built.writer, split, config.output.suffixes, shard_bytes)
+            writers[split] = SplitWriter(
+                built.writer,
+                split,
+                config.output.suffixes,
+                shard_bytes,
+                weighted=built.is_weighted,
+            )
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     return ids

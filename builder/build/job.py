@@ -31,7 +31,7 @@ from builder.output.folder import Writer, output_folder
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers, in_background, is_much
 from builder.problem import Problem, UsageError, nearest
-from builder.qwen3.tokenizer import target_for
+from builder.qwen3.tokenizer import Target, target_for
 from builder.readers import readers
 from builder.readers.discovery import find_sources
 from builder.report.report import report_html
@@ -61,7 +61,7 @@ def build(
     bug).
     """
     started = time.time()
-    target = target_for(config.verify.target)
+    target = _target(config)
     tasks, unreadable = plan(config, target.added_tokens, out)
     evaluation_sets(config.audit.options.sets)  # one that is missing is said before work
     scrub = config.audit.scrub
@@ -156,6 +156,17 @@ def _run(engine: Engine, tasks: list[Task], job: Job, done: Done) -> list[ChunkR
             results[index] = result
             done(tasks[index], result.summary)
     return [results[index] for index in range(len(tasks))]
+
+
+def _target(config: Config) -> Target:
+    """The tokenizer to verify against. Raises UsageError: it does not fit an option."""
+    target = target_for(config.verify.target)
+    if config.normalize.late_system == "keep" and not target.renders_late_system:
+        raise UsageError(
+            f"normalize.late_system: keep: the chat template of {config.verify.tokenizer.written!r}"
+            " does not render a later system message; use user or reject"
+        )
+    return target
 
 
 def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
@@ -279,6 +290,7 @@ def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) 
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
     return replace(
         config.normalize,
+        train=config.train,
         supplied_tools=tools,
         supplied_system=system,
         added_tokens=added_tokens,

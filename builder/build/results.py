@@ -35,22 +35,24 @@ from builder.problem import Problem
 from builder.scrub.redact import Scrubber
 
 _END = struct.Struct("<4QL8s")
-_MARK = b"builder3"
+_MARK = b"builder4"
 HELD_BYTES = 1 << 20
 """So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A sample that waits among a part's samples.
+    """A sample among a part's samples.
 
-    prefix  digest of the dialogue's messages up to its end
-    calls   how many calls it holds: the dialogue's first ones
+    prefix       digest of the dialogue's messages up to its end
+    levels       number of its targets at each of LEVELS, the lowest first
+    is_weighted  it has weights
     """
 
     prefix: bytes
-    calls: int
     tokens: int
+    levels: tuple[int, ...] = ()
+    is_weighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class ConversationEntry:
     def to_json(self) -> bytes:
         """A line of the part's entries."""
         samples: list[Json] = [
-            [item.prefix.hex(), item.calls, item.tokens] for item in self.samples
+            [item.prefix.hex(), item.tokens, list(item.levels), item.is_weighted]
+            for item in self.samples
         ]
         return packed(
             [
@@ -99,7 +102,10 @@ class ConversationEntry:
         code, samples, prefixes, calls, tools_source, model, session, license_ = told
         return cls(
             code,
-            tuple(Spooled(bytes.fromhex(prefix), held, tokens) for prefix, held, tokens in samples),
+            tuple(
+                Spooled(bytes.fromhex(prefix), tokens, tuple(levels), weighted)
+                for prefix, tokens, levels, weighted in samples
+            ),
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),
             tools_source,

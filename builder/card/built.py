@@ -1,4 +1,4 @@
-"""What a build has made: the facts that the card describes."""
+"""The result of a build: the facts that the card describes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builder.verify.dataset import LineReport
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Where samples come from, each "unknown" if nothing says it."""
+    """The origin of samples, each field "unknown" if it is not known."""
 
     format: str
     model: str
@@ -22,7 +22,11 @@ class Origin:
 
 @dataclass(slots=True)
 class Built:
-    """What a run has made: the ledger, its bugs, and the numbers that the card shows."""
+    """The result of a run: the ledger, its bugs, and the numbers that the card shows.
+
+    `context_levels` counts the targets of the written samples by the level of their context
+    (`builder.conversation.LEVELS`); `is_weighted`: some message of data/ has a weight.
+    """
 
     writer: Writer
     ledger: Ledger = field(default_factory=Ledger)
@@ -32,12 +36,14 @@ class Built:
     duplicate_samples: int = 0
     origins: Counter[Origin] = field(default_factory=Counter)
     tools_sources: Counter[str] = field(default_factory=Counter)
+    context_levels: Counter[str] = field(default_factory=Counter)
+    is_weighted: bool = False
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
 
     @property
     def digest(self) -> str:
-        """Of the files in data/, in order."""
+        """sha256 over the paths and digests of the files in data/, in order."""
         whole = hashlib.sha256()
         for item in self.writer.files:
             if item.path.startswith("data/"):

@@ -80,6 +80,7 @@ def card(
         built.data_files,
         built.digest,
         found,
+        weighted=built.is_weighted,
     )
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     sections = [

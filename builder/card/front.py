@@ -87,6 +87,8 @@ def front_matter(
     data_files: Mapping[str, Sequence[str]],
     digest: str,
     found: Audit | None,
+    *,
+    weighted: bool = False,
 ) -> dict[str, object]:
     """Everything between the two lines of dashes. `licenses`: as the inputs name them."""
     front: dict[str, object] = {"pretty_name": shorten(seen(name), 80) or "dataset"}
@@ -98,17 +100,23 @@ def front_matter(
     front["tags"] = ["tool-calling", "function-calling", "qwen3", "sft", "agent-traces"]
     front["size_categories"] = [next((name for n, name in _SIZES if samples < n), "1B<n<10B")]
     if data_files:
-        front.update(loading(data_files, digest))
+        front.update(loading(data_files, digest, weighted=weighted))
     return front
 
 
-def loading(data_files: Mapping[str, Sequence[str]], digest: str) -> dict[str, object]:
+def loading(
+    data_files: Mapping[str, Sequence[str]], digest: str, *, weighted: bool
+) -> dict[str, object]:
     """What loaders read: the files of the first kind (a dataset has one loader) and the features.
 
     Declared, they are not inferred: Arrow would re-order keys and invent nulls in definitions.
     `digest` of the files: `datasets` (measured: 5.2) knows a folder in its cache by its name and
-    what the card declares alone, and would give the rows of another build.
+    what the card declares alone, and would give the rows of another build. `weighted`: some message
+    has a weight; the loader then gives null for those that have none.
     """
+    message = [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}]
+    if weighted:
+        message.append({"name": "weight", "dtype": "int8"})
     kind = next(iter(data_files.values()))[0].partition(".")[2]
     return {
         "configs": [
@@ -122,13 +130,7 @@ def loading(data_files: Mapping[str, Sequence[str]], digest: str) -> dict[str, o
         ],
         "dataset_info": {
             "features": [
-                {
-                    "name": "messages",
-                    "list": [
-                        {"name": "role", "dtype": "string"},
-                        {"name": "content", "dtype": "string"},
-                    ],
-                },
+                {"name": "messages", "list": message},
                 {"name": "tools", "list": "json"},
             ]
         },

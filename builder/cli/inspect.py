@@ -128,7 +128,7 @@ def _conversation(
     """
     normalised = normalise(conversation, options)
     dialogue = normalised.dialogue
-    proofs = [] if dialogue is None else list(prove(dialogue, options.unit, verifier))
+    proofs = [] if dialogue is None else list(prove(normalised, options, verifier))
     problems = [normalised.problem, *(proof.problem for proof in proofs)]
     problem = next((item for item in problems if item is not None), None)
     shown: dict[str, Json] = {

@@ -11,7 +11,7 @@ from builder.audit.options import AuditOptions
 from builder.audit.pattern import Pattern
 from builder.config.fields import plain
 from builder.conversation import Json
-from builder.normalize.options import NormalizeOptions
+from builder.normalize.options import NormalizeOptions, TrainOptions
 from builder.options import INLINE
 from builder.output.options import OutputOptions
 from builder.paths import UserPath
@@ -76,6 +76,7 @@ class Config:
     limits: LimitsSection = field(default_factory=LimitsSection)
     split: SplitOptions = field(default_factory=SplitOptions)
     mix: Mapping[Pattern, float] = field(default_factory=dict)
+    train: TrainOptions = field(default_factory=TrainOptions)
     output: OutputOptions = field(default_factory=OutputOptions)
 
     @property
@@ -113,6 +114,12 @@ class Config:
             yield "split: validation and test together are more than 1"
         if sum(self.mix.values()) > 1 + 1e-9:
             yield "mix: the shares are more than 1 together"
+        masked = [key for key in self.train.masked if key != "rewound"]
+        if masked and self.normalize.untrained_turns == "split":
+            yield (
+                f"train.{masked[0]}: mask needs normalize.untrained_turns: weight (context only) or"
+                " reject; under split each sample would end before its first masked turn"
+            )
 
 
 def override(

@@ -46,9 +46,20 @@ class DatasetRow:
 
     @property
     def trained(self) -> int | None:
-        """How many of the last assistant turns the row teaches; None: all of them."""
+        """How many of the last assistant turns are trained, without weights; None: all of them."""
         turns = self.meta.get("assistant_turns")
         return turns if isinstance(turns, int) and self.unit != CONVERSATION else None
+
+    @property
+    def late_system(self) -> bool:
+        """Whether the row was built with a system message after the first turn."""
+        return keeps_late_system(self.meta)
+
+
+def keeps_late_system(meta: dict[str, Json]) -> bool:
+    """Whether a line of meta/ says that a later system message was kept as one."""
+    changes = meta.get("changes")
+    return isinstance(changes, dict) and "late_system_kept" in changes
 
 
 @dataclass(frozen=True, slots=True)

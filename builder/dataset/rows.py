@@ -134,16 +134,18 @@ def written_lines(path: Path, name: str) -> Iterator[tuple[int, bytes | Problem]
 
 
 def read_sample(value: Json) -> Sample | list[Finding]:
-    """The sample in a decoded line, or every reason why it is none.
+    """Read the sample in a decoded line, or find every reason why it is none.
 
     `tools` may be missing, null, or a list as JSON text, and so may each of its elements be (that
-    is how Arrow files keep JSON). Other columns are not looked at.
+    is how Arrow files keep JSON). An assistant message may have a `weight` of 0 or 1; null, which
+    Arrow writes for a message without one, is none. Other columns are not looked at.
     """
     if not isinstance(value, dict):
         return [Finding("format", "the line is no JSON object")]
     findings: list[Finding] = []
     raw = value.get("messages")
     messages: list[tuple[str, str]] = []
+    weights: list[int | None] = []
     if not isinstance(raw, list):
         findings.append(Finding("format", "messages: is no list"))
         raw = []
@@ -157,12 +159,17 @@ def read_sample(value: Json) -> Sample | list[Finding]:
                 f"messages[{index}].content: is no string (the template renders lists as nothing)"
             )
             findings.append(Finding("format", message, index))
-        elif isinstance(item, dict) and set(item) - {"role", "content"}:
-            extra = ", ".join(sorted(set(item) - {"role", "content"}))
+        elif isinstance(item, dict) and set(item) - {"role", "content", "weight"}:
+            extra = ", ".join(sorted(set(item) - {"role", "content", "weight"}))
             message = f"messages[{index}]: unknown keys {extra}: not the flat form"
             findings.append(Finding("format", message, index))
-        else:
+        elif isinstance(item, dict) and not _is_weight(item.get("weight"), role):
+            message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
+            findings.append(Finding("format", message, index))
+        elif isinstance(item, dict):
+            weight = item.get("weight")
             messages.append((role, content))
+            weights.append(weight if isinstance(weight, int) else None)
     tools = value.get("tools")
     if isinstance(tools, str):
         try:
@@ -175,7 +182,27 @@ def read_sample(value: Json) -> Sample | list[Finding]:
     if findings:
         return findings
     listed = tools if isinstance(tools, list) else []
-    return Sample(tuple(messages), tuple(map(_definition, listed)))
+    given = tuple(weights) if any(weight is not None for weight in weights) else ()
+    return Sample(tuple(messages), tuple(map(_definition, listed)), given)
+
+
+def _is_weight(value: Json, role: str) -> bool:
+    return value is None or (role == "assistant" and type(value) is int and value in (0, 1))
+
+
+def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int, ...]:
+    """Find the ordinals of the assistant turns that a row trains.
+
+    Weights decide where there are any. Else the last `trained` turns are meant; None: the last one
+    for the unit "turn", otherwise all.
+    """
+    if sample.weights:
+        return sample.targets
+    if trained is None and unit == "turn":
+        trained = 1
+    turns = sum(role == "assistant" for role, _ in sample.messages)
+    first = 0 if trained is None else max(turns - trained, 0)
+    return tuple(range(first, turns))
 
 
 def _definition(tool: Json) -> Json:

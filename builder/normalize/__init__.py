@@ -1,15 +1,15 @@
 """Conversation → Dialogue: what was logged, made fit for the Qwen3 chat template.
 
-An ordered tuple of pure steps. Each takes a draft and gives the next one with every alteration
+An ordered tuple of pure steps. Each takes a draft and returns the next one with every alteration
 counted by code (`meta.changes`), or the Problem that rejects the conversation. Nothing is invented:
 what is missing is cut or rejected, and definitions inferred from calls are marked as inferred.
 
-The rule for turns: messages are one turn where the log's own ids say so. Without ids, assistant
-messages with nothing between them are one turn (`assistant_joined`). Turns with different ids and
-nothing between them are joined only if the first calls nothing (`assistant_joined`), since roles
-must alternate. Consecutive user messages are joined by a blank line (`user_joined`). Harness text
-is left out; only where it is all that an assistant turn answered does it stay, as the context that
-the model saw (`harness_prompt`).
+Messages are one turn where the log's own ids say so. Without ids, assistant messages with nothing
+between them are one turn (`assistant_joined`). Turns with different ids and nothing between them
+are joined only if the first calls nothing (`assistant_joined`), since roles must alternate.
+Consecutive user messages are joined by a blank line (`user_joined`). Text that the agent program
+put into the request stays at its place (`harness: keep`); after tool results it is a user turn of
+its own.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from builder.conversation import Conversation, ToolCall
-from builder.normalize.calls import arguments, cut, pair, parallel
+from builder.conversation import Context, Conversation, ToolCall
+from builder.normalize.calls import arguments, pair, parallel
 from builder.normalize.content import characters, reasoning, tools
-from builder.normalize.draft import Draft, DraftCall, calls_in, read_draft
+from builder.normalize.draft import Draft, DraftCall, calls_in, context_of, read_draft
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.turns import edges, joins, system, turns
+from builder.normalize.targets import cut, ends, mask
+from builder.normalize.turns import begins, joins, system, turns
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
 from builder.text import escape_tokens, token_pattern
@@ -34,7 +35,7 @@ __all__ = ["Normalised", "NormalizeOptions", "normalise", "remedy"]
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """What became of a conversation.
+    """The result for a conversation.
 
     dialogue      None if it was rejected, then `problem` says why
     changes       {code: count} of every alteration of logged text
@@ -42,6 +43,7 @@ class Normalised:
     reasoning     none, dropped or kept
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all others
+    contexts      how well the log shows the context of each assistant turn of the dialogue
     """
 
     dialogue: Dialogue | None
@@ -51,11 +53,15 @@ class Normalised:
     reasoning: str = "none"
     kept: frozenset[int] = frozenset()
     dropped: Mapping[int, str] = field(default_factory=dict)
+    contexts: tuple[Context, ...] = ()
 
 
 _REMEDIES = MappingProxyType(
     {
         "control_tokens": ("control_tokens", "neutralise"),
+        "late_system": ("late_system", "user"),
+        "no_final_answer": ("end", "call"),
+        "server_tool": ("server_tools", "untrained"),
         "media": ("media", "placeholder"),
         "missing_tools": ("missing_tools", "infer"),
         "parallel_calls": ("parallel_calls", "split"),
@@ -105,10 +111,14 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
     if conversation.evaluation and not options.allow_eval:
         detail = "a benchmark's own data, which must not be trained on"
         result = Problem("evaluation_data", conversation.record, detail, records=0)
-    elif conversation.problems:
-        result = replace(conversation.problems[0], records=0)
+    elif problems := [
+        problem
+        for problem in conversation.problems
+        if problem.code != "rewound" or options.train.rewound == "mask"
+    ]:
+        result = replace(problems[0], records=0)
     else:
-        result = read_draft(conversation, media=options.media)
+        result = read_draft(conversation, options)
     for step in STEPS:
         if isinstance(result, Problem):
             break
@@ -129,16 +139,21 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         reasoning=draft.reasoning,
         kept=kept,
         dropped=draft.dropped,
+        contexts=tuple(
+            context_of(block, draft.context) for block in draft.blocks if block.role == "assistant"
+        ),
     )
 
 
 STEPS: tuple[Step, ...] = (
     system,
     turns,
+    begins,
     pair,
     arguments,
+    mask,
     cut,
-    edges,
+    ends,
     parallel,
     reasoning,
     tools,
@@ -157,6 +172,7 @@ def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:
                 content=block.content,
                 reasoning="".join(block.reasoning),
                 calls=tuple(_written(call, pattern) for call in block.calls),
+                trained=block.untrained is None,
             )
         )
         answers = tuple(call.answer for call in block.calls if call.answer is not None)

@@ -1,4 +1,4 @@
-"""Steps on calls: answers, arguments, the cut before what cannot be kept, parallel calls."""
+"""Steps on calls: their results, their arguments, parallel calls."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from builder.problem import Problem
 _BAD_NAME = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
 
 
-def pair(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Results to calls inside the turn: by id, then by name, then by order.
+def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Give the results to the calls of their turn: by id, then by name, then by order.
 
     Ids may repeat (the first unanswered call takes the result) or be missing. What answers no
     call of its turn is an `orphan_result`; results out of order are `results_reordered`.
     """
     counts: Counter[str] = Counter()
-    blocks = [_paired(block, counts) if block.results else block for block in draft.blocks]
+    keeps = options.harness == "keep"
+    blocks = [
+        _paired(block, counts, harness=keeps) if block.results else block for block in draft.blocks
+    ]
     return draft.having(blocks, counts)
 
 
-def _paired(block: Block, counts: Counter[str]) -> Block:
+def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
     given: dict[int, ToolResult] = {}  # position of the call → its result, in order of the results
     by_id: dict[str, deque[int]] = {}
     for at, call in enumerate(block.calls):
@@ -59,15 +62,31 @@ def _paired(block: Block, counts: Counter[str]) -> Block:
     if list(given) != sorted(given):
         counts["results_reordered"] += 1
     calls = tuple(
-        replace(call, answer=_result_text(given[at], counts)) if at in given else call
+        _answered(call, given[at], counts, harness=harness) if at in given else call
         for at, call in enumerate(block.calls)
     )
     return replace(block, calls=calls, results=())
 
 
-def _result_text(result: ToolResult, counts: Counter[str]) -> str:
-    """A result as the text of a tool response: a line for each part, values as JSON."""
-    parts = [part for part in result.content if not (isinstance(part, Text) and part.harness)]
+def _answered(
+    call: DraftCall, result: ToolResult, counts: Counter[str], *, harness: bool
+) -> DraftCall:
+    failure = "error" if result.is_error else None
+    if result.is_denied:  # logs often flag a refused or stopped call as an error as well
+        failure = "denied"
+    elif result.is_interrupted:
+        failure = "interrupted"
+    return replace(call, answer=_result_text(result, counts, harness=harness), failure=failure)
+
+
+def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> str:
+    """Write a result as the text of a tool response: a line for each part, values as JSON.
+
+    `harness`: with the text that the agent program put into it.
+    """
+    parts = [
+        part for part in result.content if harness or not (isinstance(part, Text) and part.harness)
+    ]
     counts["harness_text"] += len(result.content) - len(parts)
     for part in parts:
         counts["media"] += isinstance(part, Media)
@@ -78,9 +97,9 @@ def _result_text(result: ToolResult, counts: Counter[str]) -> str:
 
 
 def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Decode the arguments; what is no JSON object stays as it is: `cut` decides.
+    """Decode the arguments; what is no JSON object stays as it is for the step `cut` to find.
 
-    "" and null become {} (`empty_arguments`), twice encoded ones are opened (`double_encoded`).
+    "" and null become {} (`empty_arguments`), twice encoded ones are decoded (`double_encoded`).
     """
     if not any(block.calls for block in draft.blocks):
         return draft
@@ -89,7 +108,7 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     called = tuple(
         (call.name, call.arguments)
         for call in calls_in(blocks)
-        if isinstance(call.arguments, dict) and _fault(call) is None
+        if isinstance(call.arguments, dict) and call_fault(call) is None
     )
     return replace(draft, blocks=blocks, called=called).counting(**counts)
 
@@ -123,8 +142,8 @@ def _decoded(arguments: Json, counts: Counter[str]) -> Json:
     return value if isinstance(value, dict) else arguments
 
 
-def _fault(call: DraftCall) -> str | None:
-    """The code of what makes a call unusable, or None."""
+def call_fault(call: DraftCall) -> str | None:
+    """Find the code of what makes a call impossible to write, or None."""
     if not isinstance(call.arguments, dict):
         return "bad_arguments"
     if not call.name or _BAD_NAME.search(call.name):
@@ -132,40 +151,8 @@ def _fault(call: DraftCall) -> str | None:
     return None
 
 
-def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Cut before the first turn that cannot be kept whole.
-
-    `unanswered` (a call without a result), `bad_arguments`, `bad_name`, or the code of what could
-    not be parsed. The calls at fault are dropped under that code, all others from there on as
-    `cut`. A complete conversation may end with a turn whose calls nothing answers.
-    """
-    for at, block in enumerate(draft.blocks):
-        final = draft.complete and at == len(draft.blocks) - 1
-        faults = {call.ordinal: _fault(call) for call in block.calls}
-        if not (final and all(call.answer is None for call in block.calls)):
-            for call in block.calls:
-                if call.answer is None:
-                    faults[call.ordinal] = faults[call.ordinal] or "unanswered"
-        codes = [code for code in faults.values() if code]
-        if block.fault:
-            codes.append(block.fault)
-        if not codes:
-            continue
-        code = codes[0]
-        names = ", ".join(call.name[:40] for call in block.calls if faults[call.ordinal])
-        problem = Problem(code, f"turn {at}", f"calls: {names}" if names else code, records=0)
-        if "unanswered" in codes and options.unanswered_calls == "reject":
-            return replace(problem, code="unanswered")
-        faulty = {ordinal: fault or "cut" for ordinal, fault in faults.items()}
-        draft = replace(draft, dropped={**faulty, **draft.dropped})
-        draft = draft.dropping(calls_in(draft.blocks[at + 1 :]), "cut")
-        draft = draft.counting(turns_cut=len(draft.blocks) - at)
-        return replace(draft, blocks=draft.blocks[:at], cut=problem)
-    return draft
-
-
 def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Several calls in one turn: kept, split into turns of one call each, or the reject."""
+    """Keep several calls in one turn, split them into turns of one call each, or reject."""
     if options.parallel_calls == "keep" or all(len(block.calls) < 2 for block in draft.blocks):
         return draft
     if options.parallel_calls == "reject":
@@ -180,5 +167,6 @@ def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         if block.calls[0].answer is None:  # a last turn: a server would have stopped here
             draft = draft.dropping(block.calls[1:], "parallel_calls")
             continue
-        blocks += [Block("assistant", calls=(call,)) for call in block.calls[1:]]
+        alone = replace(block, texts=(), reasoning=(), text_last=0)
+        blocks += [replace(alone, calls=(call,)) for call in block.calls[1:]]
     return draft.having(blocks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from builder.conversation import Json
@@ -15,11 +16,11 @@ from builder.text import are_plain, break_tokens, clean, map_strings, token_patt
 
 
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Thoughts dropped, or kept where the template keeps them: after the last user turn.
+    """Drop thoughts, or keep them where the template keeps them: after the last user turn.
 
     Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In a unit smaller than
-    the conversation each example has its own last query: `builder.normalize.units` drops
-    what it must.
+    the conversation each example has its own last query: `builder.normalize.units` drops the
+    thoughts that it does not show.
     """
     has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
     query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
@@ -42,10 +43,11 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Definitions: logged, else supplied, else inferred from all calls of the conversation.
+    """Take definitions from the log, else as supplied, else infer them from all calls.
 
     A called name that the logged or supplied list lacks gets an inferred definition
-    (`tool_inferred`, source `mixed`).
+    (`tool_inferred`, source `mixed`). `tools: called` leaves out those that no kept call names
+    (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
@@ -66,23 +68,36 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         source = "mixed" if known and source != "inferred" else "inferred"
     elif not definitions:
         source = "none"
-    draft = replace(draft, tools=(*definitions, *inferred), tools_source=source)
-    return draft.counting(**counts)
+    listing = [*definitions, *inferred]
+    if options.tools == "called":
+        chosen = [tool for tool in listing if tool_name(tool) in kept]
+        counts["tools_left_out"] += len(listing) - len(chosen)
+        listing = chosen
+    return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
 
 
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Unicode that survives, and no control token of the log's: see `builder.text`."""
+    """Clean the Unicode and break the control tokens of logged text: see `builder.text`.
+
+    `control_tokens`: context breaks them in what is not trained and rejects them in what is,
+    neutralise breaks them everywhere, reject rejects them everywhere. Counts `control_tokens`.
+    """
     counts: Counter[str] = Counter()
     pattern = token_pattern(options.added_tokens)
-    tokens: list[str] = []
+    in_context: list[str] = []
+    in_trained: list[str] = []
 
-    def words(text: str) -> str:
-        text = clean(text, counts)
-        broken, n = break_tokens(text, pattern)
-        if n:
-            tokens.extend(pattern.findall(text))
-            counts["control_tokens"] += n
-        return broken
+    def breaking(found: list[str]) -> Callable[[str], str]:
+        def words(text: str) -> str:
+            text = clean(text, counts)
+            broken, n = break_tokens(text, pattern)
+            if n:
+                found.extend(pattern.findall(text))
+            return broken
+
+        return words
+
+    shown, trained = breaking(in_context), breaking(in_trained)
 
     def cleaned(text: str) -> str:
         return clean(text, counts)
@@ -90,36 +105,41 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     def defined(tool: Json) -> Json:
         text = dumps(tool) if are_plain(options.added_tokens) else ""
         same = text and text.isascii() and not pattern.search(text)
-        return tool if same else map_strings(tool, words)
+        return tool if same else map_strings(tool, shown)
 
-    def answered(call: DraftCall) -> DraftCall:
+    def called(call: DraftCall) -> DraftCall:
         name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
         if not text.isascii():
             arguments = map_strings(arguments, cleaned)
             text = dumps(arguments)
-        answer = None if call.answer is None else words(call.answer)
-        return DraftCall(call.ordinal, name, arguments, call.id, answer, text)
+        answer = None if call.answer is None else shown(call.answer)
+        return replace(call, name=name, arguments=arguments, answer=answer, written=text)
 
     def written(block: Block) -> Block:
+        is_target = block.role == "assistant" and block.untrained is None
+        words = trained if is_target else shown
         texts, thoughts = tuple(map(words, block.texts)), tuple(map(words, block.reasoning))
         if not block.calls and texts == block.texts and thoughts == block.reasoning:
-            return block  # as most are
-        calls = tuple(map(answered, block.calls))
+            return block  # the usual case
+        calls = tuple(map(called, block.calls))
+        for call in calls:
+            (in_trained if is_target else in_context).extend(pattern.findall(call.written))
         return replace(block, texts=texts, reasoning=thoughts, calls=calls)
 
     try:
         blocks = tuple(map(written, draft.blocks))
         tools = tuple(map(defined, draft.tools or ()))
-        system = tuple(map(words, draft.system))
+        system = tuple(map(shown, draft.system))
     except KeyError:
         return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
     for call in calls_in(blocks):
         if found := pattern.search(call.name):
             return Problem("control_tokens", "conversation", f"{found[0]} in a tool's name", 0)
-        escaped = pattern.findall(call.written)
-        counts["control_tokens"] += len(escaped)
-        tokens += escaped
-    if tokens and options.control_tokens == "reject":
-        seen = ", ".join(dict.fromkeys(tokens))
-        return Problem("control_tokens", "conversation", f"logged text holds {seen}"[:200], 0)
+    tokens = in_context + in_trained
+    refused = {"reject": tokens, "context": in_trained}.get(options.control_tokens)
+    if refused:
+        names = ", ".join(dict.fromkeys(refused))
+        where = "logged text" if options.control_tokens == "reject" else "trained text"
+        return Problem("control_tokens", "conversation", f"{where} holds {names}"[:200], 0)
+    counts["control_tokens"] += len(tokens)
     return replace(draft, blocks=blocks, system=system, tools=tools).counting(**counts)

@@ -1,7 +1,8 @@
 """The draft: a conversation on its way to a dialogue, as the normaliser's steps pass it on.
 
 A draft is a list of blocks. A user block is a user turn; an assistant block is an assistant turn
-with the results that were logged for its calls, so that a call and its answer cannot be parted.
+with the results that were logged for its calls, so that no step can separate a call from its
+answer.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 
 from builder.conversation import (
+    LEVELS,
+    REPEAT,
+    Context,
     Conversation,
     Data,
     Json,
@@ -24,16 +28,20 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import dumps
+from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
+
+UNKNOWN = Context("partial")
+"""The context of a conversation of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraftCall:
-    """A call on its way. `ordinal` is its position among the conversation's calls, from 0.
+    """A call being normalised. `ordinal` is its position among the conversation's calls, from 0.
 
-    `arguments` is as logged until they are decoded, `written` their JSON text once they hold no
-    more than may be written; `answer` is the text that answered it, None until (or unless) one was
-    found.
+    `arguments` are as logged until they are decoded, `written` their JSON text once their
+    characters are clean; `answer` is the text of its result, None until (or unless) one was found;
+    `failure` says how the call went wrong: error, denied, interrupted, or None.
     """
 
     ordinal: int
@@ -42,15 +50,20 @@ class DraftCall:
     id: str | None = None
     answer: str | None = None
     written: str = ""
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One user or assistant turn.
+    """One system, user or assistant turn; the leading system text is not a block.
 
-    `harness`: the texts were put there by the agent program. `text_last`: pieces of text that
-    stood after a call. `results` are those logged for this turn, in logged order. `fault` is the
-    code of something in the turn that could not be parsed.
+    harness    user: all of its text was put there by the agent program
+    text_last  assistant: number of text parts that stood after a call
+    results    assistant: the results logged for this turn, in logged order
+    fault      assistant: code of something in the turn that could not be parsed
+    untrained  assistant: why the turn is no target (`Message.untrained`), or None
+    context    assistant: how well the log shows its context, where the message says so
+    hidden     assistant: codes of what its context held and a sample cannot show
     """
 
     role: str
@@ -62,6 +75,9 @@ class Block:
     results: tuple[ToolResult, ...] = ()
     text_last: int = 0
     fault: str | None = None
+    untrained: str | None = None
+    context: Context | None = None
+    hidden: tuple[str, ...] = ()
 
     @property
     def content(self) -> str:
@@ -71,12 +87,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that the steps hand on; each returns a new one, or the Problem that ends it.
+    """The state that the steps pass on; each returns a new one, or the Problem that ends it.
 
-    `called` holds name and arguments of all calls that can be read, also of those left out later:
-    definitions are inferred from them. `changes` counts alterations by code, `dropped` holds the
-    code of each call left out, `cut` is the reason for which turns were cut, if any. `tools_source`
-    is that of `tools` until the step `tools` says it of all definitions.
+    `called` holds name and arguments of all readable calls, also of those left out later:
+    definitions are inferred from them. `changes` counts alterations by code, `dropped` maps each
+    call left out to its code, `cut` is the reason for which turns were cut, if any. `tools_source`
+    describes the logged `tools` until the step `tools` sets it for all definitions. `context` is
+    that of turns whose block has none of its own.
     """
 
     blocks: tuple[Block, ...]
@@ -89,6 +106,7 @@ class Draft:
     dropped: Mapping[int, str] = field(default_factory=dict)
     cut: Problem | None = None
     complete: bool = False
+    context: Context = UNKNOWN
 
     def counting(self, **codes: int) -> Draft:
         """The draft with the codes added to its changes; a count of 0 leaves no trace."""
@@ -96,14 +114,14 @@ class Draft:
         return replace(self, changes={**self.changes, **added}) if added else self
 
     def having(self, blocks: Sequence[Block], counts: Mapping[str, int] | None = None) -> Draft:
-        """The draft with these blocks, the counts added; itself if nothing is new, as mostly."""
+        """The draft with these blocks and the counts added; itself if nothing changed."""
         draft = self.counting(**counts) if counts else self
         if len(blocks) == len(self.blocks) and all(map(is_, blocks, self.blocks)):
             return draft
         return replace(draft, blocks=tuple(blocks))
 
     def dropping(self, calls: Iterable[DraftCall], code: str) -> Draft:
-        """The draft with the calls recorded as left out for `code`."""
+        """The draft with the calls recorded as left out for `code`, unless they already are."""
         added = {call.ordinal: code for call in calls}
         return replace(self, dropped={**added, **self.dropped}) if added else self
 
@@ -113,51 +131,64 @@ def calls_in(blocks: Iterable[Block]) -> list[DraftCall]:
     return [call for block in blocks for call in block.calls]
 
 
-def read_draft(conversation: Conversation, *, media: str) -> Draft | Problem:
-    """The draft of a conversation: roles settled, messages of one turn in one block.
+def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft | Problem:
+    """Make the draft of a conversation: roles resolved, messages of one turn in one block.
 
-    developer → system (`developer_role`). Leading system messages are kept apart, a later one is
-    the Problem `late_system`, an unknown role `unknown_role`. Harness text beside other text is
-    left out (`harness_text`). Media become `[image]` (`media`) or are the Problem `media`.
+    developer → system (`developer_role`). Leading system messages become the system text; a later
+    one becomes a user turn (`late_system`), stays (`late_system_kept`) or is the Problem
+    `late_system`. An unknown role is the Problem `unknown_role`. Harness text beside other text is
+    left out (`harness_text`) under `harness: drop`. Media become `[image]` (`media`) or are the
+    Problem `media`.
     """
-    reader = _Reading(media)
+    reader = _DraftReader(options)
     for message in conversation.messages:
         problem = reader.take(message)
         if problem is not None:
             return problem
-    reader.settle()
-    changes = dict(conversation.changes)
+    reader.attach_results()
     draft = Draft(
         blocks=tuple(reader.blocks),
         system=tuple(reader.system),
         tools=conversation.tools,
         tools_source=conversation.tools_source or "logged",
-        changes=changes,
+        changes=dict(conversation.changes),
         complete=conversation.complete,
+        context=conversation.context or _derived_context(conversation, bool(reader.system)),
     )
     return draft.counting(**reader.counts).dropping(reader.misplaced, "not_by_assistant")
 
 
-class _Reading:
+def _derived_context(conversation: Conversation, has_system: bool) -> Context:
+    """The context of a conversation whose reader says nothing of it: what is there, or missing."""
+    missing = [] if has_system else ["system"]
+    if conversation.tools is None or conversation.tools_source in ("inferred", "supplied", "mixed"):
+        missing.append("tools")
+    return Context("partial" if missing else "logged", tuple(missing))
+
+
+class _DraftReader:
     """The state of one pass over the messages."""
 
-    def __init__(self, media: str) -> None:
-        self.media = media
+    def __init__(self, options: NormalizeOptions) -> None:
+        self.options = options
+        self.drops_harness = options.harness == "drop"
         self.blocks: list[Block] = []
         self.system: list[str] = []
         self.counts: dict[str, int] = {}
         self.misplaced: list[DraftCall] = []
         self.ordinal = 0
         self.asked: int | None = None
-        """Where the last assistant block stands: results are for it, for none before it."""
+        """Index of the last assistant block: results belong to it, to none before it."""
         self.results: list[ToolResult] = []
-        """Those that came for it and are not in it yet."""
+        """Results that came for that block and are not attached to it yet."""
+        self.hidden: set[str] = set()
 
     def count(self, code: str, n: int = 1) -> None:
         self.counts[code] = self.counts.get(code, 0) + n
 
     def take(self, message: Message) -> Problem | None:
-        if self.media == "reject" and any(_has_media(part) for part in message.parts):
+        media = any(_has_media(part) for part in message.parts)
+        if media and self.options.media == "reject":
             return Problem("media", "message", "holds an image or other media", records=0)
         if message.role != "assistant":
             for part in message.parts:
@@ -165,7 +196,9 @@ class _Reading:
                     self.misplaced.append(self._call(part))
         match message.role:
             case "system" | "developer":
-                return self._system(message)
+                problem = self._system(message)
+                if problem is not None:
+                    return problem
             case "user" | "tool":
                 self._results(message)
                 self._user(message)
@@ -173,6 +206,8 @@ class _Reading:
                 self._assistant(message)
             case role:
                 return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
+        if media:
+            self.hidden.add("media")  # the turns after it saw what a sample cannot show
         return None
 
     def _call(self, part: ToolCall) -> DraftCall:
@@ -180,17 +215,24 @@ class _Reading:
         return DraftCall(self.ordinal - 1, part.name, part.arguments, part.id)
 
     def _system(self, message: Message) -> Problem | None:
-        texts = self._texts(message.parts)
+        texts = self._texts(message.parts, harness=not self.drops_harness)
         harness = [part for part in message.parts if isinstance(part, Text) and part.harness]
-        if harness:
+        if harness and self.drops_harness:
             self.count("harness_text", len(harness))
         if not texts:
             return None
-        if any(not block.harness for block in self.blocks):
+        is_late = any(not (block.harness and self.drops_harness) for block in self.blocks)
+        policy = self.options.late_system
+        if is_late and policy == "reject":
             return Problem("late_system", "message", "a system message after the first turn", 0)
         if message.role == "developer":
             self.count("developer_role")
-        self.system.extend(texts)
+        if is_late:
+            self.count("late_system" if policy == "user" else "late_system_kept")
+            role = "user" if policy == "user" else "system"
+            self.blocks.append(Block(role, turn=message.turn, texts=tuple(texts)))
+        else:
+            self.system.extend(texts)
         return None
 
     def _results(self, message: Message) -> None:
@@ -204,8 +246,8 @@ class _Reading:
             else:
                 self.results.append(result)
 
-    def settle(self) -> None:
-        """Hand the results that came to the block that they are for."""
+    def attach_results(self) -> None:
+        """Attach the results that came to the block that they answer."""
         if self.asked is not None and self.results:
             block = self.blocks[self.asked]
             self.blocks[self.asked] = replace(block, results=(*block.results, *self.results))
@@ -214,15 +256,16 @@ class _Reading:
     def _user(self, message: Message) -> None:
         if message.role == "tool":
             return
-        texts = self._texts(message.parts)
         harness = [part.text for part in message.parts if isinstance(part, Text) and part.harness]
-        if texts:
-            self.blocks.append(Block("user", turn=message.turn, texts=tuple(texts)))
-        elif any(text.strip() for text in harness):
-            block = Block("user", turn=message.turn, texts=tuple(harness), harness=True)
+        texts = self._texts(message.parts, harness=not self.drops_harness)
+        words = self._texts(message.parts, count=False) if harness else texts
+        if not words and any(text.strip() for text in harness):
+            block = Block("user", turn=message.turn, texts=tuple(texts or harness), harness=True)
             self.blocks.append(block)
             return
-        if harness:
+        if texts:
+            self.blocks.append(Block("user", turn=message.turn, texts=tuple(texts)))
+        if harness and self.drops_harness:
             self.count("harness_text", len(harness))
         elif not texts and not any(isinstance(part, ToolResult) for part in message.parts):
             self.count("empty_user")
@@ -232,7 +275,9 @@ class _Reading:
         calls: list[DraftCall] = []
         thoughts: list[str] = []
         results: list[ToolResult] = []
+        harness: list[str] = []
         fault: str | None = None
+        untrained = message.untrained
         last = 0
         for part in message.parts:
             match part:
@@ -240,18 +285,23 @@ class _Reading:
                     calls.append(self._call(part))
                 case Reasoning(text=text):
                     thoughts.append(text)
-                case Unparsed(code=code):
-                    fault = fault or code
-                case Text(harness=True):
-                    self.count("harness_text")
+                case Unparsed(code="server_tool"):
+                    untrained = "server_tool"
+                case Text(text=text, harness=True):
+                    harness.append(text)
                 case ToolResult():
                     results.append(part)
                 case _:
+                    if isinstance(part, Unparsed):
+                        fault = fault or part.code
                     found = self._texts((part,))
                     texts += found
                     last += len(found) if calls else 0
-        if message.untrained is not None:
-            self.count("untrained_turn")
+        is_inserted = not (texts or calls or thoughts or results or fault or untrained)
+        if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
+            texts, untrained = harness, "inserted"  # the program spoke in the model's place
+        elif harness:
+            self.count("harness_text", len(harness))
         self._append(
             Block(
                 "assistant",
@@ -262,50 +312,66 @@ class _Reading:
                 results=tuple(results),
                 text_last=last,
                 fault=fault,
+                untrained=untrained,
+                context=message.context,
+                hidden=tuple(sorted(self.hidden)),
             )
         )
+        if untrained == "server_tool":
+            self.hidden.add("server_tool")
 
     def _append(self, block: Block) -> None:
-        """Add an assistant block, or make it one with the last where the log says so."""
-        self.settle()
-        at = len(self.blocks) - 1
-        last = self.blocks[at] if at >= 0 else None
-        if last is None or last.role != "assistant":
-            self.asked = len(self.blocks)
-            self.blocks.append(block)
+        """Add an assistant block, or join it to the last one where they are one turn."""
+        self.attach_results()
+        asked = self.blocks[self.asked] if self.asked is not None else None
+        if asked is not None and block.turn is not None and block.turn == asked.turn:
+            assert self.asked is not None, "it has a block"
+            self.blocks[self.asked] = join(asked, block)  # user text logged in between came after
             return
-        same = block.turn is not None and block.turn == last.turn
-        no_ids = block.turn is None and last.turn is None
-        if same or (no_ids and not last.results):
-            if no_ids:
+        last = self.blocks[-1] if self.blocks else None
+        if last is not None and last.role == "assistant":
+            no_ids = block.turn is None and last.turn is None
+            if no_ids and not last.results:
                 self.count("assistant_joined")
-            self.blocks[at] = join(last, block)
-        else:
-            self.asked = len(self.blocks)
-            self.blocks.append(block)
+                self.blocks[-1] = join(last, block)
+                return
+        self.asked = len(self.blocks)
+        self.blocks.append(block)
 
-    def _texts(self, parts: Iterable[Part]) -> list[str]:
-        """The words that are not the harness's, one string a part; blank ones left out."""
+    def _texts(
+        self, parts: Iterable[Part], *, harness: bool = False, count: bool = True
+    ) -> list[str]:
+        """The text of the parts, one string a part, blank ones left out.
+
+        `harness`: with the text of the agent program. `count`: note what is altered.
+        """
         texts = []
         for part in parts:
             match part:
-                case Text(text=text, harness=False) if text.strip():
-                    texts.append(text)
+                case Text(text=text, harness=by_program) if harness or not by_program:
+                    if text.strip():
+                        texts.append(text)
+                    elif text and count:
+                        self.count("blank_text")
                 case Unparsed(text=text) if text.strip():
                     texts.append(text)
                 case Media() | Data():
                     texts.append(part_text(part))
-                    self.count("media" if isinstance(part, Media) else "json_text")
-                case Text(text=text, harness=False) if text:
-                    self.count("blank_text")
+                    if count:
+                        self.count("media" if isinstance(part, Media) else "json_text")
                 case _:
                     pass
         return texts
 
 
 def join(first: Block, second: Block) -> Block:
-    """Two assistant blocks as one turn, their parts in order."""
+    """Join two assistant blocks to one turn, their parts in order.
+
+    A turn of which a part is not the model's own is no target; one is a repeat if all of it is.
+    """
     moved = len(second.texts) if first.calls else second.text_last
+    codes = [first.untrained, second.untrained]
+    foreign = next((code for code in codes if code not in (None, REPEAT)), None)
     return replace(
         first,
         texts=first.texts + second.texts,
@@ -314,11 +380,29 @@ def join(first: Block, second: Block) -> Block:
         results=first.results + second.results,
         text_last=first.text_last + moved,
         fault=first.fault or second.fault,
+        untrained=foreign or (REPEAT if codes == [REPEAT, REPEAT] else None),
+        context=lowest([item for item in (first.context, second.context) if item is not None]),
+        hidden=second.hidden,
     )
 
 
+def lowest(contexts: Sequence[Context]) -> Context | None:
+    """The lowest level of the contexts with everything that any of them misses; None of none."""
+    if not contexts:
+        return None
+    level = min((item.level for item in contexts), key=LEVELS.index)
+    return Context(level, tuple(sorted({code for item in contexts for code in item.missing})))
+
+
+def context_of(block: Block, whole: Context) -> Context:
+    """The context of an assistant block in a conversation whose context is `whole`."""
+    own = block.context or whole
+    hidden = [Context("partial", block.hidden)] if block.hidden else []
+    return lowest([own, *hidden]) or own
+
+
 def part_text(part: Text | Data | Media) -> str:
-    """A part of a message or a result as text: `[image]` for media, JSON text for a value."""
+    """Write a part of a message or a result as text: `[image]` for media, a value as JSON."""
     match part:
         case Text(text=text):
             return text

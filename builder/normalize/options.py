@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from builder.conversation import Json
@@ -10,25 +10,57 @@ from builder.options import SUPPLIED
 from builder.qwen3.constants import ADDED_TOKENS
 
 Unit = Literal["conversation", "query", "turn"]
+Training = Literal["keep", "mask"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """Options of `train:`: turns that are trained (keep) or are context only (mask).
+
+    errors       a call of the turn failed
+    denied       the user or a policy refused a call of the turn
+    interrupted  a call of the turn was stopped before it ended
+    repeated     the turn makes exactly the calls of the assistant turn before it
+    rewound      the user took the turn back
+    """
+
+    errors: Training = "keep"
+    denied: Training = "keep"
+    interrupted: Training = "keep"
+    repeated: Training = "keep"
+    rewound: Training = "mask"
+
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """The keys whose value is `mask`."""
+        return tuple(item.name for item in fields(self) if getattr(self, item.name) == "mask")
 
 
 @dataclass(frozen=True, slots=True)
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
-    The last three are not keys: `supplied_tools` and `supplied_system` come from the input, for
-    logs that record neither; `added_tokens` are the control tokens of the target tokenizer.
+    The last four are not keys: `train` is a section of its own; `supplied_tools` and
+    `supplied_system` come from the input, for logs that record neither; `added_tokens` are the
+    control tokens of the target tokenizer.
     """
 
     unit: Unit = "conversation"
     system: Literal["keep", "drop", "replace"] = "keep"
+    late_system: Literal["user", "keep", "reject"] = "user"
+    harness: Literal["keep", "drop"] = "keep"
     reasoning: Literal["drop", "keep"] = "drop"
+    end: Literal["call", "answer"] = "call"
     unanswered_calls: Literal["trim", "reject"] = "trim"
+    untrained_turns: Literal["split", "weight", "reject"] = "split"
+    server_tools: Literal["cut", "untrained"] = "cut"
     parallel_calls: Literal["keep", "split", "reject"] = "keep"
-    control_tokens: Literal["reject", "neutralise"] = "reject"
+    control_tokens: Literal["context", "neutralise", "reject"] = "context"
+    tools: Literal["all", "called"] = "all"
     missing_tools: Literal["infer", "reject"] = "infer"
     media: Literal["placeholder", "reject"] = "placeholder"
     allow_eval: bool = False
+    train: TrainOptions = field(default_factory=TrainOptions, metadata=SUPPLIED)
     supplied_tools: tuple[Json, ...] | None = field(default=None, metadata=SUPPLIED)
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)

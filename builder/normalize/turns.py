@@ -1,17 +1,20 @@
-"""Steps on turns: one system text, roles that alternate, first and last turn, one text a turn."""
+"""Steps on turns: one system text, roles that alternate, the first turn, one text a turn."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 
-from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
+from builder.normalize.draft import Block, Draft, calls_in, join
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
 
 def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """One system text: `system_joined`, `system_dropped`, `system_replaced`, `system_supplied`."""
+    """Make one system text, dropped, replaced or supplied as the options say.
+
+    Counts `system_joined`, `system_dropped`, `system_replaced`, `system_supplied`.
+    """
     logged = "\n\n".join(draft.system)
     draft = draft.counting(system_joined=max(len(draft.system) - 1, 0))
     if options.system == "drop":
@@ -24,18 +27,22 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     return draft if kept == draft.system else replace(draft, system=kept)
 
 
-def turns(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Roles alternate: empty turns go, harness text goes unless answered, neighbours are joined."""
+def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Make roles alternate: drop empty turns, join neighbours of one role.
+
+    Under `harness: drop` a turn of harness text goes (`harness_text`), unless it is all that an
+    assistant turn answered (`harness_prompt`).
+    """
     blocks: list[Block] = []
     counts: Counter[str] = Counter()
     pending: Block | None = None  # harness text that nothing has answered yet
     for block in draft.blocks:
         last = blocks[-1] if blocks else None
-        if block.role == "assistant" and not (block.texts or block.calls or block.fault):
+        if block.role == "assistant" and _is_empty(block, options):
             counts["empty_assistant"] += 1
             counts["reasoning_dropped"] += bool(block.reasoning)
             continue
-        if block.role == "user" and block.harness:
+        if block.role == "user" and block.harness and options.harness == "drop":
             if pending is not None:
                 pending = replace(pending, texts=pending.texts + block.texts)
             else:
@@ -52,65 +59,42 @@ def turns(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
             pending = None
         if last is None or last.role != block.role:
             blocks.append(block)
-        elif block.role == "user":
-            counts["user_joined"] += 1
+        elif block.role != "assistant":
+            counts[f"{block.role}_joined"] += 1
             blocks[-1] = replace(last, texts=last.texts + block.texts)
         elif not last.calls:
             counts["assistant_joined"] += 1
             blocks[-1] = join(last, block)
         else:
-            blocks.append(block)  # an unanswered call before it: `cut` decides
+            blocks.append(block)  # the calls before it have no result: the step `cut` decides
     counts["harness_text"] += len(pending.texts) if pending else 0
     return draft.having(blocks, counts)
 
 
-def edges(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Begins with a user turn and ends with an assistant turn that is an answer.
+def _is_empty(block: Block, options: NormalizeOptions) -> bool:
+    """Whether an assistant block holds nothing to show, and nothing that ends a conversation."""
+    if block.texts or block.calls or block.fault:
+        return False
+    return block.untrained != "server_tool" or options.server_tools == "untrained"
 
-    Assistant turns before the first user turn are cut (`leading_cut`), their calls dropped as
-    `before_user`. Trailing user turns and tool results are cut (`trailing_cut`), and with the
-    results the turns that called for them (`no_final_answer`): a call without its answer is no
-    sample. A complete conversation, and any that is cut into turns, keeps its last turn, without
-    the results that followed it.
+
+def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
+    """Begin with a user turn: the turns before it are cut (`leading_cut`), and their calls.
+
+    Those calls have the code `before_user`.
     """
-    blocks = list(draft.blocks)
-    leading = 0
-    while leading < len(blocks) and blocks[leading].role != "user":
-        leading += 1
-    draft = draft.dropping(calls_in(blocks[:leading]), "before_user").counting(leading_cut=leading)
-    rest = blocks[leading:]
-    blocks = rest.copy()
-    while blocks and blocks[-1].role == "user":
-        blocks.pop()
-    whole = draft.complete and draft.cut is None
-    if blocks and blocks[-1].calls and (whole or options.unit == "turn"):
-        last = blocks.pop()
-        draft = draft.counting(trailing_cut=any(call.answer is not None for call in last.calls))
-        blocks.append(replace(last, calls=tuple(replace(c, answer=None) for c in last.calls)))
-    else:
-        unanswered: list[DraftCall] = []
-        while blocks and (blocks[-1].role == "user" or blocks[-1].calls):
-            unanswered += blocks.pop().calls
-        draft = draft.dropping(unanswered, "no_final_answer")
-    draft = draft.counting(trailing_cut=len(rest) - len(blocks))
-    if not blocks:
-        return _nothing_left(draft, rest)
-    return draft.having(blocks)
-
-
-def _nothing_left(draft: Draft, rest: list[Block]) -> Problem:
-    """Why no turn is left to train on: the cut that took the last ones, else what is missing."""
-    if draft.cut is not None:
-        return draft.cut
-    if not rest:
+    first = next((at for at, block in enumerate(draft.blocks) if block.role == "user"), None)
+    if first == 0:
+        return draft
+    blocks = draft.blocks if first is None else draft.blocks[:first]
+    draft = draft.dropping(calls_in(blocks), "before_user").counting(leading_cut=len(blocks))
+    if first is None:
         return Problem("no_user", "conversation", "no user turn", records=0)
-    if not any(block.role == "assistant" for block in rest):
-        return Problem("no_assistant", "conversation", "no assistant turn answers a user turn", 0)
-    return Problem("no_final_answer", "conversation", "ends with calls, no answer follows", 0)
+    return draft.having(draft.blocks[first:])
 
 
 def joins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """The pieces of a turn as one text, text before calls, no leading newlines in an answer.
+    """Join the pieces of a turn to one text before its calls, without leading newlines.
 
     Counts `text_joined`, `text_after_call` (moved before it), `leading_newlines`.
     """

@@ -1,17 +1,17 @@
-"""Training units: which pieces of a dialogue become samples, and which turns each one teaches.
+"""Training units: which pieces of a dialogue become samples, and which turns each one trains.
 
-- `conversation`: the whole dialogue, every assistant turn taught (the specification's form)
+- `conversation`: the whole dialogue, every assistant turn a target (the specification's form)
 - `query`: one sample for each user query, up to the answer to it
 - `turn`: one sample for each assistant turn, which is its last
 
-Each assistant turn of the dialogue is taught in exactly one sample; what stands before it is
-context. The template shows the thoughts after the last query only (last_query_index,
-qwen3-template-pitfalls.md A1), so a sample keeps those and loses the earlier ones.
+Each target of the dialogue is a target of exactly one sample; the turns before it are context. The
+template shows the thoughts after the last query only (last_query_index, qwen3-template-pitfalls.md
+A1), so a sample keeps those and loses the earlier ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from builder.sample import Dialogue, Turn
@@ -21,49 +21,78 @@ UNITS = ("conversation", "query", "turn")
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """A dialogue to make a sample of.
+    """A dialogue to make a sample of, which ends with its last target.
 
-    unit              what `meta.unit` says: "turn" whenever the last turn calls and is itself to be
-                      learnt, else the unit asked for
-    trained           how many of its last assistant turns it teaches
-    thoughts_dropped  thoughts that the template would not show
+    targets           ordinals of its targets among its assistant turns, from 0
+    origins           ordinal in the whole dialogue of each of its assistant turns
+    thoughts_dropped  number of thoughts that the template would not show
     """
 
     dialogue: Dialogue
-    unit: str
-    trained: int
+    targets: tuple[int, ...]
+    origins: tuple[int, ...]
     thoughts_dropped: int = 0
 
 
 def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
-    """The examples of a dialogue, in order. A dialogue ends with an assistant turn."""
+    """Yield the examples of a dialogue, in order. A dialogue ends with an assistant turn."""
     start = 0
     for end in _ends(dialogue.turns, unit):
-        trained = sum(turn.role == "assistant" for turn in dialogue.turns[start:end])
-        turns, dropped = _visible(dialogue.turns[:end])
-        written = "turn" if turns[-1].calls else unit
-        yield TrainingExample(replace(dialogue, turns=turns), written, trained, dropped)
+        targets = [at for at in range(start, end) if _is_target(dialogue.turns[at])]
         start = end
+        if targets:
+            yield example(dialogue, range(targets[-1] + 1), targets)
+
+
+def example(dialogue: Dialogue, places: Sequence[int], targets: Collection[int]) -> TrainingExample:
+    """Make the example of the turns at `places`, of which those at `targets` are trained.
+
+    Where it holds a turn that is no target of the dialogue, all that are none of its own targets
+    are marked as not trained, so that the weights name exactly the targets.
+    """
+    ordinals = {
+        at: ordinal
+        for ordinal, at in enumerate(
+            at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"
+        )
+    }
+    turns, dropped = _visible(tuple(dialogue.turns[at] for at in places))
+    answers = [at for at in places if at in ordinals]
+    if not all(dialogue.turns[at].trained for at in answers):
+        turns = tuple(
+            replace(turn, trained=at in targets) if at in ordinals else turn
+            for at, turn in zip(places, turns, strict=True)
+        )
+    return TrainingExample(
+        replace(dialogue, turns=turns),
+        tuple(ordinal for ordinal, at in enumerate(answers) if at in targets),
+        tuple(ordinals[at] for at in answers),
+        dropped,
+    )
+
+
+def _is_target(turn: Turn) -> bool:
+    return turn.role == "assistant" and turn.trained
 
 
 def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:
-    """Where the examples end: after an assistant turn.
+    """Find where the examples end: after an assistant turn.
 
     A query that comes while tool responses wait for an answer does not end an example: the turn
     that called would be left without its answer.
     """
     for at, turn in enumerate(turns):
         last = at == len(turns) - 1
-        answered = turn.role == "assistant" and (last or turns[at + 1].role == "user")
+        answered = turn.role == "assistant" and (last or turns[at + 1].role in ("user", "system"))
         if (unit == "turn" and turn.role == "assistant") or (unit == "query" and answered) or last:
             yield at + 1
 
 
 def _visible(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], int]:
-    """The turns without the thoughts before the last query, and how many those were."""
+    """The turns without the thoughts before the last query, and the number of those."""
     query = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=-1)
     hidden = sum(bool(turn.reasoning) for turn in turns[:query])
     if not hidden:
         return turns, 0
-    seen = tuple(replace(turn, reasoning="") for turn in turns[:query])
-    return seen + turns[query:], hidden
+    shown = tuple(replace(turn, reasoning="") for turn in turns[:query])
+    return shown + turns[query:], hidden

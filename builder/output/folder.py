@@ -157,10 +157,10 @@ def _is_inside(out: Path, path: str) -> bool:
         return False
 
 
-def _create(path: Path) -> BinaryIO | ParquetFile | zstd.ZstdFile:
-    """A new file of the kind that its name says."""
+def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:
+    """Create a file of the kind that its name says."""
     if path.suffix == ".parquet":
-        return ParquetFile(path)
+        return ParquetFile(path, weighted=weighted)
     if path.suffix == ".zst":
         return zstd.ZstdFile(path, "wb", level=ZSTD_LEVEL)
     return path.open("wb")
@@ -174,8 +174,15 @@ class SplitWriter:
     """
 
     def __init__(
-        self, writer: Writer, split: str, suffixes: Sequence[str], shard_bytes: int
+        self,
+        writer: Writer,
+        split: str,
+        suffixes: Sequence[str],
+        shard_bytes: int,
+        *,
+        weighted: bool = False,
     ) -> None:
+        self._weighted = weighted
         self.writer = writer
         self.split = split
         self.suffixes = suffixes
@@ -207,7 +214,9 @@ class SplitWriter:
     def _next(self) -> None:
         self._end()
         for kind in self.suffixes:
-            self._open[kind] = _create(self._path("data", self._shards, kind))
+            self._open[kind] = _create(
+                self._path("data", self._shards, kind), weighted=self._weighted
+            )
         self._open["meta"] = self._path("meta", self._shards, "jsonl").open("wb")
         self._shards += 1
         self._size = 0

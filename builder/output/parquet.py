@@ -12,26 +12,38 @@ ROWS = 1000
 BATCH_BYTES = 16 << 20
 
 _STRING = {"dtype": "string", "_type": "Value"}
-_FEATURES = {
-    "messages": {"feature": {"role": _STRING, "content": _STRING}, "_type": "List"},
-    "tools": {"feature": {"_type": "Json"}, "_type": "List"},
-}
-"""The features as `datasets` (4.7 and later) keeps them in a file's schema."""
+
+
+def _features(*, weighted: bool) -> dict[str, Any]:
+    """The features as `datasets` (4.7 and later) keeps them in a file's schema."""
+    message: dict[str, Any] = {"role": _STRING, "content": _STRING}
+    if weighted:
+        message["weight"] = {"dtype": "int8", "_type": "Value"}
+    return {
+        "messages": {"feature": message, "_type": "List"},
+        "tools": {"feature": {"_type": "Json"}, "_type": "List"},
+    }
 
 
 class ParquetFile:
-    """A Parquet file being written: messages as structs, each tool definition as its JSON text."""
+    """A Parquet file being written: messages as structs, each tool definition as its JSON text.
 
-    def __init__(self, path: Path) -> None:
+    `weighted`: messages have a weight, null where a line has none.
+    """
+
+    def __init__(self, path: Path, *, weighted: bool = False) -> None:
         import pyarrow  # noqa: PLC0415 - only where asked for
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
-        message = pyarrow.struct([("role", pyarrow.string()), ("content", pyarrow.string())])
+        columns = [("role", pyarrow.string()), ("content", pyarrow.string())]
+        if weighted:
+            columns.append(("weight", pyarrow.int8()))
+        message = pyarrow.struct(columns)
         fields = [
             pyarrow.field("messages", pyarrow.list_(message)),
             pyarrow.field("tools", pyarrow.list_(pyarrow.json_())),
         ]
-        about = {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
+        about = {"huggingface": json.dumps({"info": {"features": _features(weighted=weighted)}})}
         self._schema = pyarrow.schema(fields, metadata=about)
         self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
         self._lines: list[bytes] = []

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from builder.conversation import Json
-from builder.sample import Call, Dialogue, Sample, Turn
+from builder.sample import Call, Dialogue, Sample, Turn, Weights
 
 
 def flatten(dialogue: Dialogue) -> Sample:
-    """The training record: calls as `<tool_call>` text, answers as `<tool_response>` user turns."""
-    return Sample(tuple(_flat(turn) for turn in dialogue.turns), dialogue.tools)
+    """Make the training record: calls as `<tool_call>` text, results as `<tool_response>` turns.
+
+    Where a turn is not trained, every assistant message has a weight, 0 or 1.
+    """
+    weights: Weights = ()
+    if any(turn.role == "assistant" and not turn.trained for turn in dialogue.turns):
+        weights = tuple(
+            int(turn.trained) if turn.role == "assistant" else None for turn in dialogue.turns
+        )
+    return Sample(tuple(_flat(turn) for turn in dialogue.turns), dialogue.tools, weights)
 
 
 def _flat(turn: Turn) -> tuple[str, str]:
@@ -26,12 +34,12 @@ def _flat(turn: Turn) -> tuple[str, str]:
 
 
 def call_text(call: Call) -> str:
-    """A call as the template writes it."""
+    """Write a call as the template does."""
     return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.text}}}\n</tool_call>'
 
 
 def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
-    """Messages in the structured form that an inference server renders.
+    """Make the messages in the structured form that an inference server renders.
 
     A call whose JSON text is not what `tojson` would write is passed with that text: the template
     inserts a string verbatim (verification.md, `structured`).

@@ -228,12 +228,14 @@ def split_responses(content: str) -> tuple[str, ...] | None:
 
 
 def to_dialogue(sample: Sample) -> Dialogue:
-    """The structured form that a flat sample means. Raises ParseFault."""
+    """Read the structured form that a flat sample means. Raises ParseFault."""
     turns: list[Turn] = []
-    for role, content in sample.messages:
+    weights = sample.weights or (None,) * len(sample.messages)
+    for (role, content), weight in zip(sample.messages, weights, strict=True):
         if role == "assistant":
             answer = split_answer(content)
-            turns.append(Turn(role, answer.text, answer.thought, answer.calls))
+            trained = weight != 0
+            turns.append(Turn(role, answer.text, answer.thought, answer.calls, trained=trained))
             continue
         responses = split_responses(content) if role == "user" else None
         turns.append(

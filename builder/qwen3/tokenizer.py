@@ -87,6 +87,20 @@ class Target:
         return Style(thoughts, default, lead)
 
     @cached_property
+    def renders_late_system(self) -> bool:
+        """Whether the template renders a system message after the first turn as a system turn."""
+        texts = ("a", "b", "c", "d")
+        roles = ("user", "assistant", "system", "user")
+        messages = [
+            {"role": role, "content": text} for role, text in zip(roles, texts, strict=True)
+        ]
+        try:
+            text = self.render(messages, None)
+        except Exception:  # some templates raise on it
+            return False
+        return "<|im_start|>system\nc<|im_end|>\n<|im_start|>user\nd<|im_end|>" in text
+
+    @cached_property
     def generation_prompts(self) -> dict[str, str]:
         """What the template puts before a turn to be generated, in each mode of inference."""
         probe = [{"role": "user", "content": "a"}]

@@ -20,7 +20,8 @@ class ConversationRow:
     prefixes  digests of the messages up to each assistant turn, joined; the last is of all messages
     ends      for each sample the digest of the messages up to its end, joined
     tokens    for each sample its tokens
-    calls     for each sample how many of the conversation's calls it holds: the first ones
+    levels    for each sample the number of its targets at each level of context (`LEVELS`)
+    weighted  for each sample whether it has weights
     patterns  for each sample its behaviour; empty unless the options need it
     call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
     call_codes   for each call why it was dropped, or None
@@ -35,7 +36,8 @@ class ConversationRow:
     prefixes: bytes
     ends: bytes
     tokens: tuple[int, ...]
-    calls: tuple[int, ...]
+    levels: tuple[tuple[int, ...], ...]
+    weighted: tuple[bool, ...]
     patterns: tuple[str, ...]
     call_keys: tuple[bytes, ...]
     call_codes: tuple[str | None, ...]

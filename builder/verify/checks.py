@@ -19,9 +19,11 @@ from builder.verify.schemas import BrokenSchemaFault, violations
 
 
 def well_formed(sample: Sample) -> Iterator[Finding]:
-    """What must hold before anything can be rendered."""
+    """Check what must hold before anything can be rendered."""
     if not sample.messages:
         yield Finding("order", "no messages")
+    if sample.weights and not sample.targets:
+        yield Finding("weight", "every assistant message has weight 0: nothing is trained")
     for index, (role, content) in enumerate(sample.messages):
         if role not in ("system", "user", "assistant"):
             yield Finding("order", f"unknown role {role[:40]!r}: the template skips it", index)
@@ -47,10 +49,11 @@ def _encodable(text: str) -> bool:
 
 
 def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
-    """The structured form that a sample's text says, and where it says none."""
+    """Read the structured form that a sample's text means, and find where it has none."""
     turns: list[Turn] = []
     findings: list[Finding] = []
-    for index, (role, content) in enumerate(sample.messages):
+    weights = sample.weights or (None,) * len(sample.messages)
+    for index, ((role, content), weight) in enumerate(zip(sample.messages, weights, strict=True)):
         if role == "assistant":
             try:
                 answer = split_answer(content)
@@ -58,7 +61,8 @@ def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
                 shown = context(content, fault.offset)
                 findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=shown))
                 continue
-            turns.append(Turn(role, answer.text, answer.thought, answer.calls))
+            trained = weight != 0
+            turns.append(Turn(role, answer.text, answer.thought, answer.calls, trained=trained))
             continue
         responses = split_responses(content) if role == "user" else None
         if responses is not None:
@@ -84,14 +88,20 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
     yield Finding("inverse", "the flat form reads back as another dialogue", index)
 
 
-def order(sample: Sample) -> Iterator[Finding]:
-    """Roles alternate as the check `order` says, and no turn is empty."""
+def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
+    """Check that roles alternate as verification.md ("order") says, and that no turn is empty.
+
+    `late_system`: system messages after the first turn are allowed (`normalize.late_system: keep`,
+    or a foreign dataset), where the template renders them. They do not count for the alternation
+    of the other roles, but they separate two assistant turns.
+    """
     before = ""
+    asked = False
     for index, (role, content) in enumerate(sample.messages):
         is_answer = role == "user" and split_responses(content) is not None
-        if role == "system" and index:
+        if role == "system" and index and not late_system:
             yield Finding("order", "a system message that is not the first", index)
-        if role == "assistant" and before in ("", "system"):
+        if role == "assistant" and not asked:
             yield Finding("order", "an assistant turn before any user turn", index)
         if before == role == "assistant":
             yield Finding("order", "two assistant turns in a row", index)
@@ -99,6 +109,7 @@ def order(sample: Sample) -> Iterator[Finding]:
             yield Finding("order", "two user turns in a row", index)
         if not content.strip():
             yield Finding("order", "an empty turn", index)
+        asked = asked or role == "user"
         before = "responses" if is_answer else role
     if before != "assistant":
         yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
@@ -138,8 +149,8 @@ def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Fi
             )
 
 
-def pairing(meant: Dialogue, unit: str) -> Iterator[Finding]:
-    """Each call has its response; in unit "turn" those of the last turn need none."""
+def pairing(meant: Dialogue) -> Iterator[Finding]:
+    """Check that each call has its response; those of the last turn, a target itself, need none."""
     open_calls = 0
     for index, turn in enumerate(meant.turns):
         if turn.role == "tool":
@@ -151,10 +162,6 @@ def pairing(meant: Dialogue, unit: str) -> Iterator[Finding]:
         if open_calls:
             yield Finding("pairing", f"{open_calls} calls without a response", index - 1)
         open_calls = len(turn.calls)
-    if open_calls and unit != "turn":
-        message = f"{open_calls} calls of the last turn without a response"
-        hint = "if each sample ends with the turn to be learnt, verify with --unit turn"
-        yield Finding("pairing", f"{message} ({hint})", len(meant.turns) - 1)
 
 
 def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:

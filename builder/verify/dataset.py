@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from builder.conversation import Json
-from builder.dataset.files import CONVERSATION, DatasetRow, dataset_rows
+from builder.dataset.files import CONVERSATION, DatasetRow, dataset_rows, keeps_late_system
 from builder.dataset.rows import (
     DATA_SUFFIXES,
     MAX_LINE,
@@ -28,6 +28,7 @@ from builder.dataset.rows import (
     is_special,
     parquet_rows,
     read_sample,
+    targets,
     written_lines,
 )
 from builder.finding import Finding
@@ -165,7 +166,7 @@ def _judge(row: VerifyRow, verifier: Verifier) -> LineReport:
         unit = str(known.get("unit"))
         taught = known.get("assistant_turns")
         trained = taught if isinstance(taught, int) and taught >= 0 else None
-    verdict = _verdict(row, verifier, unit, trained)
+    verdict = _verdict(row, verifier, unit, trained, late_system=keeps_late_system(known))
     message = _other(row, known, verdict) if row.held else ""
     findings = (*verdict.findings, *([Finding("changed", message)] if message else []))
     return LineReport(
@@ -173,8 +174,10 @@ def _judge(row: VerifyRow, verifier: Verifier) -> LineReport:
     )
 
 
-def _verdict(row: VerifyRow, verifier: Verifier, unit: str, trained: int | None) -> Verdict:
-    """`trained` None: all turns of a conversation, the last of a unit "turn"."""
+def _verdict(
+    row: VerifyRow, verifier: Verifier, unit: str, trained: int | None, *, late_system: bool
+) -> Verdict:
+    """Check a row; `trained`: how many of its last assistant turns are targets, if meta/ has it."""
     value = row.value
     if isinstance(row.line, Problem):
         return Verdict((Finding("format", f"{row.line.code}: {row.line.detail}"),))
@@ -185,9 +188,8 @@ def _verdict(row: VerifyRow, verifier: Verifier, unit: str, trained: int | None)
     sample = read_sample(value)
     if not isinstance(sample, Sample):
         return Verdict(tuple(sample))
-    if trained is None and unit == "turn":
-        trained = 1
-    return verifier.check(sample, unit=unit, trained=trained)
+    chosen = targets(sample, unit, trained)
+    return verifier.check(sample, targets=chosen, late_system=late_system)
 
 
 def _other(row: VerifyRow, known: dict[str, Json], verdict: Verdict) -> str:
@@ -334,5 +336,6 @@ def checked_rows(
         if not isinstance(sample, Sample):
             yield row, None, Verdict(tuple(sample))
             continue
-        trained = row.trained if unit is None else 1 if unit == "turn" else None
-        yield row, sample, verifier.check(sample, unit=unit or row.unit, trained=trained)
+        trained = row.trained if unit is None else None
+        chosen = targets(sample, unit or row.unit, trained)
+        yield row, sample, verifier.check(sample, targets=chosen, late_system=row.late_system)

@@ -31,13 +31,12 @@ in proportion (about 75 bytes a code point)."""
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of a sample after all checks; `findings` is empty if it is proven.
+    """The result of all checks of a sample; `findings` is empty if it is proven.
 
     `warnings` are schema violations under `verify.schema: report`, and borders of the spans that no
     token border falls on. `text` is the template's rendering ("" if it gave none), `render_sha256`
-    is of its UTF-8, in hex. `spans` and `parity` are those of the turns that the sample teaches:
-    [start, end) in code points, and the modes in which each is in parity with inference
-    (`builder.qwen3.parity`).
+    is of its UTF-8, in hex. `spans` and `parity` are those of the target turns: [start, end) in
+    code points, and the modes in which each is in parity with inference (`builder.qwen3.parity`).
     """
 
     findings: tuple[Finding, ...]
@@ -61,14 +60,16 @@ class Verifier:
         self,
         sample: Sample,
         dialogue: Dialogue | None = None,
-        unit: str = "conversation",
-        trained: int | None = None,
+        targets: Sequence[int] | None = None,
+        *,
+        late_system: bool = False,
     ) -> Verdict:
         """Run all checks.
 
         `dialogue` is the structured form that our normaliser meant; without it (foreign data) it
-        is what the sample's text says. `unit` "turn": the last turn may call without an answer.
-        `trained`: the sample teaches its last so many assistant turns; None: all of them.
+        is what the sample's text means. `targets` are the ordinals of the assistant turns that the
+        sample trains; None: those whose weight is not 0. `late_system`: a system message may stand
+        after the first turn.
         """
         findings = list(checks.well_formed(sample))
         if findings:
@@ -78,15 +79,15 @@ class Verifier:
         if dialogue is not None:
             findings += checks.misread(read, dialogue)
         meant = dialogue or read
-        findings += checks.order(sample)
+        findings += checks.order(sample, late_system=late_system)
         warnings: list[Finding] = []
         if meant is not None:
             findings += checks.calls(sample, meant, read)
-            findings += checks.pairing(meant, unit)
+            findings += checks.pairing(meant)
             hard, soft = checks.tools(sample, meant, self.options.schema)
             findings += hard
             warnings += soft
-        text, served = self._rendered(sample, meant)
+        text, served, weighted = self._rendered(sample, meant)
         if isinstance(text, Exception):
             message = f"{type(text).__name__}: {text}"[:200]
             return Verdict((*findings, Finding("render", message)), tuple(warnings))
@@ -102,25 +103,30 @@ class Verifier:
             findings.append(Finding("structured", f"{type(served).__name__}: {served}"[:200]))
         elif served is not None and served != text:
             findings.append(differ("structured", "a server renders other bytes", served, text))
+        if isinstance(weighted, Exception):
+            findings.append(Finding("weight", f"{type(weighted).__name__}: {weighted}"[:200]))
+        elif weighted is not None and weighted != text:
+            findings.append(differ("weight", "with weights it renders otherwise", text, weighted))
         findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
         findings += hard
-        first = 0 if trained is None else max(len(rendering.answers) - trained, 0)
+        chosen = sample.targets if targets is None else tuple(targets)
         modes: tuple[frozenset[str], ...] = ()
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if rendering.text == text:
             prompts = self.target.generation_prompts
             modes = in_parity(sample.messages, rendering, prompts, self.target.style)
-            findings += self._parity(sample, text, digest, modes, first)
-        taught = spans(rendering, self.target.generation_prompts[self.options.mode])[first:]
+            findings += self._parity(sample, text, digest, modes, chosen)
+        every = spans(rendering, self.target.generation_prompts[self.options.mode])
+        trained = tuple(every[at] for at in chosen)
         if tokens is not None and rendering.text == text:
-            warnings += _borders(taught, tokens)
+            warnings += _borders(trained, tokens)
         return Verdict(
             tuple(findings),
             tuple(warnings),
             text,
-            taught,
-            modes[first:],
+            trained,
+            tuple(modes[at] for at in chosen) if modes else (),
             len(tokens) if tokens is not None else 0,
             sum(len(turn.calls) for turn in meant.turns) if meant else 0,
             digest,
@@ -132,20 +138,20 @@ class Verifier:
         text: str,
         digest: str,
         modes: Sequence[frozenset[str]],
-        first: int,
+        targets: Sequence[int],
     ) -> Iterator[Finding]:
-        """The gate, and on every sixteenth sample the template's own word on one of its turns."""
+        """Apply the gate, and ask the template itself about one turn of every sixteenth sample."""
         turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
         mode = self.options.mode
         if self.options.parity == "require":
-            for at, found in zip(turns[first:], modes[first:], strict=True):
-                if mode not in found:
+            for ordinal in targets:
+                if mode not in modes[ordinal]:
                     message = f"a server in {mode} mode shows other bytes before this turn"
-                    yield Finding("parity", message, at)
+                    yield Finding("parity", message, turns[ordinal])
         if not turns or not turns[0] or digest[0] != "0":
             return  # the template takes no empty list of messages
         chosen = int(digest[1:9], 16) % len(turns)
-        messages: Any = sample.record["messages"]
+        messages = [{"role": role, "content": content} for role, content in sample.messages]
         for name, thinking in (("thinking", True), ("non-thinking", False)):
             shown = self.target.render(
                 messages[: turns[chosen]],
@@ -159,28 +165,40 @@ class Verifier:
 
     def _rendered(
         self, sample: Sample, meant: Dialogue | None
-    ) -> tuple[str | Exception, str | Exception | None]:
-        """The template's renderings of the sample and, where it means a dialogue, of that.
+    ) -> tuple[str | Exception, str | Exception | None, str | Exception | None]:
+        """Render the sample, the dialogue that it means, and the sample with its weights.
 
-        With the same definitions both go through `apply_chat_template` at once, which looks at
-        those once then.
+        The second and third are None where there is no such form.
         """
         _ = self.target.tokenizer  # one that cannot be loaded is no verdict on the sample
-        flat = [{"role": role, "content": content} for role, content in sample.messages]
-        if meant is None:
-            return self._attempt(flat, sample.tools), None
-        served = structured(_canonical(meant))
-        if meant.tools is sample.tools:
-            if served == flat:  # no calls, no thoughts: one rendering says all
-                text = self._attempt(flat, sample.tools)
-                return text, text
+        flat: list[dict[str, Any]] = [
+            {"role": role, "content": content} for role, content in sample.messages
+        ]
+        served = structured(_canonical(meant)) if meant is not None else None
+        weighted: Any = sample.record["messages"] if sample.weights else None
+        forms = [flat]
+        places: list[int | None] = []
+        others = served if meant is not None and meant.tools is not sample.tools else None
+        for form in (None if others is not None else served, weighted):
+            if form is not None and form != flat:
+                forms.append(form)
+            places.append(None if form is None else len(forms) - 1 if form != flat else 0)
+        texts = self._attempt_all(forms, sample.tools)
+        alone, with_weights = (None if place is None else texts[place] for place in places)
+        if others is not None and meant is not None:
+            alone = self._attempt(others, meant.tools)
+        return texts[0], alone, with_weights
+
+    def _attempt_all(
+        self, forms: Sequence[list[dict[str, Any]]], tools: Sequence[Json]
+    ) -> list[str | Exception]:
+        """Render conversations with the same definitions, which are then looked at only once."""
+        if len(forms) > 1:
             try:
-                rendered = self.target.render_all([flat, served], sample.tools)
-            except Exception:  # noqa: S110 - one of them: which is asked for apart
+                return list(self.target.render_all(forms, tools))
+            except Exception:  # noqa: S110 - one of them: each is rendered alone to find out which
                 pass
-            else:
-                return rendered[0], rendered[1]
-        return self._attempt(flat, sample.tools), self._attempt(served, meant.tools)
+        return [self._attempt(form, tools) for form in forms]
 
     def _attempt(self, messages: list[dict[str, Any]], tools: Sequence[Json]) -> str | Exception:
         try:
@@ -237,9 +255,9 @@ class Verifier:
             yield replace(differ(code, message, was[1], now[1]), turn=index)
 
 
-def _borders(taught: Spans, tokens: TokenSequence) -> Iterator[Finding]:
-    """Where a token lies across a border of a taught turn: no mask of tokens is exact there."""
-    for border in tokens.across([border for span in taught for border in span]):
+def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
+    """Find tokens that lie across a border of a trained turn: no mask of tokens is exact there."""
+    for border in tokens.across([border for span in trained for border in span]):
         yield Finding("border", "a token lies across the border of a turn", offset=border)
 
 

@@ -44,7 +44,7 @@ def planted(turn, plants):
 def unproven(verifier, dialogue, unit):
     """Whether something else keeps a sample of it out: a name that breaks the JSON of a call."""
     return any(
-        verifier.check(flatten(one.dialogue), one.dialogue, one.unit, one.trained).findings
+        verifier.check(flatten(one.dialogue), one.dialogue, one.targets).findings
         for one in examples(dialogue, unit)
     )
 
@@ -61,7 +61,7 @@ def test_a_scrubbed_sample_is_proven_and_holds_nothing(verifier, conversation, u
     assert scrubbed.problem is None
     for example in examples(scrubbed.dialogue, unit):
         sample = flatten(example.dialogue)
-        verdict = verifier.check(sample, example.dialogue, example.unit, example.trained)
+        verdict = verifier.check(sample, example.dialogue, example.targets)
         assert verdict.findings == ()
     texts = [text for _, text in dialogue_strings(scrubbed.dialogue)]
     assert not [datum for datum in PLANTS for text in texts if datum in text]

@@ -32,30 +32,30 @@ def calling(thought=""):
 
 RESULT = Turn("tool", responses=("1",))
 
-# (turns, {unit: [(turns in the example, turns taught, unit written)]})
+# (turns, {unit: [(turns in the example, targets)]})
 CASES = {
     "two queries": (
         (user(), calling(), RESULT, answer(), user(), answer()),
         {
-            "conversation": [(6, 3, "conversation")],
-            "query": [(4, 2, "query"), (6, 1, "query")],
-            "turn": [(2, 1, "turn"), (4, 1, "turn"), (6, 1, "turn")],
+            "conversation": [(6, 3)],
+            "query": [(4, 2), (6, 1)],
+            "turn": [(2, 1), (4, 1), (6, 1)],
         },
     ),
     "a query that comes before the answer": (
         (user(), calling(), RESULT, user("stop"), answer()),
         {
-            "conversation": [(5, 2, "conversation")],
-            "query": [(5, 2, "query")],
-            "turn": [(2, 1, "turn"), (5, 1, "turn")],
+            "conversation": [(5, 2)],
+            "query": [(5, 2)],
+            "turn": [(2, 1), (5, 1)],
         },
     ),
     "the last turn calls": (
         (Turn("system", "s"), user(), answer(), user(), calling()),
         {
-            "conversation": [(5, 2, "turn")],
-            "query": [(3, 1, "query"), (5, 1, "turn")],
-            "turn": [(3, 1, "turn"), (5, 1, "turn")],
+            "conversation": [(5, 2)],
+            "query": [(3, 1), (5, 1)],
+            "turn": [(3, 1), (5, 1)],
         },
     ),
 }
@@ -63,11 +63,11 @@ CASES = {
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("case", CASES)
-def test_where_examples_end_and_what_they_teach(case, unit):
+def test_where_examples_end_and_what_they_train(case, unit):
     turns, wanted = CASES[case]
     found = list(examples(Dialogue(turns), unit))
-    shown = [(len(e.dialogue.turns), e.trained, e.unit) for e in found]
-    assert shown == [(n, taught, "turn" if unit == "turn" else u) for n, taught, u in wanted[unit]]
+    shown = [(len(e.dialogue.turns), len(e.targets)) for e in found]
+    assert shown == wanted[unit]
 
 
 def test_an_example_keeps_the_thoughts_after_its_last_query():

@@ -1,6 +1,7 @@
 """Laws of the whole path, on random conversations full of hostile text."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from foreign_samples import foreign, wrapped
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from strategies import MANY, conversations, fit, texts
 
 from builder.conversation import Conversation, Message, Text, ToolCall
-from builder.dataset.rows import read_sample
+from builder.dataset.rows import read_sample, targets
 from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.options import TrainOptions
 from builder.normalize.units import UNITS, examples
 from builder.qwen3.flatten import flatten, structured
 from builder.qwen3.parse import ParseFault, parse, to_dialogue
@@ -23,11 +25,18 @@ options = st.builds(
     unit=st.sampled_from(UNITS),
     system=st.sampled_from(["keep", "drop"]),
     reasoning=st.sampled_from(["drop", "keep"]),
-    unanswered_calls=st.sampled_from(["trim", "reject"]),
+    late_system=st.sampled_from(["user", "keep", "reject"]),
+    harness=st.sampled_from(["keep", "drop"]),
+    end=st.sampled_from(["call", "answer"]),
+    unanswered_calls=st.sampled_from(["trim", "trim", "reject"]),
+    untrained_turns=st.sampled_from(["split", "weight", "weight", "reject"]),
+    server_tools=st.sampled_from(["cut", "untrained"]),
     parallel_calls=st.sampled_from(["keep", "split", "reject"]),
-    control_tokens=st.sampled_from(["neutralise", "reject"]),
+    control_tokens=st.sampled_from(["neutralise", "neutralise", "context", "reject"]),
+    tools=st.sampled_from(["all", "called"]),
     missing_tools=st.sampled_from(["infer", "reject"]),
     media=st.sampled_from(["placeholder", "reject"]),
+    train=st.builds(TrainOptions, *[st.sampled_from(["keep", "mask"])] * 5),
 )
 
 
@@ -46,17 +55,27 @@ def test_what_is_normalised_is_proven(verifier, conversation, options):
     event("built")
     dialogue = normalised.dialogue
     pieces = list(examples(dialogue, options.unit))
-    answers = sum(turn.role == "assistant" for turn in dialogue.turns)
-    assert sum(piece.trained for piece in pieces) == answers, "each turn is taught once"
+    answers = [turn for turn in dialogue.turns if turn.role == "assistant"]
+    wanted = [at for at, turn in enumerate(answers) if turn.trained]
+    assert len(normalised.contexts) == len(answers)
+    assert all(turn.trained for turn in answers) or options.untrained_turns == "weight"
+    trained = [piece.origins[at] for piece in pieces for at in piece.targets]
+    assert trained == wanted, "each target is trained once, in order"
+    late_system = options.late_system == "keep"
     for piece in pieces:
         sample = flatten(piece.dialogue)
-        verdict = verifier.check(sample, piece.dialogue, piece.unit, piece.trained)
+        verdict = verifier.check(sample, piece.dialogue, piece.targets, late_system=late_system)
         assert verdict.findings == ()
-        # As foreign data, without what was meant, it is proven as well.
-        assert verifier.check(sample, unit=piece.unit).findings == ()
-        assert len(verdict.spans) == len(verdict.parity) == piece.trained
-        assert parse(verdict.text) == sample
+        # As foreign data, without the intended dialogue, it is proven as well.
+        alone = verifier.check(sample, targets=piece.targets, late_system=late_system)
+        assert alone.findings == ()
+        assert len(verdict.spans) == len(verdict.parity) == len(piece.targets)
+        assert parse(verdict.text) == replace(sample, weights=())
         assert read_sample(loads(sample.line)) == sample
+        if sample.weights:
+            event("weighted")
+            assert sample.targets == piece.targets
+        assert targets(sample, options.unit, len(piece.targets)) == piece.targets
     assert verdict.calls == len(normalised.kept), "the last one holds all"
 
 

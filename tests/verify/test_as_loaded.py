@@ -36,7 +36,9 @@ def card():
 
     from builder.card.front import loading
 
-    about = yaml.safe_dump(loading({"train": ["data/train-00000-of-00001.jsonl"]}, ""))
+    about = yaml.safe_dump(
+        loading({"train": ["data/train-00000-of-00001.jsonl"]}, "", weighted=False)
+    )
     return f"---\n{about}---\n"
 
 

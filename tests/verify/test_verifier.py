@@ -111,7 +111,6 @@ BAD = {
     "swapped count": (sample("hi", f"{CALL}\n{CALL}", ANSWER, "x"), {"pairing"}),
     "response without a call": (sample("hi", "so", ANSWER, "x"), {"pairing"}),
     "unanswered call": (sample("hi", CALL, "wait", "x"), {"pairing"}),
-    "unanswered last call": (sample("hi", CALL), {"pairing"}),
     "newline after the response": (sample("hi", CALL, ANSWER + "\n", "x"), {"pairing", "tokens"}),
     "words beside the response": (
         sample("hi", CALL, ANSWER + " hurry", "x"),
@@ -189,10 +188,10 @@ def test_bad_samples_fail_under_a_fitting_code(verifier, name):
     assert found <= codes, found
 
 
-def test_an_unanswered_last_call_is_right_where_the_turn_is_the_target(verifier):
-    assert verifier.check(sample("hi", CALL), unit="turn").findings == ()
-    findings = verifier.check(sample("hi", CALL)).findings
-    assert "--unit turn" in findings[0].message
+def test_a_last_turn_may_call_without_an_answer(verifier):
+    assert verifier.check(sample("hi", CALL)).findings == ()
+    codes = {finding.code for finding in verifier.check(sample("hi", CALL, "so", "x")).findings}
+    assert codes == {"pairing"}
 
 
 def test_a_difference_names_its_offset_and_both_contexts(verifier):
@@ -289,7 +288,7 @@ def test_many_unclosed_tags_get_a_verdict(verifier, text):
 
 def test_the_offset_of_a_fault_in_a_content_points_to_it(verifier):
     content = f"<think>\nhm\n</think>\n\n{CALL}\nso"
-    (finding,) = verifier.check(sample("hi", content), unit="turn").findings
+    (finding,) = verifier.check(sample("hi", content)).findings
     assert (finding.code, finding.turn) == ("calls", 1)
     assert content[finding.offset :] == "\nso"
 

@@ -143,12 +143,18 @@ def test_odd_lines_that_mean_the_same_are_proven(tmp_path, verifier):
 
 
 def test_the_unit_is_the_one_that_meta_names_or_the_user(tmp_path, verifier):
-    cut = {**ROWS[0], "messages": ROWS[0]["messages"][:2]}
-    (tmp_path / "a.jsonl").write_text(json.dumps(cut))
-    assert verify(tmp_path / "a.jsonl", verifier)[1] == {("a.jsonl", 1): {"pairing"}}
-    assert verify(tmp_path / "a.jsonl", verifier, "turn")[1] == {}
-    built = make(tmp_path / "out", verifier, [json.dumps(cut).encode()], unit="turn")
-    assert verify(built, verifier)[1] == {}
+    """It decides which turns are targets: their parity is reported."""
+    (tmp_path / "a.jsonl").write_bytes(LINES[0])
+    built = make(tmp_path / "out", verifier, LINES[:1], unit="turn")
+    turns = sum(message["role"] == "assistant" for message in ROWS[0]["messages"])
+    assert turns > 1
+    for dataset, unit, wanted in (
+        (tmp_path / "a.jsonl", None, turns),
+        (tmp_path / "a.jsonl", "turn", 1),
+        (built, None, 1),
+    ):
+        (report,) = verify_dataset(str(dataset), verifier, unit)
+        assert len(report.parity) == wanted
 
 
 @pytest.mark.parametrize("name", ["nowhere.jsonl", "no/where.jsonl.gz", "no/where/at/all"])
@@ -185,7 +191,7 @@ def sha256(line, unit):
     from builder.verify.verifier import verifier_for
 
     if (line, unit) not in RENDERED:
-        verdict = verifier_for("qwen3").check(read_sample(loads(line)), unit=unit)
+        verdict = verifier_for("qwen3").check(read_sample(loads(line)))
         RENDERED[line, unit] = verdict.render_sha256
     return RENDERED[line, unit]
 

@@ -1,0 +1,178 @@
+"""Steps on what is trained: masked turns, where a sample must end, and its last turn.
+
+A turn is a target unless its block has an `untrained` code: `REPEAT` for the model's own answer
+that is a target elsewhere; every other code means a foreign turn, which is not the model's answer
+in this context. The option `untrained_turns` says what becomes of both (docs/context.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from builder.conversation import REPEAT
+from builder.normalize.calls import call_fault
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in
+from builder.normalize.options import NormalizeOptions
+from builder.problem import Problem
+
+_SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
+"""Faults of a turn whose text is all that the later requests showed of it.
+
+Any other fault hides something from the log, so that nothing after it has a known context.
+"""
+
+
+def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Make foreign turns of those that `train:` masks (`masked_turns`).
+
+    The codes are `error`, `denied`, `interrupted` and `repeated` (a turn that makes exactly the
+    calls of the assistant turn before it). A turn of a rewound branch is one already, unless
+    `train.rewound` is keep.
+    """
+    masked_keys = options.train.masked
+    codes = {
+        code
+        for key, code in (("errors", "error"), ("denied", "denied"), ("interrupted", "interrupted"))
+        if key in masked_keys
+    }
+    blocks: list[Block] = []
+    before: list[tuple[str, object]] = []
+    masked = 0
+    for block in draft.blocks:
+        if block.role != "assistant":
+            blocks.append(block)
+            continue
+        code = block.untrained
+        if code == "rewound" and "rewound" not in masked_keys:
+            code = None
+        made: list[tuple[str, object]] = [(call.name, call.arguments) for call in block.calls]
+        if code is None:
+            code = next((call.failure for call in block.calls if call.failure in codes), None)
+            if code is None and "repeated" in masked_keys and made and made == before:
+                code = "repeated"
+            masked += code is not None
+        before = made
+        blocks.append(block if code == block.untrained else replace(block, untrained=code))
+    return draft.having(blocks, {"masked_turns": masked})
+
+
+def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """End the conversation where what follows cannot be shown in its true context.
+
+    - Before a turn that cannot be written or shown: a call with `bad_arguments` or a `bad_name`,
+      something that could not be parsed (its own code), a server-side tool under `server_tools:
+      cut`, a foreign turn under `untrained_turns: split` (its own code).
+    - After a turn whose calls have no result (`unanswered`) though others follow; before it if it
+      is no target or the conversation must end with an answer (`end: answer`).
+
+    A call that is left out has the code of its own fault, else that of the foreign turn that ends
+    the conversation, else `after_` and the code of the reason. Counts `turns_cut`.
+    """
+    blocks = list(draft.blocks)
+    for at, block in enumerate(blocks):
+        if block.role != "assistant":
+            continue
+        if block.fault in _SHOWABLE and block.content.strip() and block.untrained is None:
+            block = replace(block, untrained=block.fault, fault=None)  # noqa: PLW2901 - refined
+            blocks[at] = block
+        if (code := block.untrained) is not None and options.untrained_turns == "reject":
+            return Problem(code, f"turn {at}", "a turn that is no target", records=0)
+        if (code := _foreign_end(block, options)) is not None:
+            problem = Problem(code, f"turn {at}", "the turn is no target", records=0)
+            return _ended(draft, blocks, at, problem, code)
+        if block.fault is not None:
+            problem = Problem(block.fault, f"turn {at}", "it could not be parsed", records=0)
+            return _ended(draft.dropping(block.calls, block.fault), blocks, at, problem)
+        bad = [(call, code) for call in block.calls if (code := call_fault(call)) is not None]
+        if bad:
+            for call, fault in bad:
+                draft = draft.dropping([call], fault)
+            problem = Problem(bad[0][1], f"turn {at}", _names(bad), records=0)
+            return _ended(draft, blocks, at, problem)
+        no_result = [call for call in block.calls if call.answer is None]
+        if not no_result or (at == len(blocks) - 1 and _may_stay_open(draft, block, options)):
+            continue
+        problem = Problem("unanswered", f"turn {at}", _names((c, "") for c in no_result), records=0)
+        if options.unanswered_calls == "reject":
+            return problem
+        if options.end == "call" and block.untrained is None:
+            return _ended(draft, blocks, at + 1, problem)
+        return _ended(draft.dropping(no_result, "unanswered"), blocks, at, problem)
+    return draft.having(blocks)
+
+
+def _names(calls: Iterable[tuple[DraftCall, str]]) -> str:
+    return "calls: " + ", ".join(call.name[:40] for call, _ in calls)
+
+
+def _foreign_end(block: Block, options: NormalizeOptions) -> str | None:
+    """The code of a foreign turn before which the conversation ends; None: it may stay."""
+    if block.untrained in (None, REPEAT):
+        return None
+    hides = block.untrained == "server_tool" and options.server_tools == "cut"
+    return block.untrained if hides or options.untrained_turns == "split" else None
+
+
+def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> bool:
+    """Whether the last turn may have calls without a result."""
+    complete = draft.complete and all(call.answer is None for call in block.calls)
+    return options.end == "call" or complete
+
+
+def _ended(
+    draft: Draft, blocks: Sequence[Block], at: int, problem: Problem, code: str | None = None
+) -> Draft:
+    """The draft of the blocks before `at`; the calls of the others are dropped."""
+    draft = draft.dropping(calls_in(blocks[at:]), code or f"after_{problem.code}")
+    draft = draft.counting(turns_cut=len(blocks) - at)
+    return replace(draft, blocks=tuple(blocks[:at]), cut=problem)
+
+
+def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """End the conversation with its last target, without the results that followed it.
+
+    Trailing user turns, results and turns that are no targets are cut (`trailing_cut`). Under
+    `end: answer` so are turns that call (`no_final_answer`), but for the last turn of a complete
+    conversation or of one that is cut into turns. Counts `repeated_turns` (trained again, under
+    `untrained_turns: split`) and `untrained_turns` (context only, under weight).
+    """
+    blocks = list(draft.blocks)
+    if all(block.untrained for block in blocks if block.role == "assistant"):
+        for block in blocks:
+            draft = draft.dropping(block.calls, block.untrained or "no_target")
+        return _nothing_left(draft)
+    repeats = 0
+    if options.untrained_turns == "split":
+        repeats = sum(block.untrained == REPEAT for block in blocks)
+        blocks = [replace(b, untrained=None) if b.untrained == REPEAT else b for b in blocks]
+    count = len(blocks)
+    whole = draft.complete and draft.cut is None
+    may_call = options.end == "call" or whole or options.unit == "turn"
+    while blocks:
+        last = blocks[-1]
+        if last.role == "assistant" and last.untrained is None and (may_call or not last.calls):
+            break
+        draft = draft.dropping(blocks.pop().calls, last.untrained or "no_final_answer")
+    draft = draft.counting(trailing_cut=count - len(blocks), repeated_turns=repeats)
+    if not blocks:
+        return _nothing_left(draft)
+    last = blocks[-1]
+    if any(call.answer is not None for call in last.calls):
+        draft = draft.counting(trailing_cut=1)
+        calls = tuple(replace(call, answer=None) for call in last.calls)
+        blocks[-1] = replace(last, calls=calls)
+    return draft.having(blocks, {"untrained_turns": sum(b.untrained is not None for b in blocks)})
+
+
+def _nothing_left(draft: Draft) -> Problem:
+    """Why no target is left: the cut that took the last ones, else what is missing."""
+    if draft.cut is not None:
+        return draft.cut
+    if not draft.blocks:
+        return Problem("no_user", "conversation", "no user turn", records=0)
+    if not any(block.role == "assistant" for block in draft.blocks):
+        return Problem("no_assistant", "conversation", "no assistant turn answers a user turn", 0)
+    if all(block.untrained for block in draft.blocks if block.role == "assistant"):
+        return Problem("no_target", "conversation", "every assistant turn is context only", 0)
+    return Problem("no_final_answer", "conversation", "ends with calls, no answer follows", 0)
