@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -183,7 +184,7 @@ def inspect(
         file,
         index=index,
         format=format,
-        options=chosen.normalize,
+        options=replace(chosen.normalize, train=chosen.train),
         tokenizer=tokenizer or chosen.verify.target,
         as_json=as_json,
     )

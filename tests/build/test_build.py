@@ -64,7 +64,9 @@ def test_parallel_calls_answered_out_of_order(built):
     rows = lines(built / "data" / "train-00000-of-00001.jsonl")
     row = next(row for row in rows if "Which Python files" in row["messages"][0]["content"])
     question, answer, responses = (message["content"] for message in row["messages"][:3])
-    assert question == "Which Python files are here, and what is in config.toml?"
+    assert "\n\nWhich Python files are here, and what is in config.toml?\n\n" in question
+    assert question.startswith("<command-name>/clear</command-name>")
+    assert question.endswith("<system-reminder>\nThe task list is empty.\n</system-reminder>")
     assert (
         answer
         == """I'll look at both.
