@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from dataclasses import replace
 
 from builder.conversation import (
@@ -25,7 +26,8 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
-_ATTACHMENT = "attachment://"
+_ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
+"""A reference to a text; `tc` is the name that it had in 2024."""
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _SILENT = frozenset({"data"})
 """Content that providers keep for themselves (ContentData)."""
@@ -40,11 +42,12 @@ class Texts:
         self.unknown: list[str] = []
 
     def text(self, value: Json) -> str:
-        """The text, or the attachment that it names; "" for what is none."""
+        """Returns the text, or the attachment that it names; "" for what is no text."""
         text = as_str(value)
-        if not text.startswith(_ATTACHMENT):
+        reference = _ATTACHMENT.fullmatch(text)
+        if reference is None:
             return text
-        found = self._attachments.get(text.removeprefix(_ATTACHMENT))
+        found = self._attachments.get(reference[1])
         if isinstance(found, str):
             return found
         self.unknown.append("missing attachment")
@@ -65,10 +68,16 @@ class Texts:
 
 
 def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Message]:
-    """The messages that one is; a tool that the provider ran splits the turn around its result."""
+    """Returns the messages that one is: a tool that the provider ran splits the turn.
+
+    An assistant's message that the model did not generate (an example of the dataset, an operator's
+    words) is marked `inserted`.
+    """
     message = as_dict(item)
     role = as_str(message.get("role"))
     turn = name_or_none(message.get("id")) if role == "assistant" else None
+    given = role == "assistant" and message.get("source") in ("input", "operator")
+    untrained = "inserted" if given else None
     parts = _content(message.get("content"), texts)
     if role == "tool":
         return [Message(role, (_result(message, parts, texts),))]
@@ -84,11 +93,12 @@ def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Messag
         else:
             pending.append(part)
         if isinstance(part, ToolResult):
-            split.append(Message(role, tuple(pending[:-1]), turn=_numbered(turn, len(split))))
+            turn_id = _numbered(turn, len(split))
+            split.append(Message(role, tuple(pending[:-1]), turn_id, untrained))
             split.append(Message("tool", (part,)))
             pending = []
     if pending or not split:
-        split.append(Message(role, tuple(pending), turn=_numbered(turn, len(split))))
+        split.append(Message(role, tuple(pending), _numbered(turn, len(split)), untrained))
     return split
 
 
@@ -165,7 +175,7 @@ def digests(messages: list[Message]) -> list[bytes]:
     for message in messages:
         said = [part for part in message.parts if not isinstance(part, Reasoning | Unparsed)]
         said = [replace(part, key=None) if isinstance(part, ToolCall) else part for part in said]
-        plain = replace(message, parts=tuple(said), turn=None)
+        plain = replace(message, parts=tuple(said), turn=None, untrained=None)
         running.update(repr(plain).encode("utf-8", "surrogatepass"))
         found.append(running.digest())
     return found

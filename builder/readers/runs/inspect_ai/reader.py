@@ -12,13 +12,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolCall
+from builder.conversation import Context, Conversation, Event, Ignored, Json, Message, ToolCall
 from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.runs.inspect_ai.messages import Texts, digests, read_message
+from builder.readers.runs.inspect_ai.chains import Chains
+from builder.readers.runs.inspect_ai.messages import Texts, read_message
+from builder.readers.runs.inspect_ai.outcome import outcome_of
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -31,8 +33,6 @@ NAME = "inspect-ai"
 _START, _HEADER = "_journal/start.json", "header.json"
 _SUBMIT = "submit"
 """The tool by which Inspect's agents end their run."""
-MAX_REFERENCES = 100_000
-"""Messages that the references of one model event may name."""
 
 
 def recognise(source: Source) -> str | None:
@@ -58,6 +58,7 @@ class _Log:
 
     scope: str
     model: str | None = None
+    task: str = ""
 
 
 def item_sizes(source: Source) -> Sequence[int]:
@@ -106,6 +107,7 @@ def _log(evaluation: dict[str, Json], scope: str) -> _Log:
     return _Log(
         f"{run} {evaluation.get('task_id')}" if run else scope,
         model=name_or_none(evaluation.get("model")),
+        task=as_str(evaluation.get("task")),
     )
 
 
@@ -139,16 +141,6 @@ def _decode(data: bytes, where: str) -> Json | Problem:
 # -- one sample ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Chain:
-    """A conversation so far: its messages, and the tools of the requests."""
-
-    messages: list[Message]
-    model: str | None
-    tools: dict[str, Json] = field(default_factory=dict)
-    graded: bool = False
-
-
 def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     sample = record.value
     if not isinstance(sample, dict):
@@ -159,13 +151,14 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     events = [
         as_dict(e) for e in as_list(sample.get("events")) or as_list(transcript.get("events"))
     ]
-    chains = _Chains(texts)
+    chains = Chains(texts, sample)
     for event, graded in _with_scope(events):
         if event.get("event") == "model":
-            chains.take(event, _pool(sample), graded=graded)
+            chains.take(event, graded=graded)
     chains.finish(
         [m for item in as_list(sample.get("messages")) for m in read_message(item, texts)]
     )
+    outcome = outcome_of(sample, log.task, texts)
     place = f"{sample.get('id')} epoch {sample.get('epoch')}"[:200]
     found = [chain for chain in chains.chains if chain.messages]
     if not found:
@@ -182,19 +175,16 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
         yield Conversation(
             id=unique_name(place if number == 0 else f"{place} part {number + 1}", names),
             record=record.where,
-            messages=tuple(with_session_keys(NAME, chain.messages, scope)),
+            messages=tuple(with_session_keys(NAME, chains.marked(chain), scope)),
             tools=tuple(chain.tools.values()) if chains.events else None,
             model=chain.model or log.model,
             records=1 if number == 0 else 0,
             problems=problems,
+            changes=chain.changes,
             complete=_submits(chain.messages),
+            context=Context("rendered") if chains.events else None,
+            outcome=outcome,
         )
-
-
-def _pool(sample: dict[str, Json]) -> list[Json]:
-    """The messages that model events name by their positions; the older name is the second."""
-    data = as_dict(sample.get("events_data"))
-    return as_list(data.get("messages")) or as_list(sample.get("message_pool"))
 
 
 def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json], bool]]:
@@ -213,73 +203,6 @@ def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json]
                 steps.pop()
         span = inside.get(as_str(event.get("span_id")), False)
         yield event, span or bool(steps and steps[-1])
-
-
-class _Chains:
-    """The conversations of a sample, as its model events extend them."""
-
-    def __init__(self, texts: Texts) -> None:
-        self.texts = texts
-        self.chains: list[_Chain] = []
-        self.events = 0
-        self._ends: dict[bytes, _Chain] = {}
-        self._seen: set[bytes] = set()
-        self._pooled: dict[int, list[Message]] = {}
-
-    def take(self, event: dict[str, Json], pool: list[Json], *, graded: bool) -> None:
-        """Add a model event: extend the chain that its request repeats, or begin one."""
-        output = as_dict(event.get("output"))
-        choices = as_list(output.get("choices"))
-        if not choices:
-            return  # an error; the request is repeated
-        self.events += 1
-        choice = as_dict(choices[0])
-        messages = self._request(event, pool)
-        before = len(messages)
-        messages += read_message(
-            choice.get("message"), self.texts, as_str(choice.get("stop_reason"))
-        )
-        marks = digests(messages)
-        end = marks[-1]
-        if end in self._seen:
-            return
-        asked = reversed(marks[: before + 1])
-        chain = next((self._ends[mark] for mark in asked if mark in self._ends), None)
-        if chain is None or chain.graded != graded:
-            chain = _Chain([], None, graded=graded)
-            self.chains.append(chain)
-        else:
-            self._ends = {mark: one for mark, one in self._ends.items() if one is not chain}
-        chain.messages = messages
-        chain.model = name_or_none(output.get("model")) or name_or_none(event.get("model"))
-        for tool in as_list(self.texts.value(event.get("tools"))):
-            chain.tools.setdefault(as_str(as_dict(tool).get("name")), tool)
-        self._ends[end] = chain
-        self._seen.update(marks)
-
-    def _request(self, event: dict[str, Json], pool: list[Json]) -> list[Message]:
-        items = as_list(event.get("input"))
-        messages = [message for item in items for message in read_message(item, self.texts)]
-        for reference in as_list(event.get("input_refs")):
-            ends = [end for end in as_list(reference) if isinstance(end, int)]
-            start, stop = ends if len(ends) == 2 else (0, 0)
-            for at in range(max(start, 0), min(stop, len(pool))):
-                if len(messages) >= MAX_REFERENCES:
-                    self.texts.unknown.append("references without end")
-                    return messages
-                if at not in self._pooled:
-                    self._pooled[at] = read_message(pool[at], self.texts)
-                messages += self._pooled[at]
-        return messages
-
-    def finish(self, final: list[Message]) -> None:
-        """Add the sample's last messages: the end of a chain, or all there is."""
-        marks = digests(final)
-        chain = next((self._ends[mark] for mark in reversed(marks) if mark in self._ends), None)
-        if chain is not None:
-            chain.messages = [*chain.messages, *final[marks.index(digests(chain.messages)[-1]) :]]
-        elif not self.chains and final:
-            self.chains.append(_Chain(final, None))
 
 
 def _submits(messages: list[Message]) -> bool:

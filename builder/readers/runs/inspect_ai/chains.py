@@ -1,0 +1,131 @@
+"""The conversations of a sample of Inspect AI, as its model events extend them.
+
+Source: inspect-ai.md "Inspect". A model event holds its request and the answer as they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import REPEAT, Json, Message
+from builder.readers.runs.inspect_ai.messages import Texts, digests, read_message
+from builder.readers.toolkit import as_dict, as_list, as_str, name_or_none
+
+MAX_REFERENCES = 100_000
+"""Messages that the references of one model event may name."""
+
+
+@dataclass(slots=True)
+class Chain:
+    """A conversation so far: its messages, and the tools of its requests.
+
+    answers  digests of the answers that its own events logged
+    """
+
+    messages: list[Message]
+    model: str | None
+    tools: dict[str, Json] = field(default_factory=dict)
+    graded: bool = False
+    changes: Counter[str] = field(default_factory=Counter)
+    answers: set[bytes] = field(default_factory=set)
+
+
+class Chains:
+    """Reads the model events of a sample: `take` each, then `finish`; see `chains`."""
+
+    def __init__(self, texts: Texts, sample: dict[str, Json]) -> None:
+        self.texts = texts
+        self.chains: list[Chain] = []
+        self.events = 0
+        # The messages that events name by their positions; the older name is the second.
+        data = as_dict(sample.get("events_data"))
+        self._pool = as_list(data.get("messages")) or as_list(sample.get("message_pool"))
+        self._pooled: dict[int, list[Message]] = {}
+        self._ends: dict[bytes, Chain] = {}
+        self._seen: set[bytes] = set()
+
+    def take(self, event: dict[str, Json], *, graded: bool) -> None:
+        """Adds a model event: extends the chain that its request repeats, or begins one.
+
+        Tools that come later are added to the chain; any other change of them begins a chain.
+        """
+        output = as_dict(event.get("output"))
+        choices = as_list(output.get("choices"))
+        if not choices:
+            return  # an error; the request is repeated
+        self.events += 1
+        choice = as_dict(choices[0])
+        messages = self._request(event)
+        before = len(messages)
+        messages += read_message(
+            choice.get("message"), self.texts, as_str(choice.get("stop_reason"))
+        )
+        marks = digests(messages)
+        end = marks[-1]
+        if end in self._seen:
+            return
+        asked = reversed(marks[: before + 1])
+        chain = next((self._ends[mark] for mark in asked if mark in self._ends), None)
+        offered = as_list(self.texts.value(event.get("tools")))
+        tools = {as_str(as_dict(tool).get("name")): tool for tool in offered}
+        grows = chain is not None and chain.tools.items() <= tools.items()
+        if chain is None or chain.graded != graded or not grows:
+            chain = Chain([], None, graded=graded)
+            self.chains.append(chain)
+        else:
+            self._ends = {mark: one for mark, one in self._ends.items() if one is not chain}
+            if len(tools) > len(chain.tools):
+                chain.changes["tools_added_later"] += len(tools) - len(chain.tools)
+        chain.messages = messages
+        chain.model = name_or_none(output.get("model")) or name_or_none(event.get("model"))
+        chain.tools = tools
+        chain.answers.update(_digest(message) for message in messages[before:])
+        self._ends[end] = chain
+        self._seen.update(marks)
+
+    def _request(self, event: dict[str, Json]) -> list[Message]:
+        items = as_list(event.get("input"))
+        messages = [message for item in items for message in read_message(item, self.texts)]
+        for reference in as_list(event.get("input_refs")):
+            ends = [end for end in as_list(reference) if isinstance(end, int)]
+            start, stop = ends if len(ends) == 2 else (0, 0)
+            for at in range(max(start, 0), min(stop, len(self._pool))):
+                if len(messages) >= MAX_REFERENCES:
+                    self.texts.unknown.append("references without end")
+                    return messages
+                if at not in self._pooled:
+                    self._pooled[at] = read_message(self._pool[at], self.texts)
+                messages += self._pooled[at]
+        return messages
+
+    def finish(self, final: list[Message]) -> None:
+        """Adds the sample's last messages: the end of a chain, or all there is."""
+        marks = digests(final)
+        chain = next((self._ends[mark] for mark in reversed(marks) if mark in self._ends), None)
+        if chain is not None:
+            chain.messages = [*chain.messages, *final[marks.index(digests(chain.messages)[-1]) :]]
+        elif not self.chains and final:
+            self.chains.append(Chain(final, None))
+
+    def marked(self, chain: Chain) -> Iterator[Message]:
+        """Yields the messages of a chain, its assistant turns marked that are no targets in it.
+
+        An answer that another chain's event logged is a repeat; one that no event logged was put
+        into the request.
+        """
+        elsewhere = {digest for one in self.chains if one is not chain for digest in one.answers}
+        for message in chain.messages:
+            if message.role != "assistant" or not self.events or message.untrained is not None:
+                yield message
+                continue
+            digest = _digest(message)
+            if digest in chain.answers:
+                yield message
+            else:
+                yield replace(message, untrained=REPEAT if digest in elsewhere else "inserted")
+
+
+def _digest(message: Message) -> bytes:
+    return digests([message])[-1]
