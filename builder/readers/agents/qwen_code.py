@@ -3,9 +3,11 @@
 Source: gemini-cli.md "Qwen Code"; records that change the model's history: QwenLM/qwen-code
 packages/core/src/services/session-api-history.ts @03291a25 (Apache-2.0).
 The path from the first record to the last of the file is the session; a compression on it begins
-a new segment. Branches that the session left (a rewind) are conversations with the code `rewound`.
-System prompt and tools are not recorded (but by `--openai-logging`: another format). The first
-layout of the sessions was Gemini CLI's and is read by that reader.
+a new segment, which repeats the answers that it kept. Branches that the session left (a rewind) are
+conversations with the code `rewound`. System prompt, tools and the reminders that open a history
+are not recorded (but by `--openai-logging`: another format). A call without a result is sent again
+with an error (seen in 0.24). The first layout of the sessions was Gemini CLI's and is read by that
+reader.
 """
 
 from __future__ import annotations
@@ -14,21 +16,34 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 
-from builder.conversation import Conversation, Event, Json, Message, Text, ToolResult, Used
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.gemini.contents import content_messages
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 _SILENT = frozenset({"realtime_message", "code_mode_tool_result"})
 """Subtypes whose message never reaches the model."""
 _TYPED = frozenset({"", "mid_turn_user_message", "cron"})
-"""Subtypes of `user` whose words are the user's; under all others the program speaks."""
+"""Subtypes of `user` whose text is the user's; under all others it is the program's."""
 _SYSTEM = frozenset({
     "agent_launch_prompt", "agent_retry", "agent_session_ready", "at_command",
     "attribution_snapshot", "background_task_completed", "branch_checkpoint", "cron",
@@ -38,11 +53,11 @@ _SYSTEM = frozenset({
     "session_model", "session_notes", "session_source", "session_sources_snapshot",
     "slash_command", "turn_attempt", "turn_result", "ui_telemetry", "user_text_elements",
 })  # fmt: skip
-"""Subtypes of `system` that say nothing of what the model saw."""
+"""Subtypes of `system` that put nothing into the context."""
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source is a session of Qwen Code, or None."""
+    """Recognise records with uuid and sessionId and a message of parts or a systemPayload."""
     if source.peek.kind not in ("jsonl", "json"):
         return None
     for item in source.peek.objects:
@@ -69,32 +84,67 @@ class _Entry:
         return name_or_none(self.item.get("parentUuid"))
 
 
+_MISSING = ("reminders", "system", "tools")
+
+_NO_RESULT = (
+    "Tool execution result was not recorded \u2014 likely interrupted by network failure, abort, "
+    "or process exit. Treat as failure and retry if needed."
+)
+"""Source: @qwen-code/qwen-code 0.24.4, ORPHAN_TOOL_USE_REPAIR_REASON."""
+
+
+def _no_result(call: ToolCall) -> ToolResult:
+    return ToolResult((Text(_NO_RESULT),), call.id, call.name, is_error=True)
+
+
 @dataclass(slots=True)
 class _Segment:
-    """What the model saw between two compressions, and the uuids of its records."""
+    """What the model saw between two compressions, and the uuids of its records.
+
+    `hidden` holds the codes of what the log does not hold of the context so far.
+    """
 
     keys: CallKeys
     uuids: list[str] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     problems: tuple[Problem, ...] = ()
+    hidden: set[str] = field(default_factory=set)
 
-    def add(self, content: Json, turn: str | None, where: str) -> None:
+    def add(self, content: Json, turn: str | None) -> None:
         """Add the messages of a Content."""
         messages, odd = content_messages(content, self.keys)
-        self.messages += [
-            message if message.role == "tool" else replace(message, turn=turn)
-            for message in messages
-        ]
-        self.problems += unknown_parts(odd, where)
+        faults = tuple(Unparsed(name, "unknown_part") for name in odd)
+        of_model = as_dict(content).get("role") == "model"
+        if of_model and faults and not any(found.role == "assistant" for found in messages):
+            messages = [*messages, Message("assistant", ())]
+        missing = tuple(sorted({*_MISSING, *self.hidden}))
+        for message in messages:
+            if message.role == "assistant":
+                context = Context("partial", missing) if self.hidden else None
+                message = replace(message, parts=(*message.parts, *faults), context=context)  # noqa: PLW2901 - completed
+            self.messages.append(message if message.role == "tool" else replace(message, turn=turn))
+        if odd and not of_model:
+            self.hidden.add("unknown_part")
 
-    def doubt(self, where: str, detail: str) -> None:
-        """Something is in it that may change what the model saw and cannot be read."""
-        self.problems += (Problem("unknown_part", where, detail, records=0),)
+    def repeat(self, before: _Segment) -> None:
+        """Mark what a compression left: its summary, and answers of the segment before."""
+        if self.messages and self.messages[0].role == "user":
+            self.messages[0] = _by_program(self.messages[0])
+        answers = {repr(_bare(message)) for message in before.messages}
+        for at, message in enumerate(self.messages):
+            if message.role == "assistant":
+                code = REPEAT if repr(_bare(message)) in answers else "inserted"
+                self.messages[at] = replace(message, untrained=code)
+
+
+def _bare(message: Message) -> list[Part]:
+    """The parts of a message without the keys of calls."""
+    return [replace(p, key=None) if isinstance(p, ToolCall) else p for p in message.parts]
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of a file: the sessions, then the branches that they left."""
+    """Yield the conversations of a file: the sessions, then the branches that they left."""
     entries: dict[str, _Entry] = {}
     repeated = 0
     for record in source.records():
@@ -124,7 +174,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _merge(entry: _Entry, item: dict[str, Json]) -> None:
-    """What is written again under its uuid adds the parts that it did not have."""
+    """Add the parts of a record that was written again under its uuid, those that are new."""
     old, new = as_dict(entry.item.get("message")), as_dict(item.get("message"))
     parts = as_list(old.get("parts"))
     if more := [part for part in as_list(new.get("parts")) if part not in parts]:
@@ -132,7 +182,7 @@ def _merge(entry: _Entry, item: dict[str, Json]) -> None:
 
 
 def _code(item: dict[str, Json]) -> str:
-    """The code under which a record is ignored that is in no conversation."""
+    """Return the code under which a record is ignored that is in no conversation."""
     if item.get("type") == "system":
         subtype = item.get("subtype")
         return subtype if isinstance(subtype, str) and subtype in _SYSTEM else unknown_code(subtype)
@@ -177,7 +227,7 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
 
 
 def _path(entries: dict[str, _Entry], leaf: str, until: Container[str] = ()) -> list[str]:
-    """The uuids from the root (or from just after one of `until`) to `leaf`."""
+    """Return the uuids from the root (or from just after one of `until`) to `leaf`."""
     found: dict[str, None] = {}
     at: str | None = leaf
     while at is not None and at in entries and at not in found and at not in until:
@@ -192,6 +242,8 @@ def _emit(
     if not segment.messages:
         return
     inside = [entries[uuid] for uuid in segment.uuids]
+    seen = {uuid for uuid in segment.uuids if entries[uuid].used}
+    messages, supplied = supply_results(segment.messages, _no_result)
     fresh = [entry for entry in inside if not entry.used]
     for entry in fresh:
         entry.used = True
@@ -199,10 +251,17 @@ def _emit(
     yield Conversation(
         id=unique_name(session, found),
         record=span(inside[0].where, inside[-1].where),
-        messages=tuple(segment.messages),
+        messages=tuple(
+            replace(message, untrained=REPEAT)
+            if message.role == "assistant" and message.turn in seen
+            else message
+            for message in messages
+        ),
         model=segment.model,
         records=len(fresh),
         problems=segment.problems,
+        changes={"result_supplied": supplied} if supplied else {},
+        context=Context("partial", _MISSING),
     )
 
 
@@ -210,7 +269,7 @@ def _emit(
 
 
 def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
-    """The path as the model saw it: one segment, and one more for each compression."""
+    """Return the path as the model saw it: one segment, and one more for each compression."""
     root = entries[path[0]]  # a fork copies it into its own file and session
     segments = [_Segment(CallKeys(path[0]))]
     if root.parent is not None:
@@ -223,9 +282,10 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
         if item.get("subtype") == "chat_compression" and history:
             segments.append(_Segment(CallKeys(path[0]), [uuid]))
             if not isinstance(history, list):
-                segments[-1].doubt(entry.where, "compressedHistory")
+                segments[-1].hidden.add("history")
             for content in as_list(history):
-                segments[-1].add(content, None, entry.where)
+                segments[-1].add(content, None)
+            segments[-1].repeat(segments[-2])
         elif item.get("type") == "system":
             _system(segments[-1], entry)
         elif item.get("message") is not None and as_str(item.get("subtype")) not in _SILENT:
@@ -239,15 +299,16 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
     parts = as_dict(entry.item["message"]).get("parts")
     start = len(segment.messages)
     role = "model" if kind == "assistant" else "user"
-    segment.add({"role": role, "parts": parts}, uuid, entry.where)
+    segment.add({"role": role, "parts": parts}, uuid)
     added = segment.messages[start:]
     if kind == "assistant":
         segment.model = name_or_none(entry.item.get("model")) or segment.model
     elif kind == "tool_result":
-        status = as_dict(entry.item.get("toolCallResult")).get("status")
-        added = [_result_message(message, status in ("error", "cancelled")) for message in added]
+        status = as_str(as_dict(entry.item.get("toolCallResult")).get("status"))
+        added = [_result_message(message, status) for message in added]
     elif kind != "user":
-        segment.doubt(entry.where, f"type {as_str(kind)[:40]}")
+        added = []
+        segment.hidden.add("unknown_part")
     elif subtype not in _TYPED:
         added = [_by_program(message) for message in added]
     segment.messages[start:] = added
@@ -260,31 +321,37 @@ def _by_program(message: Message) -> Message:
     return replace(message, parts=tuple(parts))
 
 
-def _result_message(message: Message, failed: bool) -> Message:
+def _result_message(message: Message, status: str) -> Message:
     if message.role != "tool":
         return _by_program(message)
     parts = (
-        replace(part, is_error=part.is_error or failed) if isinstance(part, ToolResult) else part
+        replace(
+            part,
+            is_error=(part.is_error or status == "error") and status != "cancelled",
+            is_interrupted=status == "cancelled",
+        )
+        if isinstance(part, ToolResult)
+        else part
         for part in message.parts
     )
     return replace(message, parts=tuple(parts))
 
 
 def _system(segment: _Segment, entry: _Entry) -> None:
-    """System records that say something of the model's history."""
+    """Apply a system record that tells something about the model's history."""
     payload = as_dict(entry.item.get("systemPayload"))
     if entry.item.get("subtype") == "agent_bootstrap":
-        segment.doubt(entry.where, "agent_bootstrap")
+        segment.hidden.add("history")
     if entry.item.get("subtype") != "slash_command" or not segment.messages:
         return
-    shown = as_list(payload.get("outputHistoryItems"))
+    output = as_list(payload.get("outputHistoryItems"))
     last = segment.messages[-1]
     # A command that the program answered by itself: neither reached the model.
     if (
         payload.get("phase") == "result"
         and payload.get("sentToModel") is not True
-        and shown
-        and all(as_dict(item).get("type") == "assistant" for item in shown)
+        and output
+        and all(as_dict(item).get("type") == "assistant" for item in output)
         and last.role == "user"
         and last.parts == (Text(as_str(payload.get("rawCommand"))),)
     ):

@@ -2,31 +2,44 @@
 
 Source: gemini-cli.md. A current session file is a log of changes to a list of messages and is
 replayed: messages are written again as they grow, a rewind deletes, `$set` replaces the whole list
-(start, resume, compression). What a change took away is a conversation of its own: a segment after
-a compression, `rewound` after a rewind or a rollback. System prompt and tools are not recorded.
+(start, resume, compression). The list before a change is a conversation of its own if the change
+took an answer away: a segment before a compression, `rewound` before a rewind or a rollback. An
+answer that several of them hold is a target in one and a repeat in the others. System prompt and
+tools are not recorded, and the opening `<session_context>` only by current versions.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Context,
     Conversation,
     Event,
     Ignored,
     Json,
     Message,
     ToolCall,
+    Unparsed,
     Used,
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.gemini_cli.records import answered_in, begins, call_ids, common, view_of
+from builder.readers.agents.gemini_cli.records import (
+    NOT_RECORDED,
+    after_unknown,
+    answered_in,
+    begins,
+    call_ids,
+    common,
+    view_of,
+    with_repeats,
+)
 from builder.readers.api.gemini.contents import content_messages
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
@@ -35,7 +48,7 @@ _UI_TYPES = frozenset({"info", "error", "warning"})
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source is a file of Gemini CLI, or None."""
+    """Recognise sessions by their metadata or messages, saved chats and restore points by shape."""
     peek = source.peek
     if peek.kind == "jsonl":
         for item in peek.objects:
@@ -87,7 +100,7 @@ def _is_prompt(value: Json) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of a session, and of each state of it that was given up."""
+    """Yield the conversations of a session, and of each state of it that was given up."""
     if source.peek.kind != "json":
         yield from _event_log(source)
         return
@@ -112,7 +125,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _State:
-    """The list of messages at one time, by id, and how it came to its end.
+    """The list of messages at one time, by id, and how that state ended.
 
     `records` counts those read since the state before; `rewound`: the user took back its end.
     """
@@ -202,10 +215,11 @@ class _Session:
         now.records = 0
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
-        """The last state, and each earlier one that no later one holds, as conversations."""
+        """Yield the last state, and each earlier one that no later one holds."""
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id) for state in states]
-        records, first, found = 0, "", False
+        records, first = 0, ""
+        found: list[Conversation] = []
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
             records += state.records
             first = first or state.first
@@ -214,20 +228,22 @@ class _Session:
                 continue
             if later and not answered_in(view.said[common(view.said, later[0]) :]):
                 continue  # only what a user typed was taken back
-            problems = state.problems + unknown_parts(list(view.unknown), state.last)
+            problems = state.problems
             if state.rewound or (later and begins(view.said, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
-            found = True
-            yield Conversation(
+            conversation = Conversation(
                 id=unique_name(self.id, names),
                 record=span(first, state.last),
                 messages=view.messages,
                 model=view.model,
                 records=records,
                 problems=problems,
+                context=view.context,
             )
+            found.append(conversation)
             records, first = 0, ""
+        yield from with_repeats(found)
         if records:
             yield Used(records) if found else Ignored("no_turns", records)
         yield from ignored(self.ignored)
@@ -282,11 +298,11 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
 def _saved(
     source: Source, contents: list[Json], pending: dict[str, Json] | None = None
 ) -> Iterator[Event]:
-    """A history saved as it was sent; `pending` is the call that a restore point precedes."""
+    """Yield a history saved as it was sent; `pending` is the call that a restore point precedes."""
     keys = CallKeys(source.name)
     messages: list[Message] = []
-    odd: set[str] = set()
     records = 0
+    unknown_from = sys.maxsize
     record = Record("", None)
     for record in source.counted(contents):
         if not isinstance(record.value, dict):
@@ -294,8 +310,13 @@ def _saved(
             continue
         records += 1
         found, strange = content_messages(record.value, keys)
+        is_model = any(message.role == "assistant" for message in found)
+        if strange and is_model:
+            messages += _with_faults(found, strange)
+            continue
+        if strange:
+            unknown_from = min(unknown_from, len(messages))
         messages += found
-        odd |= set(strange)
     if pending:
         call = ToolCall(as_str(pending.get("name")), pending.get("args"))
         last = messages[-1].parts if messages else ()
@@ -304,13 +325,25 @@ def _saved(
     if not messages:
         yield from [Ignored("no_turns", records)] if records else []
         return
+    context = Context("partial", NOT_RECORDED)
     yield Conversation(
         id="saved chat",
         record=span("[0]", record.where),
-        messages=tuple(messages),
+        messages=tuple(after_unknown(messages, unknown_from, context)),
         records=records,
-        problems=unknown_parts(sorted(odd), "file"),
+        context=context,
     )
+
+
+def _with_faults(messages: list[Message], strange: list[str]) -> list[Message]:
+    """Return the messages of one Content of the model, with its parts of unknown types."""
+    faults = tuple(Unparsed(name, "unknown_part") for name in strange)
+    return [
+        replace(message, parts=(*message.parts, *faults))
+        if message.role == "assistant"
+        else message
+        for message in messages
+    ]
 
 
 READER = Reader(

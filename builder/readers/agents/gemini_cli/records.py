@@ -1,44 +1,65 @@
-"""What a session of Gemini CLI says at one time: its message records as messages.
+"""The message records of a Gemini CLI session at one time as messages.
 
-Source: gemini-cli.md (MessageRecord, ToolCallRecord, Pitfalls). Also tells whether one list of
-messages begins with another, whichever of its two ways of writing each is in.
+Source: gemini-cli.md (MessageRecord, ToolCallRecord, Pitfalls). Also compares lists of messages,
+which the program writes in two forms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
 from builder.readers.api.gemini.contents import mark_harness, part_list, read_parts
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
+_DENIED = "User did not allow tool call"
+"""What the program writes into the result of a call that the user refused."""
+
+_SUMMARY = "<state_snapshot>"
+
 Said = Sequence[tuple[str, Part]]
-"""Roles and parts in order, without thoughts, the program's words and incidental fields."""
+"""Roles and parts in order, without thoughts, harness text and incidental fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The messages; what they say in comparable form; the model; names of unknown parts."""
+    """The messages, the same in comparable form, the model, and what the log lacks of them."""
 
     messages: tuple[Message, ...]
     said: Said
     model: str | None
-    unknown: tuple[str, ...]
+    context: Context
+
+
+NOT_RECORDED = ("system", "tools")
+"""What no version records."""
 
 
 def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> View:
-    """The message records (id, record) of one session at one time as messages."""
+    """Return the message records (id, record) of one session at one time as messages."""
     keys = CallKeys(session)
     messages: list[Message] = []
-    odd: list[str] = []
     answered: set[str] = set()
     model: str | None = None
+    unknown_from = sys.maxsize
     for key, item in records:
         content = item.get("content")
         parts, strange = read_parts([] if content is None else part_list(content), keys)
-        odd += strange
         role = "assistant" if item.get("type") == "gemini" else "user"
         results = [part for part in parts if isinstance(part, ToolResult)]
         rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
@@ -48,7 +69,11 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
             answered -= {part.id for part in rest if isinstance(part, ToolCall) and part.id}
             model = name_or_none(item.get("model")) or model
         else:
-            rest = _local_commands(rest)
+            rest = [_marked_summary(part) for part in _local_commands(rest)]
+        if role == "assistant":
+            rest += [Unparsed(name, "unknown_part") for name in strange]
+        elif strange:
+            unknown_from = min(unknown_from, len(messages))
         if role == "assistant" and rest:
             messages.append(Message(role, tuple(rest), turn=key))
         # Results are written twice: with the call and as a message of the user.
@@ -64,15 +89,49 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
         for part in message.parts
         if not isinstance(part, Reasoning) and not (isinstance(part, Text) and part.harness)
     )
-    return View(tuple(messages), said, model, tuple(sorted(set(odd))))
+    opens = bool(messages) and any(map(_is_context, messages[0].parts))
+    missing = NOT_RECORDED if opens else ("reminders", *NOT_RECORDED)
+    context = Context("partial", missing)
+    return View(tuple(after_unknown(messages, unknown_from, context)), said, model, context)
+
+
+def _is_context(part: Part) -> bool:
+    return isinstance(part, Text) and part.harness and not part.text.startswith(_SUMMARY)
+
+
+def after_unknown(messages: Sequence[Message], start: int, context: Context) -> Iterator[Message]:
+    """Yield the messages; answers from `start` on saw a part of a type that is not known."""
+    known = replace(context, missing=tuple(sorted((*context.missing, "unknown_part"))))
+    for at, message in enumerate(messages):
+        saw = at >= start and message.role == "assistant"
+        yield replace(message, context=known) if saw else message
+
+
+def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
+    """Mark answers that stand in several conversations as repeats in all but one.
+
+    The one is the first whose end the user did not take back.
+    """
+    targets: set[str] = set()
+    marked: dict[int, Conversation] = {}
+    for at in sorted(range(len(found)), key=lambda at: (bool(found[at].problems), at)):
+        messages = []
+        for message in found[at].messages:
+            answer = repr((message.turn, [_bare(part) for part in message.parts]))
+            is_repeat = message.role == "assistant" and answer in targets
+            messages.append(replace(message, untrained=REPEAT) if is_repeat else message)
+            if message.role == "assistant":
+                targets.add(answer)
+        marked[at] = replace(found[at], messages=tuple(messages))
+    return [marked[at] for at in range(len(found))]
 
 
 def _with_calls(
     item: dict[str, Json], parts: list[Part], keys: CallKeys
 ) -> tuple[list[Part], list[ToolResult]]:
-    """The model's parts with what stands beside `content`: thoughts, calls, results of calls.
+    """Return the model's parts and results, with the record's own thoughts, calls and results.
 
-    `content` is the truth where it holds thoughts or calls; what it lacks is added.
+    `content` is authoritative where it holds thoughts or calls; what it lacks is added.
     """
     if not any(isinstance(part, Reasoning) for part in parts):
         parts = [*_thoughts(item.get("thoughts")), *parts]
@@ -98,7 +157,7 @@ def _with_calls(
 def _recorded_result(
     record: dict[str, Json], name: str, call_id: str | None, keys: CallKeys
 ) -> ToolResult | None:
-    """The result that is recorded with a call, in the form in which the model got it."""
+    """Return the result that is recorded with a call, in the form in which the model got it."""
     given = record.get("result")
     if given is None or given == []:
         return None
@@ -106,11 +165,14 @@ def _recorded_result(
     found: ToolResult | None = next((part for part in parts if isinstance(part, ToolResult)), None)
     content = found.content if found else ()
     content += tuple(part for part in parts if isinstance(part, Text))
+    is_denied = any(isinstance(part, Text) and _DENIED in part.text for part in content)
     return ToolResult(
         content,
         call_id=call_id,
         name=name or None,
-        is_error=bool(found and found.is_error) or record.get("status") in ("error", "cancelled"),
+        is_error=bool(found and found.is_error) or record.get("status") == "error",
+        is_denied=is_denied,
+        is_interrupted=record.get("status") == "cancelled" and not is_denied,
     )
 
 
@@ -122,8 +184,14 @@ def _thoughts(value: Json) -> list[Part]:
     return [Reasoning(text) for text in texts if text]
 
 
+def _marked_summary(part: Part) -> Part:
+    """Mark the summary that a compression puts first."""
+    is_summary = isinstance(part, Text) and part.text.startswith(_SUMMARY)
+    return replace(part, harness=True) if is_summary and isinstance(part, Text) else part
+
+
 def _local_commands(parts: list[Part]) -> list[Part]:
-    """Commands to the program (`/…`, `?`) are not for the model unless it answers them."""
+    """Mark commands to the program (`/…`, `?`), which reach the model only in headless mode."""
     text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     if not text.startswith(("/", "?")):
         return parts
@@ -139,10 +207,12 @@ def call_ids(item: dict[str, Json]) -> set[str]:
 
 
 def _bare(part: Part) -> Part:
-    """The part without what differs between two ways of writing it."""
+    """Return the part without what differs between the two forms of writing it."""
     if isinstance(part, ToolCall):
         return replace(part, key=None)
-    return replace(part, is_error=False) if isinstance(part, ToolResult) else part
+    if isinstance(part, ToolResult):
+        return replace(part, is_error=False, is_denied=False, is_interrupted=False)
+    return part
 
 
 def common(one: Said, other: Said) -> int:
