@@ -38,6 +38,7 @@ from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
@@ -81,7 +82,14 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
         problems=unknown_parts(story.unknown, where),
         changes=story.changes,
         complete=story.messages[-1].role == "assistant",
+        outcome=logged_outcome(as_dict(row.get("details")), row, reward=_reward(items)),
     )
+
+
+def _reward(items: list[dict[str, Json]]) -> Json:
+    """Returns the reward that an item logs, or the list of them where several do."""
+    rewards = [item["reward"] for item in items if item.get("reward") is not None]
+    return rewards[0] if len(rewards) == 1 else rewards
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content, unknown_parts
 from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
@@ -89,6 +90,7 @@ def _row(record: Record, names: Counter[str]) -> Event:
         problems=unknown_parts(unknown, record.where),
         changes=changes,
         complete=_calls(messages[-1]),
+        outcome=logged_outcome(row),
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from builder.conversation import (
+    REPEAT,
     Conversation,
     Event,
     Ignored,
@@ -31,6 +32,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import assistant_parts, tool_result, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 
@@ -82,23 +84,30 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
     listed = generated.get("function")
     tools = tuple(listed) if isinstance(listed, list) else None
     digest = hashlib.blake2b(dumps(answer).encode("utf-8", "surrogatepass"), digest_size=16)
+    outcome = logged_outcome(
+        benchmark="toolbench",
+        exit_status=generated.get("finish_type"),
+        resolved=answer.get("win"),
+    )
     records = 1
     if chain:
         same = next((steps for steps in branches if _calls_alike(chain, steps)), None)
         if same is not None:
             branches = [steps for steps in branches if steps is not same]
             chain = _as_tried(chain, same, changes)
-        yield Conversation(
-            id=unique_name(where, names),
-            record=where,
-            messages=_keyed(chain, digest.hexdigest()),
-            tools=tools,
-            records=records,
-            problems=unknown_parts(unknown, where),
-            changes=changes,
-            complete=True,  # the chain ends with the call that finishes
-        )
-        records = 0
+        for number, seen in enumerate(_as_seen(chain)):
+            yield Conversation(
+                id=unique_name(f"{where}, step asked again" if number else where, names),
+                record=where,
+                messages=_keyed(seen, digest.hexdigest()),
+                tools=tools,
+                records=records,
+                problems=unknown_parts(unknown, where),
+                changes={} if number else changes,
+                complete=True,  # the chain ends with the call that finishes
+                outcome=outcome,
+            )
+            records = 0
     opening = _opening(chain, generated)
     for number, steps in enumerate(branches):
         record = f"{where}, branch {number}"
@@ -110,6 +119,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
             tools=tools,
             records=records,
             problems=(Problem("rewound", record, detail, records=0),),
+            outcome=outcome,
         )
         records = 0
     if records:
@@ -136,6 +146,35 @@ def _chain(generated: dict[str, Json], unknown: list[str]) -> list[Message]:
                 unknown.append(f"content {type(content).__name__}")
             messages.append(Message(role, (Text(as_str(content), harness=harness),)))
     return messages
+
+
+def _as_seen(chain: list[Message]) -> Iterator[list[Message]]:
+    """Yields the chain, then its beginning up to each turn that was asked for differently.
+
+    The search's message that asks for another try is seen by the turn that answers it and by no
+    later one. In the chain that turn is a repeat; it is a target after the message that it answers.
+    """
+    asked = [at for at, message in enumerate(chain) if _asks_again(message)]
+    answers = {at + 1 for at in asked}
+    plain = [
+        replace(message, untrained=REPEAT) if at in answers else message
+        for at, message in enumerate(chain)
+        if at not in asked
+    ]
+    yield plain
+    for at in asked:
+        before = [
+            replace(message, untrained=REPEAT) if message.role == "assistant" else message
+            for message in chain[:at]
+            if not _asks_again(message)
+        ]
+        answer = chain[at + 1 : at + 2]
+        if answer and answer[0].role == "assistant":
+            yield [*before, chain[at], *answer]
+
+
+def _asks_again(message: Message) -> bool:
+    return any(isinstance(part, Text) and part.harness for part in message.parts)
 
 
 def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:

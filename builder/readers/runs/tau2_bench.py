@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from builder.conversation import (
+    Context,
     Conversation,
     Event,
     Ignored,
@@ -29,14 +30,17 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, unknown_parts
+from builder.readers.toolkit.chat_messages import content, reasoning, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 STORE_FILE, _SIMULATIONS = "results.json", "simulations"
 _STOP = "###STOP###"
 """What the agent without a user puts in place of its last call."""
+_GREETING = "Hi! How can I help you today?"
+"""What tau2's orchestrator opens the dialogue with (DEFAULT_FIRST_AGENT_MESSAGE)."""
 _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 
 
@@ -168,7 +172,20 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
         records=1,
         problems=(*problems, *unknown_parts(unknown, record.where)),
         changes=changes,
+        context=_context(changes, facts),
+        outcome=logged_outcome(
+            benchmark="tau2-bench",
+            exit_status=run.get("termination_reason"),
+            reward=as_dict(run.get("reward_info")).get("reward"),
+        ),
     )
+
+
+def _context(changes: Counter[str], facts: _Facts) -> Context | None:
+    """Returns what is missing beside the policy, which the agent's own template surrounds."""
+    if not changes["policy_as_system"]:
+        return None
+    return Context("partial", ("system_template", *(("tools",) if facts.tools is None else ())))
 
 
 def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) -> list[Message]:
@@ -186,12 +203,19 @@ def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) 
     if role == "assistant":
         raw = as_dict(item.get("raw_data"))
         thoughts = reasoning(item) or reasoning(as_dict(raw.get("message"))) or reasoning(raw)
-        said = as_harness(said) if item.get("content") == _STOP else said
-        return [Message(role, (*thoughts, *said, *_calls(item.get("tool_calls"))))]
+        made = (*thoughts, *said, *_calls(item.get("tool_calls")))
+        return [Message(role, made, untrained=_untrained(item))]
     if role == "user" and item.get("tool_calls"):
         changes["user_tools_hidden"] += len(as_list(item["tool_calls"]))
         return [Message(role, said)] if said else []
     return [Message(role, said)]
+
+
+def _untrained(item: dict[str, Json]) -> str | None:
+    """`inserted` for what the orchestrator says in the agent's place: its greeting, its stop."""
+    text = item.get("content")
+    by_program = text == _STOP or (text == _GREETING and not item.get("raw_data"))
+    return "inserted" if by_program else None
 
 
 def _calls(value: Json) -> list[Part]:

@@ -16,6 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
@@ -58,6 +59,11 @@ def _run(record: Record, names: Counter[str]) -> Event:
         records=1,
         problems=unknown_parts(unknown, record.where),
         complete=_ended_by_call(messages),
+        outcome=logged_outcome(
+            benchmark="tau-bench",
+            error=as_str(as_dict(run.get("info")).get("error")),
+            reward=run.get("reward"),
+        ),
     )
 
 

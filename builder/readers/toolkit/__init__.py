@@ -12,6 +12,7 @@ Records, conversations, calls:
     rows             read_rows, row_name, splits: one conversation in each record
     places           span, unique_name, ignored
     call_keys        CallKeys, with_session_keys, with_request_keys, looks_random
+    outcomes         logged_outcome: how a run ended
     comparison       calls, thoughts, words of a message; is_same_turn, digests
 
 Modules to import whole, for what is written in the text of messages:
@@ -48,6 +49,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 
@@ -68,6 +70,7 @@ __all__ = [
     "is_same_turn",
     "json_in_text",
     "literals",
+    "logged_outcome",
     "looks_random",
     "name_or_none",
     "read_rows",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_dict, name_or_none
+from builder.readers.toolkit import as_dict, logged_outcome, name_or_none
 
 
 def is_result(value: dict[str, Json]) -> bool:
@@ -16,7 +16,7 @@ def is_result(value: dict[str, Json]) -> bool:
     return {"task_name", "trial_name"} <= value.keys()
 
 
-def outcome_of(result: dict[str, Json]) -> Mapping[str, Json]:
+def outcome_of(result: dict[str, Json]) -> Mapping[str, Json] | None:
     """Returns the outcome of a trial.
 
     `reward` is the reward of that name, or the object of all rewards where there are several or it
@@ -25,9 +25,8 @@ def outcome_of(result: dict[str, Json]) -> Mapping[str, Json]:
     """
     rewards = as_dict(as_dict(result.get("verifier_result")).get("rewards"))
     reward: Json = rewards["reward"] if rewards.keys() == {"reward"} else dict(rewards)
-    found: dict[str, Json] = {
-        "benchmark": name_or_none(result.get("source")),
-        "error": name_or_none(as_dict(result.get("exception_info")).get("exception_type")),
-        "reward": reward,
-    }
-    return {key: value for key, value in found.items() if value not in (None, {})}
+    return logged_outcome(
+        benchmark=name_or_none(result.get("source")),
+        error=name_or_none(as_dict(result.get("exception_info")).get("exception_type")),
+        reward=reward,
+    )

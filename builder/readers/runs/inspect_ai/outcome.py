@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from builder.conversation import Json
 from builder.readers.runs.inspect_ai.messages import Texts
-from builder.readers.toolkit import as_dict, as_str
+from builder.readers.toolkit import as_dict, as_str, logged_outcome
 
 
 def outcome_of(sample: dict[str, Json], task: str, texts: Texts) -> Mapping[str, Json] | None:
@@ -19,30 +18,12 @@ def outcome_of(sample: dict[str, Json], task: str, texts: Texts) -> Mapping[str,
     scores = as_dict(sample.get("scores"))
     if not scores and "score" in sample:  # before version 2 there was one, without a name
         scores = {"score": sample["score"]}
-    found: dict[str, Json] = {
-        "benchmark": task,
-        "error": texts.text(as_dict(sample.get("error")).get("message")),
-        "exit_status": as_str(as_dict(sample.get("limit")).get("type")),
-        "feedback": {
-            name: text
-            for name, score in scores.items()
-            if (text := texts.text(as_dict(score).get("explanation")))
-        },
-        "score": {
-            name: finite(as_dict(score).get("value"))
-            for name, score in scores.items()
-            if as_dict(score).get("value") is not None
-        },
-    }
-    return {key: value for key, value in found.items() if value not in ("", {})} or None
-
-
-def finite(value: Json) -> Json:
-    """Returns a value with numbers that are no JSON (NaN, Infinity) as text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    if isinstance(value, dict):
-        return {name: finite(item) for name, item in value.items()}
-    return value
+    feedback = {name: texts.text(as_dict(one).get("explanation")) for name, one in scores.items()}
+    values = {name: as_dict(one).get("value") for name, one in scores.items()}
+    return logged_outcome(
+        benchmark=task,
+        error=texts.text(as_dict(sample.get("error")).get("message")),
+        exit_status=as_str(as_dict(sample.get("limit")).get("type")),
+        feedback={name: text for name, text in feedback.items() if text},
+        score={name: value for name, value in values.items() if value is not None},
+    )

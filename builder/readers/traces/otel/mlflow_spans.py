@@ -14,6 +14,7 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.api.openai_chat.chunks import whole_response
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
@@ -24,6 +25,7 @@ from builder.readers.traces.otel.span_values import is_cut
 from builder.readers.traces.otel.spans import Span
 
 _KINDS = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "agent"}
+_ASSESSED = ("score", "labels", "evaluator", "feedback")
 _SESSION = "mlflow.trace.session"
 
 
@@ -125,8 +127,29 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     if state == "ERROR":
         failed = Problem("failed_trace", span.where, "the trace ended with an error", records=0)
         history = replace(history, problems=(*history.problems, failed))
+    history = replace(history, outcome=_outcome(info))
     whole = bool(outcome.before)
     return replace(reading, history=history, answers=tuple(answers), whole=whole)
+
+
+def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
+    """Returns the trace's assessments by name: values, who gave them, why; expectations are labels.
+
+    Source: mlflow entities/assessment.py; a dataset's row holds the same objects.
+    """
+    found: dict[str, dict[str, Json]] = {key: {} for key in _ASSESSED}
+    for item in map(as_dict, as_list(decoded(info.get("assessments")))):
+        name = as_str(item.get("assessment_name")) or as_str(item.get("name"))
+        values: dict[str, Json] = {
+            "score": as_dict(item.get("feedback")).get("value"),
+            "labels": as_dict(item.get("expectation")).get("value"),
+            "evaluator": as_dict(item.get("source")).get("source_type"),
+            "feedback": item.get("rationale"),
+        }
+        for key, value in values.items():
+            if name and value is not None:
+                found[key].setdefault(name, value)
+    return logged_outcome(**found)
 
 
 def _model(given: dict[str, Json]) -> str | None:
