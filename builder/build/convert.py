@@ -7,43 +7,43 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
+from builder.build.prove import Proof, prove, shortened
 from builder.build.results import (
     ConversationEntry,
     ResultWriter,
     Spooled,
 )
-from builder.conversation import LEVELS, Context, Conversation, Ignored, Json, Used
-from builder.finding import Finding
+from builder.conversation import LEVELS, Conversation, Ignored, Json, Used
 from builder.jsonio import dumps
 from builder.ledger import call_keys
 from builder.normalize import Normalised, NormalizeOptions, normalise
-from builder.normalize.draft import lowest
-from builder.normalize.units import TrainingExample, examples
+from builder.normalize.context import lowest
+from builder.normalize.options import LengthOptions
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parity import counts
 from builder.readers import Reader, readers, recognise
-from builder.sample import Dialogue, Sample
+from builder.sample import Dialogue
 from builder.scrub.redact import Scrubber
 from builder.select.splits import session_key
 from builder.select.table import DIGEST_BYTES
 from builder.sources.source import STREAM_ERRORS, Source, stream_problem
 from builder.text import clean, map_strings
-from builder.verify.loader import loader_fault
-from builder.verify.verifier import Verdict, Verifier
+from builder.verify.verifier import Verifier
+
+DEFAULT_LENGTHS = LengthOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """A part of the input: a source or a piece of one, and what its input says of it.
 
-    `origin` is unique among the sources of the run; the pieces of one share it. A sample of more
-    than `max_tokens` tokens is rejected. Of its conversations the share `weight` is taken, which
-    `builder.build.finalize` sees to.
+    `origin` is unique among the sources of the run; the pieces of one share it. `weight` is the
+    share of its conversations that `builder.build.finalize` takes.
     """
 
     source: Source
@@ -51,7 +51,7 @@ class Task:
     origin: str
     format: str = "auto"
     license: str | None = None
-    max_tokens: int | None = None
+    lengths: LengthOptions = DEFAULT_LENGTHS
     weight: float = 1.0
 
 
@@ -154,9 +154,11 @@ def _conversation(
             assert normalised.problem is not None, "a rejected conversation has a reason"
             code = _note(normalised.problem, conversation, part)
         else:
+            normalised = shortened(normalised, task.lengths, verifier.target)
+            assert normalised.dialogue is not None, "it was not rejected"
             prefixes = _prefixes(normalised.dialogue, tools_source, task.options.tools)
             made = _Made(conversation, task, part.summary.name, part.summary.format, normalised)
-            for proof in prove(normalised, task.options, verifier, task.max_tokens):
+            for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
                     noted = _note(proof.problem, conversation, part)
                     code = code or noted
@@ -242,68 +244,6 @@ def call_outcomes(
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """An example as a sample with its verdict, and the problem if it is not proven.
-
-    `contexts` are those of its targets.
-    """
-
-    example: TrainingExample
-    sample: Sample
-    verdict: Verdict
-    contexts: tuple[Context, ...]
-    problem: Problem | None
-
-
-def prove(
-    normalised: Normalised,
-    options: NormalizeOptions,
-    verifier: Verifier,
-    max_tokens: int | None = None,
-) -> Iterator[Proof]:
-    """Flatten and verify the examples of a dialogue, one after the other."""
-    assert normalised.dialogue is not None, "it was not rejected"
-    late_system = options.late_system == "keep"
-    for item in examples(normalised.dialogue, options.unit):
-        sample = flatten(item.dialogue)
-        verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)
-        contexts = tuple(normalised.contexts[item.origins[at]] for at in item.targets)
-        problem = finding_problem(verdict.findings[0]) if verdict.findings else None
-        if problem is None and max_tokens is not None and verdict.tokens > max_tokens:
-            detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {max_tokens}"
-            problem = Problem("max_tokens", "rendering", detail, records=0)
-        if problem is None and (fault := loader_fault(sample)) is not None:
-            problem = Problem("loader", "sample", fault, records=0)
-        if problem is None:
-            problem = _context_problem(contexts, verifier.options.context)
-        yield Proof(item, sample, verdict, contexts, problem)
-
-
-def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
-    """The reason to reject a sample whose context the log does not show well enough."""
-    context = lowest(contexts)
-    assert context is not None, "a sample has a target"
-    if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
-        return None
-    missing = f" (missing: {', '.join(context.missing)})" if context.missing else ""
-    detail = f"level {context.level}{missing}, below verify.context: {required}"
-    return Problem("context", "sample", detail, records=0)
-
-
-def finding_problem(finding: Finding) -> Problem:
-    """A finding of the verifier as the reason of a reject, with offset and both contexts."""
-    detail = finding.message
-    if finding.expected is not None:
-        detail += f"; expected {finding.expected!r}"
-    if finding.found is not None:
-        detail += f"; found {finding.found!r}"
-    where = f"message {finding.turn}" if finding.turn is not None else "rendering"
-    if finding.offset is not None:
-        where += f", offset {finding.offset}"
-    return Problem(finding.code, where, detail, records=0)
-
-
-@dataclass(frozen=True, slots=True)
 class _Made:
     """What the samples of one conversation have in common."""
 
@@ -322,10 +262,8 @@ def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
     """
     conversation, normalised = made.conversation, made.normalised
     example, sample, verdict = proof.example, proof.sample, proof.verdict
-    changes: dict[str, Json] = dict(normalised.changes)
-    if example.thoughts_dropped:
-        dropped = normalised.changes.get("reasoning_dropped", 0) + example.thoughts_dropped
-        changes = dict(sorted({**changes, "reasoning_dropped": dropped}.items()))
+    counted = Counter(normalised.changes) + Counter(example.changes)
+    changes: dict[str, Json] = dict(sorted(counted.items()))
     reasoning = normalised.reasoning
     if reasoning == "kept" and not any(turn.reasoning for turn in example.dialogue.turns):
         reasoning = "dropped" if changes.get("reasoning_dropped") else "none"

@@ -41,7 +41,10 @@ def finalize(
     `weights`: for each result the share of its conversations that is taken.
     """
     built = Built(writer)
-    options = ChoiceOptions(config.normalize.unit != "conversation", config.shares, config.split)
+    in_pieces = (
+        config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
+    )
+    options = ChoiceOptions(in_pieces, config.shares, config.split)
     table = list(_table(results, weights, with_patterns=bool(options.shares)))
     is_near_dropped = config.audit.options.near_duplicates == "drop"
     choice = choose(table, options, partial(_near_duplicates, results) if is_near_dropped else None)

@@ -254,10 +254,8 @@ def plan(
                 unreadable.append(source)
                 continue
             origin = f"{number}/{source.name}"
-            limit_tokens = config.limits.max_tokens
-            task = Task(
-                source, options, origin, item.format, item.license, limit_tokens, item.weight
-            )
+            lengths = config.limits.lengths
+            task = Task(source, options, origin, item.format, item.license, lengths, item.weight)
             tasks.extend(cut(task))
     return tasks, unreadable
 

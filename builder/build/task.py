@@ -140,7 +140,7 @@ def _key(task: Task, job: Job, sha256: str) -> str:
         task.source.name,
         task.format,
         task.license,
-        task.max_tokens,
+        asdict(task.lengths),
         task.source.max_record_bytes,
         asdict(task.options),
         sha256,

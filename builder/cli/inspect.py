@@ -8,10 +8,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from builder.build.convert import prove
+from builder.build.prove import prove
 from builder.cli.terminal import RESET, TRAINED, colours, escaped
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize import NormalizeOptions, normalise, remedy
+from builder.normalize.options import LengthOptions
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import load
@@ -128,7 +129,7 @@ def _conversation(
     """
     normalised = normalise(conversation, options)
     dialogue = normalised.dialogue
-    proofs = [] if dialogue is None else list(prove(normalised, options, verifier))
+    proofs = [] if dialogue is None else list(prove(normalised, options, LengthOptions(), verifier))
     problems = [normalised.problem, *(proof.problem for proof in proofs)]
     problem = next((item for item in problems if item is not None), None)
     shown: dict[str, Json] = {

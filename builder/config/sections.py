@@ -11,7 +11,7 @@ from builder.audit.options import AuditOptions
 from builder.audit.pattern import Pattern
 from builder.config.fields import plain
 from builder.conversation import Json
-from builder.normalize.options import NormalizeOptions, TrainOptions
+from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions
 from builder.options import INLINE
 from builder.output.options import OutputOptions
 from builder.paths import UserPath
@@ -58,9 +58,9 @@ class AuditSection:
 
 @dataclass(frozen=True, slots=True)
 class LimitsSection:
-    """`limits`: a longer record (a line, a document; MB of 2^20 bytes) or sample is rejected."""
+    """`limits`: lengths of samples, and of a record (a line, a document; MB of 2^20 bytes)."""
 
-    max_tokens: int | None = None
+    lengths: LengthOptions = field(default_factory=LengthOptions, metadata=INLINE)
     max_record_mb: int = 256
 
 
@@ -114,6 +114,14 @@ class Config:
             yield "split: validation and test together are more than 1"
         if sum(self.mix.values()) > 1 + 1e-9:
             yield "mix: the shares are more than 1 together"
+        lengths = self.limits.lengths
+        if lengths.too_long != "reject" and lengths.max_tokens is None:
+            yield f"limits.too_long: {lengths.too_long} needs limits.max_tokens"
+        if lengths.too_long == "split" and self.normalize.untrained_turns == "reject":
+            yield (
+                "limits.too_long: split repeats turns in its windows: it needs"
+                " normalize.untrained_turns: split or weight"
+            )
         masked = [key for key in self.train.masked if key != "rewound"]
         if masked and self.normalize.untrained_turns == "split":
             yield (

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
 from builder.normalize.content import characters, reasoning, tools
-from builder.normalize.draft import Draft, DraftCall, calls_in, context_of, read_draft
+from builder.normalize.draft import Draft, DraftCall, calls_in, read_draft
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.targets import cut, ends, mask
 from builder.normalize.turns import begins, joins, system, turns
@@ -91,7 +91,9 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
     if code == "parity":
         return "normalize.unit: turn, or verify.parity: report"
     if code == "max_tokens":
-        return "limits.max_tokens: a larger number"
+        return "limits.max_tokens: a larger number, or limits.too_long: split"
+    if code == "context":
+        return "verify.context: report, or a lower level"
     name, value = _REMEDIES.get(code, ("", ""))
     if not name or getattr(options, name) == value:
         return None
@@ -140,7 +142,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         kept=kept,
         dropped=draft.dropped,
         contexts=tuple(
-            context_of(block, draft.context) for block in draft.blocks if block.role == "assistant"
+            block.context_in(draft.context) for block in draft.blocks if block.role == "assistant"
         ),
     )
 

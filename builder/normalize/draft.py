@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 
 from builder.conversation import (
-    LEVELS,
     REPEAT,
     Context,
     Conversation,
@@ -28,11 +27,9 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import dumps
+from builder.normalize.context import UNKNOWN, derived_context, lowest
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
-
-UNKNOWN = Context("partial")
-"""The context of a conversation of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +75,12 @@ class Block:
     untrained: str | None = None
     context: Context | None = None
     hidden: tuple[str, ...] = ()
+
+    def context_in(self, whole: Context) -> Context:
+        """The context of an assistant block in a conversation whose context is `whole`."""
+        own = self.context or whole
+        hidden = [Context("partial", self.hidden)] if self.hidden else []
+        return lowest([own, *hidden]) or own
 
     @property
     def content(self) -> str:
@@ -153,17 +156,9 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
         tools_source=conversation.tools_source or "logged",
         changes=dict(conversation.changes),
         complete=conversation.complete,
-        context=conversation.context or _derived_context(conversation, bool(reader.system)),
+        context=conversation.context or derived_context(conversation, bool(reader.system)),
     )
     return draft.counting(**reader.counts).dropping(reader.misplaced, "not_by_assistant")
-
-
-def _derived_context(conversation: Conversation, has_system: bool) -> Context:
-    """The context of a conversation whose reader says nothing of it: what is there, or missing."""
-    missing = [] if has_system else ["system"]
-    if conversation.tools is None or conversation.tools_source in ("inferred", "supplied", "mixed"):
-        missing.append("tools")
-    return Context("partial" if missing else "logged", tuple(missing))
 
 
 class _DraftReader:
@@ -384,21 +379,6 @@ def join(first: Block, second: Block) -> Block:
         context=lowest([item for item in (first.context, second.context) if item is not None]),
         hidden=second.hidden,
     )
-
-
-def lowest(contexts: Sequence[Context]) -> Context | None:
-    """The lowest level of the contexts with everything that any of them misses; None of none."""
-    if not contexts:
-        return None
-    level = min((item.level for item in contexts), key=LEVELS.index)
-    return Context(level, tuple(sorted({code for item in contexts for code in item.missing})))
-
-
-def context_of(block: Block, whole: Context) -> Context:
-    """The context of an assistant block in a conversation whose context is `whole`."""
-    own = block.context or whole
-    hidden = [Context("partial", block.hidden)] if block.hidden else []
-    return lowest([own, *hidden]) or own
 
 
 def part_text(part: Text | Data | Media) -> str:

@@ -37,6 +37,20 @@ class TrainOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class LengthOptions:
+    """Options of `limits:` on the lengths of samples (`builder.normalize.windows`).
+
+    max_tokens            the longest sample
+    too_long              a longer one is rejected, split into windows, or cut at its end
+    tool_response_tokens  the longest tool response; a longer one is shortened in the middle
+    """
+
+    max_tokens: int | None = None
+    too_long: Literal["reject", "split", "cut"] = "reject"
+    tool_response_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 

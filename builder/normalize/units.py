@@ -11,8 +11,8 @@ A1), so a sample keeps those and loses the earlier ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from builder.sample import Dialogue, Turn
 
@@ -25,13 +25,14 @@ class TrainingExample:
 
     targets           ordinals of its targets among its assistant turns, from 0
     origins           ordinal in the whole dialogue of each of its assistant turns
-    thoughts_dropped  number of thoughts that the template would not show
+    changes           what was altered for this example alone, {code: count}: `reasoning_dropped`
+                      for thoughts that the template would not show
     """
 
     dialogue: Dialogue
     targets: tuple[int, ...]
     origins: tuple[int, ...]
-    thoughts_dropped: int = 0
+    changes: Mapping[str, int] = field(default_factory=dict)
 
 
 def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
@@ -44,11 +45,13 @@ def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
             yield example(dialogue, range(targets[-1] + 1), targets)
 
 
-def example(dialogue: Dialogue, places: Sequence[int], targets: Collection[int]) -> TrainingExample:
+def example(
+    dialogue: Dialogue, places: Sequence[int], targets: Collection[int], *, weighted: bool = False
+) -> TrainingExample:
     """Make the example of the turns at `places`, of which those at `targets` are trained.
 
-    Where it holds a turn that is no target of the dialogue, all that are none of its own targets
-    are marked as not trained, so that the weights name exactly the targets.
+    Where it holds a turn that is no target of the dialogue, or if `weighted`, all that are none of
+    its own targets are marked as not trained, so that the weights name exactly the targets.
     """
     ordinals = {
         at: ordinal
@@ -58,7 +61,7 @@ def example(dialogue: Dialogue, places: Sequence[int], targets: Collection[int])
     }
     turns, dropped = _visible(tuple(dialogue.turns[at] for at in places))
     answers = [at for at in places if at in ordinals]
-    if not all(dialogue.turns[at].trained for at in answers):
+    if weighted or not all(dialogue.turns[at].trained for at in answers):
         turns = tuple(
             replace(turn, trained=at in targets) if at in ordinals else turn
             for at, turn in zip(places, turns, strict=True)
@@ -67,7 +70,7 @@ def example(dialogue: Dialogue, places: Sequence[int], targets: Collection[int])
         replace(dialogue, turns=turns),
         tuple(ordinal for ordinal, at in enumerate(answers) if at in targets),
         tuple(ordinals[at] for at in answers),
-        dropped,
+        {"reasoning_dropped": dropped} if dropped else {},
     )
 
 

@@ -81,6 +81,18 @@ class TokenSequence:
         """The text of the ids, control tokens included, nothing cleaned up."""
         return self._bytes().decode("utf-8", "replace")
 
+    def first(self, count: int) -> str:
+        """The text of the first tokens, without a character that is not whole in them."""
+        return self._raw[: self._byte_end(count)].decode("utf-8", "ignore")
+
+    def last(self, count: int) -> str:
+        """The text of the last tokens, without a character that is not whole in them."""
+        return self._raw[self._byte_end(len(self) - count) :].decode("utf-8", "ignore")
+
+    def _byte_end(self, count: int) -> int:
+        """The offset in bytes at which the first tokens end."""
+        return int(self._ends[count - 1]) if count > 0 else 0
+
     @property
     def are_exact(self) -> bool:
         """Do the ids decode to the text?"""

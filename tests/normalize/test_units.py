@@ -74,7 +74,10 @@ def test_an_example_keeps_the_thoughts_after_its_last_query():
     turns = (user(), calling("t1"), RESULT, answer("a", "t2"), user(), answer("b", "t3"))
     kept = {
         unit: [
-            ([turn.reasoning for turn in e.dialogue.turns if turn.reasoning], e.thoughts_dropped)
+            (
+                [turn.reasoning for turn in e.dialogue.turns if turn.reasoning],
+                e.changes.get("reasoning_dropped", 0),
+            )
             for e in examples(Dialogue(turns), unit)
         ]
         for unit in UNITS

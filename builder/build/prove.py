@@ -1,0 +1,177 @@
+"""From a dialogue to proven samples: units, lengths, and every check of the verifier."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import LEVELS, Context
+from builder.finding import Finding
+from builder.normalize import Normalised
+from builder.normalize.context import lowest
+from builder.normalize.options import LengthOptions, NormalizeOptions
+from builder.normalize.units import TrainingExample, example, examples
+from builder.normalize.windows import Window, plan_windows, shorten_responses
+from builder.problem import Problem
+from builder.qwen3.flatten import flatten
+from builder.qwen3.render import render_sample
+from builder.qwen3.tokenizer import Target
+from builder.sample import Sample
+from builder.verify.loader import loader_fault
+from builder.verify.verifier import Verdict, Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An example as a sample with its verdict, and the problem if it is not proven.
+
+    `contexts` are those of its targets.
+    """
+
+    example: TrainingExample
+    sample: Sample
+    verdict: Verdict
+    contexts: tuple[Context, ...]
+    problem: Problem | None
+
+
+def prove(
+    normalised: Normalised,
+    options: NormalizeOptions,
+    limits: LengthOptions,
+    verifier: Verifier,
+) -> Iterator[Proof]:
+    """Flatten and verify the examples of a dialogue, one after the other.
+
+    An example that is too long becomes windows (`too_long: split`) or its beginning (cut); what
+    does not fit comes last, as the whole example with the problem `max_tokens`.
+    """
+    assert normalised.dialogue is not None, "it was not rejected"
+    for whole in examples(normalised.dialogue, options.unit):
+        proof = _proof(whole, normalised, options, limits, verifier)
+        is_long = proof.problem is not None and proof.problem.code in ("max_tokens", "too_long")
+        if not is_long or limits.max_tokens is None or limits.too_long == "reject":
+            yield proof
+            continue
+        fitting, left_out = _shorter(proof, options, limits.max_tokens, limits.too_long, verifier)
+        for item in fitting:
+            yield _proof(item, normalised, options, limits, verifier)
+        if left_out:
+            detail = (
+                f"{left_out} of {len(whole.targets)} turns do not fit into limits.max_tokens:"
+                f" {limits.max_tokens}"
+            )
+            yield replace(proof, problem=Problem("max_tokens", "rendering", detail, records=0))
+
+
+def _proof(
+    item: TrainingExample,
+    normalised: Normalised,
+    options: NormalizeOptions,
+    limits: LengthOptions,
+    verifier: Verifier,
+) -> Proof:
+    sample = flatten(item.dialogue)
+    late_system = options.late_system == "keep"
+    verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)
+    contexts = tuple(normalised.contexts[item.origins[at]] for at in item.targets)
+    problem = finding_problem(verdict.findings[0]) if verdict.findings else None
+    if problem is None and limits.max_tokens is not None and verdict.tokens > limits.max_tokens:
+        detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {limits.max_tokens}"
+        problem = Problem("max_tokens", "rendering", detail, records=0)
+    if problem is None and (fault := loader_fault(sample)) is not None:
+        problem = Problem("loader", "sample", fault, records=0)
+    if problem is None:
+        problem = _context_problem(contexts, verifier.options.context)
+    return Proof(item, sample, verdict, contexts, problem)
+
+
+def _shorter(
+    proof: Proof, options: NormalizeOptions, limit: int, too_long: str, verifier: Verifier
+) -> tuple[list[TrainingExample], int]:
+    """Make examples of at most `limit` tokens, and count the targets that are in none of them."""
+    whole = proof.example
+    turns = whole.dialogue.turns
+    answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+    # Without weights, every assistant turn of a whole conversation is trained, repeats too.
+    trains_all = options.unit == "conversation" and options.untrained_turns != "weight"
+    windows, left_out = plan_windows(
+        turns,
+        frozenset(answers[at] for at in whole.targets),
+        _sizes(proof.sample, len(turns), verifier.target),
+        limit,
+        history=not trains_all,
+        only_first=too_long == "cut",
+    )
+    weighted = options.unit == "conversation" and options.untrained_turns == "weight"
+    made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
+    if too_long == "cut":
+        made = [
+            replace(item, changes={**item.changes, "turns_cut_to_length": len(left_out)})
+            for item in made
+        ]
+    return made, len(left_out)
+
+
+def _windowed(
+    whole: TrainingExample, window: Window, *, weighted: bool, again: bool
+) -> TrainingExample:
+    """Make the example of a window. `again`: its repeats are trained once more, and counted."""
+    targets = window.targets + (window.repeated if again else ())
+    item = example(whole.dialogue, window.places, targets, weighted=weighted)
+    added = {
+        "history_left_out": window.skipped,
+        "repeated_turns": len(window.repeated) if again else 0,
+    }
+    return replace(
+        item,
+        origins=tuple(whole.origins[at] for at in item.origins),
+        changes=Counter(whole.changes) + Counter(item.changes) + Counter(added),
+    )
+
+
+def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
+    """Measure the tokens of each of the `count` turns; the first includes what precedes it."""
+    begin = "<|im_start|>"  # an added token: no other token lies across its border
+    text = render_sample(sample, target.style).text
+    sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
+    extra = len(sizes) - count  # a system turn that the template adds for the tools
+    return [sum(sizes[: extra + 1]), *sizes[extra + 1 :]]
+
+
+def shortened(normalised: Normalised, limits: LengthOptions, target: Target) -> Normalised:
+    """Shorten long tool responses (`response_shortened`), if the user asks for it."""
+    if normalised.dialogue is None or limits.tool_response_tokens is None:
+        return normalised
+    dialogue, count = shorten_responses(
+        normalised.dialogue, limits.tool_response_tokens, target.encode
+    )
+    if not count:
+        return normalised
+    changes = dict(sorted({**normalised.changes, "response_shortened": count}.items()))
+    return replace(normalised, dialogue=dialogue, changes=changes)
+
+
+def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
+    """The reason to reject a sample whose context the log does not show well enough."""
+    context = lowest(contexts)
+    assert context is not None, "a sample has a target"
+    if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
+        return None
+    missing = f" (missing: {', '.join(context.missing)})" if context.missing else ""
+    detail = f"level {context.level}{missing}, below verify.context: {required}"
+    return Problem("context", "sample", detail, records=0)
+
+
+def finding_problem(finding: Finding) -> Problem:
+    """The problem of a finding of the verifier, with its offset and both contexts."""
+    detail = finding.message
+    if finding.expected is not None:
+        detail += f"; expected {finding.expected!r}"
+    if finding.found is not None:
+        detail += f"; found {finding.found!r}"
+    where = f"message {finding.turn}" if finding.turn is not None else "rendering"
+    if finding.offset is not None:
+        where += f", offset {finding.offset}"
+    return Problem(finding.code, where, detail, records=0)

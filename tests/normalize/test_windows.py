@@ -1,0 +1,180 @@
+"""Samples that are too long: windows that tear nothing and cover every target once."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder import cli
+from builder.normalize.windows import plan_windows, shorten_responses
+from builder.sample import Call, Dialogue, Turn
+
+CALL = Call.of("f", {})
+
+
+def dialogue_of(kinds, system):
+    """A dialogue from letters: c calls and is answered, a answers, q asks after an answer."""
+    turns = [Turn("system", "s")] if system else []
+    turns.append(Turn("user", "q"))
+    for kind in kinds:
+        if turns[-1].role == "assistant" and not turns[-1].calls:
+            turns.append(Turn("user", "q"))
+        if kind == "c":
+            turns += [Turn("assistant", calls=(CALL,)), Turn("tool", responses=("r",))]
+        else:
+            turns.append(Turn("assistant", "a"))
+    while turns[-1].role != "assistant":
+        turns.pop()
+    return turns
+
+
+@given(
+    st.text("ca", min_size=1, max_size=30),
+    st.booleans(),
+    st.data(),
+    st.integers(20, 120),
+    st.booleans(),
+)
+def test_windows_tear_no_pair_and_hold_each_target_once(kinds, system, data, limit, history):
+    turns = dialogue_of(kinds, system)
+    sizes = [data.draw(st.integers(1, 30)) for _ in turns]
+    answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+    targets = {at for at in answers if data.draw(st.booleans())} | {answers[-1]}
+    windows, no_room = plan_windows(turns, targets, sizes, limit, history=history)
+    found = [at for window in windows for at in window.targets]
+    assert sorted([*found, *no_room]) == sorted(targets)
+    assert found == sorted(set(found))
+    head = list(range(answers[0]))
+    for window in windows:
+        places = list(window.places)
+        assert sum(sizes[at] for at in places) <= limit
+        assert places[: len(head)] == head
+        body = places[len(head) :]
+        assert body == list(range(body[0], body[-1] + 1))
+        assert turns[body[0]].role == "assistant"
+        assert body[-1] == window.targets[-1]
+        assert set(window.repeated) <= set(places) - set(window.targets)
+        assert not set(window.repeated) & set(window.targets)
+        new = window.targets[0]
+        if body[0] != answers[0]:
+            assert body[0] < new, "the turn that its first target follows is there"
+            assert window.skipped == answers.index(body[0])
+
+
+def test_the_cut_keeps_the_longest_beginning():
+    turns = dialogue_of("cccc", system=False)
+    sizes = [10] * len(turns)
+    answers = {at for at, turn in enumerate(turns) if turn.role == "assistant"}
+    (window,), no_room = plan_windows(turns, answers, sizes, 48, history=False, only_first=True)
+    assert (window.places, window.targets, no_room) == ((0, 1, 2, 3), (1, 3), [5, 7])
+
+
+@pytest.mark.parametrize("text", ["word " * 500, "Zoë 東京 " * 300, "\U0001f600" * 400])
+def test_a_long_response_is_shortened_in_the_middle_with_a_mark(verifier, text):
+    encode = verifier.target.encode
+    turns = (
+        Turn("user", "q"),
+        Turn("assistant", calls=(CALL,)),
+        Turn("tool", responses=(text, "r")),
+    )
+    made, count = shorten_responses(Dialogue(turns), 100, encode)
+    short, other = made.turns[-1].responses
+    begin, mark, end = short.split("\n")
+    assert (count, other) == (1, "r")
+    assert text.startswith(begin)
+    assert text.endswith(end)
+    assert mark == f"[… {len(encode(text)) - 100} tokens left out …]"
+    assert 90 <= len(encode(begin)) + len(encode(end)) <= 102
+
+
+STEPS = 12
+LOG = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Count the files of each folder."},
+    *(
+        message
+        for at in range(STEPS)
+        for message in (
+            {
+                "role": "assistant",
+                "content": f"Folder {at}.",
+                "tool_calls": [
+                    {
+                        "id": str(at),
+                        "type": "function",
+                        "function": {"name": "count", "arguments": json.dumps({"folder": at})},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": str(at), "content": f"{at} files " * 8},
+        )
+    ),
+    {"role": "assistant", "content": "Done."},
+]
+TURNS = STEPS + 1
+
+
+def build(tmp_path, normalize, limits):
+    (tmp_path / "in.jsonl").write_text(json.dumps({"messages": LOG, "tools": []}) + "\n")
+    config = {"inputs": [{"path": "in.jsonl"}], "normalize": normalize, "limits": limits}
+    (tmp_path / "c.yaml").write_text(json.dumps(config))
+    out = tmp_path / "out"
+    assert cli.main(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "--quiet"]) == 0
+    assert cli.main(["verify", str(out), "--quiet"]) == 0
+    ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
+    found = [
+        list(map(json.loads, (out / part / "train-00000-of-00001.jsonl").read_bytes().splitlines()))
+        for part in ("data", "meta")
+    ]
+    return *found, ledger
+
+
+def answers(row):
+    return [message for message in row["messages"] if message["role"] == "assistant"]
+
+
+@pytest.mark.parametrize("policy", ["split", "weight"])
+@pytest.mark.parametrize("unit", ["conversation", "query", "turn"])
+def test_windows_of_a_long_conversation(tmp_path, policy, unit):
+    normalize = {"untrained_turns": policy, "unit": unit}
+    data, meta, ledger = build(tmp_path, normalize, {"max_tokens": 500, "too_long": "split"})
+    assert len(data) > 1
+    assert all(row["tokens"] <= 500 for row in meta)
+    assert ledger["calls"] == {"logged": STEPS, "kept": STEPS, "dropped": {}}
+    assert ledger["conversations"]["rejected"] == {}
+    for row in data:
+        assert [message["content"] for message in row["messages"][:2]] == [
+            message["content"] for message in LOG[:2]
+        ]
+    trained = []
+    for row, about in zip(data, meta, strict=True):
+        own = answers(row)
+        if any("weight" in message for message in own):
+            assert unit == "conversation"
+            assert policy == "weight"
+            own = [message for message in own if message["weight"]]
+        elif unit != "conversation":
+            own = own[-about["assistant_turns"] :]
+        assert len(own) == about["assistant_turns"] == len(about["spans"])
+        trained += [message["content"] for message in own]
+    repeated = sum(about["changes"].get("repeated_turns", 0) for about in meta)
+    assert len(trained) == TURNS + repeated
+    assert len(set(trained)) == TURNS
+    assert (repeated > 0) == (policy == "split" and unit == "conversation")
+
+
+def test_the_beginning_of_a_long_conversation(tmp_path):
+    data, meta, ledger = build(tmp_path, {}, {"max_tokens": 500, "too_long": "cut"})
+    (row,), (about,) = data, meta
+    left = TURNS - len(answers(row))
+    assert about["changes"]["turns_cut_to_length"] == left
+    kept = about["calls"]
+    assert ledger["calls"] == {
+        "logged": STEPS, "kept": kept, "dropped": {"max_tokens": STEPS - kept},
+    }  # fmt: skip
+
+
+def test_a_shortened_response_is_counted(tmp_path):
+    _, (about,), _ = build(tmp_path, {}, {"tool_response_tokens": 10})
+    assert about["changes"]["response_shortened"] == STEPS
