@@ -17,12 +17,14 @@ from pathlib import Path
 from builder.conversation import Data, Event, Ignored, Json, Media, Text, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.agents.openhands.model_calls import (
+    is_llm_log,
+    llm_log,
+)
 from builder.readers.agents.openhands.views import (
     FINISH,
     Segments,
     ViewEntry,
-    is_llm_log,
-    llm_log,
     with_affixes,
 )
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
@@ -36,6 +38,11 @@ _SILENT_ACTIONS = frozenset(
     {"null", "change_agent_state", "condensation_request", "pause", "resume", "stop", "start"}
 )
 _SILENT_OBSERVATIONS = frozenset({"null", "agent_state_changed"})
+_NOTES = {
+    "error": "[Error occurred in processing last action]",
+    "user_rejected": "[Last action has been rejected by the user]",
+}
+"""What is sent on a line after the content of such an observation. Source: conversation_memory."""
 _EVENT_FILE = re.compile(r"\d+\.json")
 
 
@@ -126,7 +133,22 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) 
             session.take(as_dict(event), record.where)
     config = as_dict(as_dict(row.get("metadata")).get("llm_config"))
     session.main.model = session.main.model or name_or_none(config.get("model"))
+    session.main.outcome.update(_outcome(row))
     yield from session.events(1, where=record.where)
+
+
+def _outcome(row: dict[str, Json]) -> dict[str, Json]:
+    """Collect how a row says that its run ended."""
+    found: dict[str, Json] = {}
+    if isinstance(error := row.get("error"), str) and error:
+        found["error"] = error
+    result = as_dict(row.get("test_result"))
+    for report in (result, as_dict(result.get("report")), as_dict(row.get("report")), row):
+        if isinstance(resolved := report.get("resolved"), bool):
+            found["resolved"] = resolved
+    if isinstance(success := row.get("success"), bool):
+        found["labels"] = {"success": success}
+    return found
 
 
 class _Session:
@@ -164,7 +186,7 @@ class _Session:
     def _action(self, agent: Segments, event: dict[str, Json], event_id: str, where: str) -> str:
         action = as_str(event.get("action"))
         args = as_dict(event.get("args")) if "args" in event else event
-        said = content(args.get("content"), agent.unknown)
+        output = content(args.get("content"), agent.unknown)
         if action in _SILENT_ACTIONS:
             return "no_message"
         if action == "recall":
@@ -176,12 +198,12 @@ class _Session:
             if action == FINISH:
                 agent.ended = entry
         elif action == "system":
-            agent.add(ViewEntry(event_id, "system", said))
+            agent.add(ViewEntry(event_id, "system", output))
             tools = args.get("tools")
             agent.tools = tuple(tools) if isinstance(tools, list) else None
         elif action == "message":
             images = as_list(args.get("image_urls") or args.get("images_urls"))
-            parts = (*said, *(Media("image") for _ in images))
+            parts = (*output, *(Media("image") for _ in images))
             role = "assistant" if event.get("source") == "agent" else "user"
             harness = event.get("source") == "environment"
             agent.add(ViewEntry(event_id, role, as_harness(parts) if harness else parts))
@@ -246,6 +268,8 @@ class _Session:
     def _observation(self, agent: Segments, event: dict[str, Json], event_id: str) -> str:
         kind = as_str(event.get("observation")) or "null"
         extras = as_dict(event.get("extras"))
+        if kind == "agent_state_changed" and isinstance(state := extras.get("agent_state"), str):
+            self.main.outcome["exit_status"] = state
         if kind in _SILENT_OBSERVATIONS:
             return "no_message"
         if kind == "recall":  # put into the user's message by a template that is not logged
@@ -258,15 +282,23 @@ class _Session:
         metadata = as_dict(event.get("tool_call_metadata"))
         call_id = as_str(metadata.get("tool_call_id"))
         call_id = call_id or self.called.get(str(event.get("cause"))) or self.unlogged or ""
-        said = with_affixes(content(event.get("content"), agent.unknown), extras.get("metadata"))
+        output = with_affixes(content(event.get("content"), agent.unknown), extras.get("metadata"))
         if call_id:
             self.unlogged = None
             name = name_or_none(metadata.get("function_name"))
-            result = ToolResult(said, call_id=call_id, name=name, is_error=kind == "error")
+            output += tuple(Text(note) for note in (_NOTES.get(kind),) if note)
+            result = ToolResult(
+                output,
+                call_id=call_id,
+                name=name,
+                is_error=kind == "error",
+                is_denied=kind == "user_rejected",
+            )
             agent.add(ViewEntry(event_id, "tool", (result,)))
         elif kind == "error":  # of an answer that could not be read as an action
-            agent.add(ViewEntry(event_id, "user", as_harness(said)))
-        elif said:
+            note = (Text(_NOTES["error"]),)
+            agent.add(ViewEntry(event_id, "user", as_harness((*output, *note))))
+        elif output:
             agent.unknown.append(f"observation {kind}")
         else:
             return unknown_code(kind)

@@ -1,7 +1,7 @@
 """OpenHands V1 (SDK): event stores, JSONL exports of events, and logs of its model calls.
 
 A record is an event or a model call. Source: openhands.md "V1 SDK"; the SDK's event/ for what the
-model sees of an event. Calls of one `llm_response_id` are one turn. What a call holds beside its
+model sees of an event. Calls of one `llm_response_id` are one turn. What a call holds besides its
 executed action (`security_risk`, `summary`) is the model's own. Unknown kinds are counted.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import (
+    Context,
     Conversation,
     Data,
     Event,
@@ -29,15 +30,17 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.openhands.views import (
-    FAMILY,
-    Segments,
-    ViewEntry,
+from builder.readers.agents.openhands.model_calls import (
     calls_finish,
     is_dump,
     is_llm_log,
     llm_log,
     placed,
+)
+from builder.readers.agents.openhands.views import (
+    FAMILY,
+    Segments,
+    ViewEntry,
     with_affixes,
 )
 from builder.readers.toolkit.call_keys import with_session_keys
@@ -68,6 +71,8 @@ _SILENT = frozenset(
 )  # fmt: skip
 _STATE_FILE, _EVENTS = "base_state.json", "events"
 _EVENT_FILE = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
+_ERROR_HEADER = "[An error occurred during execution.]\n"
+"""What the SDK sends before the output of a tool that failed (Observation.ERROR_MESSAGE_HEADER)."""
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
@@ -95,7 +100,7 @@ def read(source: Source) -> Iterator[Event]:
     if is_dump(source):
         yield from _dump(source)
         return
-    session = Segments("session", source.name)
+    session = Segments("session", source.name, atomic=True)
     silent: Counter[str] = Counter()
     used = 0
     for record in _records(source, session):
@@ -147,8 +152,8 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
     match event.get("kind"):
         case "SystemPromptEvent":
             prompts = (event.get("system_prompt"), event.get("dynamic_context"))
-            said = content([prompt for prompt in prompts if prompt], session.unknown)
-            session.add(ViewEntry(event_id, "system", said))
+            output = content([prompt for prompt in prompts if prompt], session.unknown)
+            session.add(ViewEntry(event_id, "system", output))
             tools = as_list(event.get("tools"))
             # Later versions log the tools' classes, which hold no schema.
             if tools and all("function" in as_dict(tool) for tool in tools):
@@ -159,15 +164,19 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
             session.add(_action(session, event, event_id))
         case "ObservationEvent":
             observation = as_dict(event.get("observation"))
-            said = content(observation.get("content"), session.unknown)
-            said = with_affixes(said, observation.get("metadata"))
-            session.add(_result(event, event_id, said, failed=observation.get("is_error") is True))
+            output = content(observation.get("content"), session.unknown)
+            output = with_affixes(output, observation.get("metadata"))
+            failed = observation.get("is_error") is True
+            header = (Text(_ERROR_HEADER),) if failed else ()
+            added = as_harness(content(event.get("extended_content"), session.unknown))
+            session.add(_result(event, event_id, (*header, *output, *added), failed=failed))
         case "AgentErrorEvent":
-            said = content(event.get("error"), session.unknown)
-            session.add(_result(event, event_id, said, failed=True))
+            output = content(event.get("error"), session.unknown)
+            session.add(_result(event, event_id, output, failed=True))
         case "UserRejectObservation":
-            said = content(event.get("rejection_reason"), session.unknown)
-            session.add(_result(event, event_id, said, failed=True))
+            reason = as_str(event.get("rejection_reason"))
+            output = (Text(f"Action rejected: {reason}"),)
+            session.add(_result(event, event_id, output, denied=True))
         case "Condensation":
             forgotten = {as_str(forgot) for forgot in as_list(event.get("forgotten_event_ids"))}
             offset = event.get("summary_offset")
@@ -176,6 +185,14 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
         case "ACPToolCallEvent":
             detail = "calls of an external agent, without what its model wrote"
             session.problems.append(Problem("no_model_response", where, detail, records=0))
+        case "ConversationErrorEvent":
+            code, detail = as_str(event.get("code")), as_str(event.get("detail"))
+            session.outcome["error"] = ": ".join(filter(None, (code, detail)))
+            return "no_message"
+        case "ConversationStateUpdateEvent":
+            if event.get("key") == "execution_status" and isinstance(event.get("value"), str):
+                session.outcome["exit_status"] = event["value"]
+            return "no_message"
         case str(kind) if kind in _SILENT:
             return "no_message"
         case kind:
@@ -186,18 +203,18 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
 def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
     """A user's or the agent's message; what was appended to a user's words is the harness's."""
     message = as_dict(event.get("llm_message"))
-    said = content(message.get("content"), session.unknown)
+    output = content(message.get("content"), session.unknown)
     if event.get("source") == "agent":
-        parts = (*_spoken(message, said, session.changes), *tool_calls(message.get("tool_calls")))
+        parts = (*_spoken(message, output, session.changes), *tool_calls(message.get("tool_calls")))
         return ViewEntry(event_id, "assistant", parts)
     added = as_harness(content(event.get("extended_content"), session.unknown))
-    said = as_harness(said) if event.get("source") == "environment" else said
-    return ViewEntry(event_id, "user", (*said, *added))
+    output = as_harness(output) if event.get("source") == "environment" else output
+    return ViewEntry(event_id, "user", (*output, *added))
 
 
 def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
     """One call of a response; the words before the calls stand in the first of them."""
-    said = content(event.get("thought"), session.unknown)
+    output = content(event.get("thought"), session.unknown)
     call = as_dict(event.get("tool_call"))
     function = as_dict(call.get("function")) or call
     call_id = name_or_none(event.get("tool_call_id")) or name_or_none(call.get("id"))
@@ -205,35 +222,41 @@ def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEnt
     turn = name_or_none(event.get("llm_response_id"))
     key = f"{turn}/{call_id}" if turn and call_id else event_id
     made = ToolCall(name, function.get("arguments"), id=call_id, key=key)
-    return ViewEntry(event_id, "assistant", (*_spoken(event, said, session.changes), made), turn)
+    return ViewEntry(event_id, "assistant", (*_spoken(event, output, session.changes), made), turn)
 
 
 def _spoken(
-    event: dict[str, Json], said: tuple[Part, ...], changes: Counter[str]
+    event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
     """Thoughts and words. Some models' thoughts are logged twice, as `<think>` in the words too."""
     thoughts = reasoning(event)
-    first = said[0] if said else None
+    first = output[0] if output else None
     match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
     if not isinstance(first, Text) or match is None:
-        return (*thoughts, *said)
+        return (*thoughts, *output)
     known = {part.text.strip() for part in thoughts if isinstance(part, Reasoning)}
     if match[1].strip() not in known | {""}:
         thoughts = [*thoughts, Reasoning(match[1].strip("\n"))]
     elif match[1].strip():
         changes["thought_repeated"] += 1
     rest = first.text[match.end() :]
-    return (*thoughts, *([Text(rest)] if rest.strip() else []), *said[1:])
+    return (*thoughts, *([Text(rest)] if rest.strip() else []), *output[1:])
 
 
 def _result(
-    event: dict[str, Json], event_id: str, said: tuple[Text | Data | Media, ...], *, failed: bool
+    event: dict[str, Json],
+    event_id: str,
+    output: tuple[Text | Data | Media, ...],
+    *,
+    failed: bool = False,
+    denied: bool = False,
 ) -> ViewEntry:
     result = ToolResult(
-        said,
+        output,
         call_id=name_or_none(event.get("tool_call_id")),
         name=name_or_none(event.get("tool_name")),
         is_error=failed,
+        is_denied=denied,
     )
     return ViewEntry(event_id, "tool", (result,))
 
@@ -262,6 +285,7 @@ def _dump(source: Source) -> Iterator[Event]:
             records=len(messages),
             problems=unknown_parts(names, f"[0]-{last}"),
             complete=bool(answers) and calls_finish(answers[-1]),
+            context=Context("partial", ("tools",)),
         )
 
 

@@ -1,20 +1,22 @@
-"""What both generations of OpenHands share: the view of the model, condensation, LLM logs.
+"""The model's view of an event log, which both generations of OpenHands share.
 
 Source: openhands.md; OpenHands' memory/view.py and the SDK's event/condenser.py for the view. An
 event log is append-only, but the model sees a view of it: calls of one response are one turn, a
 result stands behind the turn that called, and a condensation forgets events and puts a summary in
-their place. What was seen before a condensation and what was seen after it are two segments.
+their place. The views before and after a condensation are two segments. So are those before and
+after a call without a result, which is taken out of the view. Answers that several segments hold
+are targets in the first.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from builder.conversation import (
+    REPEAT,
+    Context,
     Conversation,
     Data,
     Event,
@@ -22,7 +24,6 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -30,15 +31,10 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import (
-    assistant_parts,
-    chat_message,
-    content,
     unknown_parts,
 )
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import span
-from builder.sources.once import once
-from builder.sources.source import Record, Source
 
 FAMILY = "openhands"
 """What the keys of calls begin with: both generations may log one call."""
@@ -50,7 +46,8 @@ FINISH = "finish"
 class ViewEntry:
     """What the model sees of an event: a message's parts, or nothing (`role` is "").
 
-    `turn` is the id of the response that an assistant's entry belongs to.
+    `turn` is the id of the response that an assistant's entry belongs to; `stripped`: it was shown
+    without its calls.
     """
 
     event: str
@@ -58,20 +55,22 @@ class ViewEntry:
     parts: tuple[Part, ...] = ()
     turn: str | None = None
     summary: bool = False
+    stripped: bool = False
 
 
 @dataclass(slots=True)
 class _Slot:
-    """A message in the making, with the results of its calls."""
+    """A message under construction, with the results of its calls."""
 
     role: str
     parts: list[Part]
     turn: str | None = None
+    untrained: str | None = None
     results: list[Part] = field(default_factory=list)
 
 
 def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
-    """The messages of a view; a result goes behind the latest turn that made its call."""
+    """Return the messages of a view; a result follows the latest turn that made its call."""
     slots: list[_Slot] = []
     turns: dict[str, _Slot] = {}
     issued: dict[str | None, _Slot] = {}
@@ -85,7 +84,7 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
             continue
         slot = turns.get(entry.turn) if entry.turn else None
         if slot is None:
-            slot = _Slot(entry.role, [], entry.turn)
+            slot = _Slot(entry.role, [], entry.turn, "stripped" if entry.stripped else None)
             slots.append(slot)
         slot.parts += entry.parts
         if entry.turn:
@@ -93,20 +92,61 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
         issued.update((call.id, slot) for call in calls)
     found: list[Message] = []
     for slot in slots:
-        found.append(Message(slot.role, tuple(slot.parts), turn=slot.turn))
+        found.append(
+            Message(slot.role, tuple(slot.parts), turn=slot.turn, untrained=slot.untrained)
+        )
         if slot.results:
             found.append(Message("tool", tuple(slot.results)))
     return tuple(found)
 
 
+def without_unanswered(
+    found: tuple[Message, ...], *, atomic: bool
+) -> tuple[list[tuple[Message, ...]], tuple[Message, ...]]:
+    """Return the segments that end with a turn whose calls have no result, and the view after them.
+
+    Later requests lack such a turn; unless `atomic`, it stays in them with its answered calls.
+    Source: View._filter_unmatched_tool_calls of the SDK (atomic), ConversationMemory of V0.
+    """
+    segments: list[tuple[Message, ...]] = []
+    kept: list[Message] = []
+    last = max((at for at, item in enumerate(found) if item.role == "assistant"), default=-1)
+    at = 0
+    while at < len(found):
+        message = found[at]
+        results = found[at + 1 : at + 2] if found[at + 1 : at + 2] else ()
+        results = results if results and results[0].role == "tool" else ()
+        answered = {
+            part.call_id for item in results for part in item.parts if isinstance(part, ToolResult)
+        }
+        lacking = {
+            part.id
+            for part in message.parts
+            if isinstance(part, ToolCall) and part.id not in answered
+        }
+        if message.role != "assistant" or not lacking or at >= last:
+            kept.append(message)
+            at += 1
+            continue
+        segments.append((*kept, message))
+        if results and not atomic:
+            parts = tuple(
+                part
+                for part in message.parts
+                if not isinstance(part, ToolCall) or part.id not in lacking
+            )
+            kept += [replace(message, parts=parts, untrained="stripped"), *results]
+        at += 1 + len(results)
+    return segments, tuple(kept)
+
+
 def condense(
     view: list[ViewEntry], forgotten: set[str], summary: str, offset: int, event: str
 ) -> list[ViewEntry]:
-    """The view after a condensation.
+    """Return the view after a condensation.
 
     A call whose result was forgotten, and a result whose call was, go with it: the agent sends
-    no half of a pair. The summary is context that the model saw, though no user said it; a new one
-    replaces the one before.
+    no half of a pair. The summary is harness text; a new one replaces the one before.
     """
     kept = [entry for entry in view if entry.event not in forgotten]
     gone = [entry for entry in view if entry.event in forgotten]
@@ -116,8 +156,8 @@ def condense(
     kept = [entry for entry in kept if _results([entry]).isdisjoint(orphaned)]
     if summary:
         kept = [entry for entry in kept if not entry.summary]
-        told = ViewEntry(event, "user", (Text(summary),), summary=True)
-        kept.insert(max(0, offset), told)
+        added = ViewEntry(event, "user", (Text(summary, harness=True),), summary=True)
+        kept.insert(max(0, offset), added)
     return kept
 
 
@@ -132,19 +172,23 @@ def _results(entries: list[ViewEntry]) -> set[str | None]:
 
 
 def without_calls(entry: ViewEntry) -> ViewEntry:
-    """The entry's words alone."""
-    return replace(entry, parts=tuple(p for p in entry.parts if not isinstance(p, ToolCall)))
+    """Return the entry with its text and thoughts alone."""
+    parts = tuple(part for part in entry.parts if not isinstance(part, ToolCall))
+    return replace(entry, parts=parts, stripped=True)
 
 
 @dataclass(slots=True)
 class Segments:
     """The conversations of one agent, as its events are read.
 
-    `scope` is where the keys of its calls are unique: the file and the agent in it.
+    `scope` is where the keys of its calls are unique: the file and the agent in it. `atomic`: a
+    turn of which one call has no result leaves the view as a whole. `outcome` is of the last
+    conversation.
     """
 
     name: str
     scope: str
+    atomic: bool = False
     view: list[ViewEntry] = field(default_factory=list)
     done: list[tuple[tuple[Message, ...], bool, dict[str, int]]] = field(default_factory=list)
     fresh: bool = False
@@ -155,12 +199,13 @@ class Segments:
     model: str | None = None
     places: list[str] = field(default_factory=list)
     ended: ViewEntry | None = None
+    outcome: dict[str, Json] = field(default_factory=dict)
 
     def add(self, entry: ViewEntry) -> None:
         """Add what the model sees of the next event.
 
-        After the call that ended a run nothing answers it: where the conversation goes on, the
-        model is shown the words of that turn alone, so that a new segment begins.
+        Nothing answers the call that ended a run: where the conversation goes on, the model is
+        shown only the text of that turn, so that a new segment begins.
         """
         if self.ended is not None and entry.parts:
             self.cut(complete=True)
@@ -172,7 +217,10 @@ class Segments:
     def cut(self, *, complete: bool = False) -> None:
         """End a segment here, unless nothing was answered since the last one."""
         if self.fresh:
-            self.done.append((messages(self.view), complete, dict(self.changes)))
+            ended, rest = without_unanswered(messages(self.view), atomic=self.atomic)
+            changes = dict(self.changes)
+            self.done += [(segment, True, changes) for segment in ended]
+            self.done.append((rest, complete, changes))
         self.fresh = False
 
     def condense(self, forgotten: set[str], summary: str, offset: int, event: str) -> None:
@@ -183,120 +231,80 @@ class Segments:
         self.view = condense(self.view, forgotten, summary, offset, event)
 
     def events(self, records: int, *, complete: bool, where: str = "") -> Iterator[Event]:
-        """The conversations, once all events were added; `complete` says it of the last."""
+        """Yield the conversations once all events were added; `complete` is for the last one."""
         self.cut(complete=complete)
         if not self.done:
             self.done.append((messages(self.view), False, dict(self.changes)))
-        found = [segment for segment in self.done if segment[0]]
+        place = where or self.where
+        targets: set[str] = set()
+        found = [
+            (with_repeats(segment, targets), ended, changes)
+            for segment, ended, changes in self.done
+            if segment
+        ]
         if not found:
-            yield Problem("no_messages", where or self.where, "no event holds a message", records)
+            yield Problem("no_messages", place, "no event holds a message", records)
         for number, (seen, ended, changes) in enumerate(found, 1):
             yield Conversation(
                 id=self.name if number == 1 else f"{self.name} segment {number}",
-                record=where or self.where,
+                record=place,
                 messages=tuple(with_session_keys(FAMILY, seen, self.scope)),
                 tools=self.tools,
                 model=self.model,
                 records=records if number == 1 else 0,
-                problems=(*self.problems[:1], *unknown_parts(self.unknown, where or self.where)),
+                problems=(*self.problems[:1], *unknown_parts(self.unknown, place)),
                 changes=changes,
                 complete=ended,
+                context=self._context(seen, changes),
+                outcome=self.outcome or None if number == len(found) else None,
             )
+
+    def _context(self, seen: Sequence[Message], changes: Mapping[str, int]) -> Context:
+        """Return what is known of the context: events hold no request as it was sent."""
+        missing = [] if any(message.role == "system" for message in seen) else ["system"]
+        if "recall_left_out" in changes:
+            missing.insert(0, "reminders")
+        if self.tools is None:
+            missing.append("tools")
+        return Context("partial" if missing else "logged", tuple(missing))
 
     @property
     def where(self) -> str:
-        """From the first place to the last."""
+        """The span of its first to its last place."""
         return span(self.places[0], self.places[-1]) if self.places else "file"
 
 
-def with_affixes(
-    said: tuple[Text | Data | Media, ...], metadata: Json
-) -> tuple[Text | Data | Media, ...]:
-    """A command's output with the prefix and suffix that the log keeps apart from it."""
-    about = as_dict(metadata)
-    prefix, suffix = as_str(about.get("prefix")), as_str(about.get("suffix"))
-    texts = [part for part in said if isinstance(part, Text)]
-    if not (prefix or suffix) or len(texts) != len(said) or len(texts) > 1:
-        return said
-    return (Text(prefix + "".join(part.text for part in texts) + suffix),)
-
-
-def is_llm_log(item: dict[str, Json]) -> bool:
-    """Whether an object is the log of one model call that both generations write."""
-    return (
-        isinstance(item.get("messages"), list)
-        and isinstance(item.get("response"), dict)
-        and {"kwargs", "cost"} <= item.keys()
-    )
-
-
-def llm_log(record: Record) -> Event:
-    """The conversation of one logged model call: its request and its answer.
-
-    Where the model has no function calling, its calls stand beside as they were understood:
-    `fncall_messages`, `fncall_response` in V0, `raw_messages` in V1.
-    """
-    log = as_dict(record.value)
-    unknown: list[str] = []
-    request = next(
-        as_list(log[name])
-        for name in ("fncall_messages", "raw_messages", "messages")
-        if isinstance(log.get(name), list) or name == "messages"
-    )
-    found = [chat_message(as_dict(item), unknown) for item in request]
-    response = as_dict(log.get("fncall_response")) or as_dict(log.get("response"))
-    choices = as_list(response.get("choices"))
-    problems: tuple[Problem, ...] = ()
-    if choices:
-        answer = as_dict(as_dict(choices[0]).get("message"))
-        found.append(Message("assistant", assistant_parts(answer, unknown)))
-    else:
-        problems = (Problem("no_response", record.where, "the model call has no answer", 0),)
-    if not found:
-        return Problem("no_messages", record.where, "the model call holds no messages")
-    tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
-    return Conversation(
-        id=as_str(response.get("id"))[:200] or record.where,
-        record=record.where,
-        messages=tuple(with_session_keys(FAMILY, placed(found), "log")),
-        tools=tuple(tools) if isinstance(tools, list) else None,
-        model=name_or_none(response.get("model")),
-        records=1,
-        problems=(*problems, *unknown_parts(unknown, record.where)),
-        complete=calls_finish(found[-1]),
-    )
-
-
-def placed(found: list[Message]) -> Iterator[Message]:
-    """The messages with each call keyed by all that was said before it.
-
-    The next request repeats the call behind the same messages, its thoughts apart.
-    """
-    said = hashlib.blake2b(digest_size=16)
+def with_repeats(found: Sequence[Message], targets: set[str]) -> list[Message]:
+    """Mark answers that are targets already as repeats; adds the others to `targets`."""
+    marked = []
     for message in found:
-        heard = [part for part in message.parts if not isinstance(part, Reasoning)]
-        said.update(repr((message.role, heard)).encode("utf-8", "surrogatepass"))
-        calls = count()
-        yield replace(
-            message,
-            parts=tuple(
-                replace(part, key=f"{said.hexdigest()}/{next(calls)}")
-                if isinstance(part, ToolCall)
-                else part
-                for part in message.parts
-            ),
-        )
+        if message.role == "assistant" and message.untrained is None:
+            answer = message.turn or repr(message.parts)
+            is_repeat = answer in targets
+            targets.add(answer)
+            marked.append(replace(message, untrained=REPEAT) if is_repeat else message)
+        else:
+            marked.append(message)
+    return marked
 
 
-def calls_finish(message: Message) -> bool:
-    """Whether a turn ends the run by its call."""
-    return any(isinstance(part, ToolCall) and part.name == FINISH for part in message.parts)
+def with_affixes(
+    output: tuple[Text | Data | Media, ...], metadata: Json
+) -> tuple[Text | Data | Media, ...]:
+    """Return a command's output in the form in which it is sent, from the metadata logged with it.
 
-
-@once
-def is_dump(source: Source) -> bool:
-    """A list of chat messages behind the system text of OpenHands' agent."""
-    first = source.peek.objects[0] if source.peek.objects else {}
-    texts = content(first.get("content"), []) if first.get("role") == "system" else ()
-    said = "".join(part.text for part in texts if isinstance(part, Text))
-    return source.peek.kind == "json" and said.startswith("You are OpenHands agent")
+    Source: to_agent_observation of V0's CmdOutputObservation, to_llm_content of the SDK's terminal.
+    """
+    logged = as_dict(metadata)
+    prefix, suffix = as_str(logged.get("prefix")), as_str(logged.get("suffix"))
+    if folder := as_str(logged.get("working_dir")):
+        suffix += f"\n[Current working directory: {folder}]"
+    if interpreter := as_str(logged.get("py_interpreter_path")):
+        suffix += f"\n[Python interpreter: {interpreter}]"
+    code = logged.get("exit_code")
+    if isinstance(code, int) and code != -1:
+        suffix += f"\n[Command finished with exit code {code}]"
+    texts = [part for part in output if isinstance(part, Text)]
+    if not (prefix or suffix) or len(texts) != len(output) or len(texts) > 1:
+        return output
+    return (Text(prefix + "".join(part.text for part in texts) + suffix),)

@@ -1,0 +1,126 @@
+"""Logs of single model calls and dumps of messages, which both generations of OpenHands write.
+
+Source: openhands.md "llm_completions".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+)
+from builder.problem import Problem
+from builder.readers.agents.openhands.views import FAMILY, FINISH
+from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.chat_messages import (
+    assistant_parts,
+    chat_message,
+    content,
+    unknown_parts,
+)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.sources.once import once
+from builder.sources.source import Record, Source
+
+
+def is_llm_log(item: dict[str, Json]) -> bool:
+    """Tell whether an object is the log of one model call, which both generations write."""
+    return (
+        isinstance(item.get("messages"), list)
+        and isinstance(item.get("response"), dict)
+        and {"kwargs", "cost"} <= item.keys()
+    )
+
+
+def llm_log(record: Record) -> Event:
+    """Return the conversation of one logged model call: its request and its answer.
+
+    Where the model has no function calling, its calls are logged as they were understood as well:
+    `fncall_messages`, `fncall_response` in V0, `raw_messages` in V1. That is not what was sent, so
+    the context is `logged`, else `proven`. Each earlier answer has a log of its own.
+    """
+    log = as_dict(record.value)
+    unknown: list[str] = []
+    name = next(
+        name
+        for name in ("fncall_messages", "raw_messages", "messages")
+        if isinstance(log.get(name), list) or name == "messages"
+    )
+    found = [chat_message(as_dict(item), unknown) for item in as_list(log[name])]
+    found = [
+        replace(message, untrained=REPEAT) if message.role == "assistant" else message
+        for message in found
+    ]
+    response = as_dict(log.get("fncall_response")) or as_dict(log.get("response"))
+    choices = as_list(response.get("choices"))
+    problems: tuple[Problem, ...] = ()
+    if choices:
+        answer = as_dict(as_dict(choices[0]).get("message"))
+        found.append(Message("assistant", assistant_parts(answer, unknown)))
+    else:
+        problems = (Problem("no_response", record.where, "the model call has no answer", 0),)
+    if not found:
+        return Problem("no_messages", record.where, "the model call holds no messages")
+    tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
+    is_sent = name == "messages" and isinstance(tools, list)
+    context = Context("proven" if is_sent else "logged")
+    if not isinstance(tools, list):
+        context = Context("partial", ("tools",))
+    return Conversation(
+        id=as_str(response.get("id"))[:200] or record.where,
+        record=record.where,
+        messages=tuple(with_session_keys(FAMILY, placed(found), "log")),
+        tools=tuple(tools) if isinstance(tools, list) else None,
+        model=name_or_none(response.get("model")),
+        records=1,
+        problems=(*problems, *unknown_parts(unknown, record.where)),
+        complete=bool(choices),
+        context=context,
+    )
+
+
+def placed(found: list[Message]) -> Iterator[Message]:
+    """Yield the messages with each call keyed by all that stands before it.
+
+    The next request repeats the call after the same messages, without its thoughts.
+    """
+    before = hashlib.blake2b(digest_size=16)
+    for message in found:
+        visible = [part for part in message.parts if not isinstance(part, Reasoning)]
+        before.update(repr((message.role, visible)).encode("utf-8", "surrogatepass"))
+        calls = count()
+        yield replace(
+            message,
+            parts=tuple(
+                replace(part, key=f"{before.hexdigest()}/{next(calls)}")
+                if isinstance(part, ToolCall)
+                else part
+                for part in message.parts
+            ),
+        )
+
+
+def calls_finish(message: Message) -> bool:
+    """Tell whether a turn ends the run by its call."""
+    return any(isinstance(part, ToolCall) and part.name == FINISH for part in message.parts)
+
+
+@once
+def is_dump(source: Source) -> bool:
+    """Tell whether a source is a list of chat messages after the prompt of OpenHands' agent."""
+    first = source.peek.objects[0] if source.peek.objects else {}
+    texts = content(first.get("content"), []) if first.get("role") == "system" else ()
+    prompt = "".join(part.text for part in texts if isinstance(part, Text))
+    return source.peek.kind == "json" and prompt.startswith("You are OpenHands agent")
