@@ -10,7 +10,9 @@ and on one in CHECKED.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -24,11 +26,28 @@ WORTH_LOADING = 1 << 20
 """Code points after which fastokens is loaded: as long takes tokenising some more without it."""
 
 CHECKED = 128
-"""The ids of one text in so many, by a digest of its tokens, come from both tokenizers."""
+"""The ids of one text in so many (of one piece, if it is long) come from both tokenizers."""
 
 _SHIFTED = 0x100
 """From here on GPT-2's table puts the bytes that are no printable characters of their own."""
 
+PIECE = 1 << 18
+"""Code points that are tokenised at a time: the tokenizer's own values take 100 bytes a token."""
+BLOCK = 1 << 18
+"""Tokens whose bytes are joined at a time: the places of these bytes take 16 bytes each."""
+
+_QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_QWEN_STEPS = [
+    {"type": "Split", "pattern": {"Regex": _QWEN_WORDS}, "behavior": "Isolated", "invert": False},
+    {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
+]
+"""How Qwen's tokenizer.json cuts a text into words before it looks for the tokens of each."""
+_WORD_END = re.compile(r"(?<=[A-Za-z])(?=[\x00-\x40\x5b-\x60\x7b-\x7f])|(?<=[0-9])(?=[\x00-\x7f])")
+"""Where a word of _QWEN_WORDS ends whatever else is in the text: none goes on after a letter with
+anything but letters, or after a digit at all."""
 
 Ids = NDArray[np.uint32]
 
@@ -68,18 +87,22 @@ class TokenSequence:
     def _raw(self) -> bytes:
         return self.text.encode("utf-8", "surrogatepass")
 
-    def _bytes(self) -> bytes:
-        """The bytes of the ids, joined."""
-        first = self._table.begins.take(self._indices)
-        first += self._lengths
-        first -= self._ends
-        places = first.repeat(self._lengths)
-        places += np.arange(len(places))
-        return self._table.joined.take(places).tobytes()
+    def _blocks(self) -> Iterator[bytes]:
+        """Yields the bytes of the ids, of BLOCK ids at a time."""
+        for start in range(0, len(self), BLOCK):
+            end = start + BLOCK
+            lengths = self._lengths[start:end]
+            first = self._table.begins.take(self._indices[start:end])
+            first += lengths
+            first -= self._ends[start:end]
+            places = first.repeat(lengths)
+            begin = int(self._ends[start] - lengths[0])
+            places += np.arange(begin, begin + len(places))
+            yield self._table.joined.take(places).tobytes()
 
     def decode(self) -> str:
         """The text of the ids, control tokens included, nothing cleaned up."""
-        return self._bytes().decode("utf-8", "replace")
+        return b"".join(self._blocks()).decode("utf-8", "replace")
 
     def first(self, count: int) -> str:
         """The text of the first tokens, without a character that is not whole in them."""
@@ -96,7 +119,12 @@ class TokenSequence:
     @property
     def are_exact(self) -> bool:
         """Do the ids decode to the text?"""
-        return self._bytes() == self._raw
+        at = 0
+        for block in self._blocks():
+            if not self._raw.startswith(block, at):
+                return False
+            at += len(block)
+        return at == len(self._raw)
 
     def across(self, borders: Sequence[int]) -> list[int]:
         """Those of the borders (code points, in order) that lie inside a token."""
@@ -197,19 +225,70 @@ class Encoder:
                 self._is_there = self.fast is not None
             if self.fast is None:
                 return self._true_ids(text)
+        return _joined(map(self._fast_ids, self.pieces(text)))
+
+    def _fast_ids(self, text: str) -> Ids:
         flat, _ = self.fast.encode_batch_flat([text], add_special_tokens=False)
         ids = np.frombuffer(flat, dtype="<u4")
         if not self._checked or int(ids.sum()) % CHECKED == 0:
             self._checked = True
-            if not np.array_equal(ids, self._true_ids(text)):
+            if not np.array_equal(ids, self._ids_of_piece(text)):
                 raise UsageError(
                     "fastokens gives other ids than tokenizers: uninstall it (the extra `fast`)"
                 )
         return ids
 
     def _true_ids(self, text: str) -> Ids:
+        return _joined(map(self._ids_of_piece, self.pieces(text)))
+
+    def _ids_of_piece(self, text: str) -> Ids:
         ids = self._backend.encode(text, add_special_tokens=False).ids
         return np.array(ids, dtype=np.uint32)
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """Yields the text in pieces whose ids, joined, are those of the whole.
+
+        Each of about PIECE code points ends where a word does and no added token spans the place.
+        A tokenizer that cuts texts into other words than Qwen's gets the whole text.
+        """
+        start = 0
+        if len(text) > PIECE and self._has_qwen_words:
+            while place := self._word_end(text, start + PIECE):
+                yield text[start:place]
+                start = place
+        yield text[start:] if start else text
+
+    def _word_end(self, text: str, start: int) -> int | None:
+        """Returns the first place from `start` on where the text can be cut, or None."""
+        for match in _WORD_END.finditer(text, start):
+            at = match.start()
+            spans = (
+                text.find(token, max(at - len(token) + 1, 0), at + len(token) - 1) >= 0
+                for token in self._added
+            )
+            if not any(spans):
+                return at
+        return None
+
+    @cached_property
+    def _added(self) -> list[str]:
+        tokens = self._backend.get_added_tokens_decoder().values()
+        return [token.content for token in tokens]
+
+    @cached_property
+    def _has_qwen_words(self) -> bool:
+        if (
+            str(self._backend.normalizer) not in ("None", "NFC()")
+            or not self._backend.pre_tokenizer
+        ):
+            return False
+        definition = json.loads(self._backend.pre_tokenizer.__getstate__())
+        return bool(definition.get("pretokenizers") == _QWEN_STEPS)
+
+
+def _joined(pieces: Iterable[Ids]) -> Ids:
+    first, *others = pieces
+    return np.concatenate([first, *others]) if others else first
 
 
 def fastokens() -> Any:

@@ -1,0 +1,73 @@
+"""Tokens of long texts: pieces give the ids of the whole, whatever the text is."""
+
+import random
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, pre_tokenizers
+
+from builder.qwen3 import tokens
+from builder.qwen3.tokenizer import load
+from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable
+
+PARTS = [
+    *("a", "Z", "\u00e9", "\u65e5\u672c", "'s", "'S", "'", "1", "\u0663", "\u0301", " ", "  "),
+    *("\n", "\r\n", "\t", "\u00a0", "\u3000", "<|im_start|>", "<|im_end|>", "<tool_call>"),
+    *("</think>", "<|", "|>", "_", "-", "\x1b[31m", "{", '"', ": ", "foo", "bar9", "\U0001f389"),
+    *("\u200b", "\x00", "\ufb01", "\u017f", "\u0130", "\u1100"),
+]
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return load().tokenizer.backend_tokenizer
+
+
+@pytest.fixture(scope="module")
+def table(backend):
+    return TokenTable(backend)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(tokens, "PIECE", 30)
+    monkeypatch.setattr(tokens, "BLOCK", 7)
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=20, max_size=300))
+def test_pieces_have_the_ids_of_the_whole(backend, table, parts):
+    text = unicodedata.normalize("NFC", "".join(parts))
+    ids = Encoder(backend, str)(text)
+    assert ids.tolist() == backend.encode(text, add_special_tokens=False).ids
+    found = TokenSequence(text, ids, table)
+    assert found.are_exact
+    assert found.decode() == text
+
+
+def test_a_long_text_is_in_several_pieces_none_of_which_cuts_an_added_token(backend):
+    rng = random.Random(1)
+    text = "".join(rng.choice(["<|im_start|>", "<|object_ref_start|>", "word "]) for _ in range(99))
+    encoder = Encoder(backend, str)
+    pieces = list(encoder.pieces(text))
+    assert "".join(pieces) == text
+    assert len(pieces) > 5
+    assert sum(piece.count("<|im_start|>") for piece in pieces) == text.count("<|im_start|>")
+
+
+def test_another_kind_of_tokenizer_gets_the_whole_text(backend):
+    other = Tokenizer.from_str(backend.to_str())
+    other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    text = "some words " * 30
+    assert list(Encoder(other, str).pieces(text)) == [text]
+
+
+def test_ids_that_decode_to_another_text_are_not_exact(backend, table):
+    text = "one two three four five six seven eight nine ten eleven"
+    ids = Encoder(backend, str)(text)
+    for wrong in (ids[:-1], np.append(ids, ids[:1]), ids[::-1].copy()):
+        found = TokenSequence(text, wrong, table)
+        assert not found.are_exact
+        assert found.decode() == backend.decode(wrong.tolist())
