@@ -311,6 +311,10 @@ ROWS = {
     "role missing": {"messages": [{"content": "x"}]},
     "tools no list": {"messages": [], "tools": {}},
     "tools broken text": {"messages": [], "tools": "[{"},
+    "a weight of a user": {"messages": [{"role": "user", "content": "x", "weight": 1}]},
+    "a weight of 2": {"messages": [{"role": "assistant", "content": "x", "weight": 2}]},
+    "a weight of true": {"messages": [{"role": "assistant", "content": "x", "weight": True}]},
+    "a weight as text": {"messages": [{"role": "assistant", "content": "x", "weight": "1"}]},
 }
 
 
