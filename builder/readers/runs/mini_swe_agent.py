@@ -2,7 +2,9 @@
 
 A record is a message. Source: swe-agent.md "mini-swe-agent"; mini-swe-agent's models/ for the
 Responses form and for retries. Models that write their command into the text (the only kind in
-version 1) come as text turns. The tool definition, `bash(command)`, is not logged.
+version 1) come as text turns, and had no tools. Others had one, `bash(command)`, whose definition
+is not logged. An answer that broke the format is not in later requests: it is a conversation of its
+own if it has calls.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Context,
     Conversation,
     Event,
     Ignored,
@@ -40,7 +43,7 @@ _MARKS = (
     "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
     "MINI_SWE_AGENT_FINAL_OUTPUT",
 )
-"""What its prompts say and no other agent's."""
+"""Text of its prompts that no other agent's prompts hold."""
 
 
 def recognise(source: Source) -> str | None:
@@ -60,7 +63,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation, and one for each malformed answer with calls that was asked for again."""
+    """Yield one conversation, and one for each malformed answer with calls."""
     value = source.document()
     if isinstance(value, Problem):
         source.count_records()
@@ -79,14 +82,19 @@ def read(source: Source) -> Iterator[Event]:
         yield from run.take(record)
     if run.messages:
         model = as_dict(as_dict(info.get("config")).get("model"))
+        status = name_or_none(info.get("exit_status")) or run.exit_status
+        has_calls = any(isinstance(part, ToolCall) for item in run.messages for part in item.parts)
         yield Conversation(
             id="main",
             record=run.where,
             messages=tuple(run.messages),
             model=name_or_none(model.get("model_name")),
             records=run.records,
+            tools=None if has_calls else (),
             problems=unknown_parts(run.unknown, run.where),
-            complete=info.get("exit_status") == "Submitted",
+            complete=status == "Submitted",
+            context=Context("partial", ("tools",)) if has_calls else Context("rendered"),
+            outcome={"exit_status": status} if status else None,
         )
     elif run.records:
         yield Problem("no_messages", run.where, "no item is a known message", run.records)
@@ -101,6 +109,7 @@ class _Run:
     unknown: list[str] = field(default_factory=list)
     first: str = ""
     where: str = ""
+    exit_status: str | None = None
 
     def take(self, record: Record) -> Iterator[Event]:
         """Add a message; yields what is no part of the conversation."""
@@ -109,6 +118,8 @@ class _Run:
             yield Problem("not_object", record.where, f"a message is a {type(item).__name__}")
             return
         if item.get("role") == "exit":
+            status = as_dict(item.get("extra")).get("exit_status")
+            self.exit_status = name_or_none(status) or self.exit_status
             yield Ignored("exit")
             return
         extra = as_dict(item.get("extra"))
@@ -124,16 +135,16 @@ class _Run:
 def _messages(
     item: dict[str, Json], extra: dict[str, Json], unknown: list[str], *, harness: bool
 ) -> list[Message]:
-    """The messages that one item is: none, or one."""
+    """Return the message that an item is, if it is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
     failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":
         parts = _response_parts(item, unknown)
         return [Message("assistant", tuple(parts), turn=name_or_none(item.get("id")))]
     if kind == "function_call_output":
-        said = content(item.get("output"), unknown)
+        output = content(item.get("output"), unknown)
         call_id = name_or_none(item.get("call_id"))
-        return [Message("tool", (ToolResult(said, call_id=call_id, is_error=failed),))]
+        return [Message("tool", (ToolResult(output, call_id=call_id, is_error=failed),))]
     if role == "tool":
         return [Message(role, (replace(tool_result(item, unknown), is_error=failed),))]
     if role == "assistant":
@@ -142,20 +153,20 @@ def _messages(
             parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
         return [Message(role, tuple(parts))]
     if role:
-        said = content(item.get("content"), unknown)
-        return [Message(role, as_harness(said) if harness else said)]
+        written = content(item.get("content"), unknown)
+        return [Message(role, as_harness(written) if harness else written)]
     parts = _item_parts(item, unknown)
     return [Message("assistant", tuple(parts))] if parts else []
 
 
 def _response_parts(response: dict[str, Json], unknown: list[str]) -> list[Part]:
-    """What an answer of the Responses API says, its items in order."""
+    """Return the parts of an answer of the Responses API, its items in order."""
     items = [as_dict(item) for item in as_list(response.get("output"))]
     return [part for item in items for part in _item_parts(item, unknown)]
 
 
 def _item_parts(item: dict[str, Json], unknown: list[str]) -> list[Part]:
-    """An item of the Responses API; of its reasoning, what is in clear text."""
+    """Return the parts of an item of the Responses API; of reasoning, what is in clear text."""
     kind = as_str(item.get("type"))
     if kind == "function_call" and (name := name_or_none(item.get("name"))):
         call_id = name_or_none(item.get("call_id")) or name_or_none(item.get("id"))
@@ -171,13 +182,13 @@ def _item_parts(item: dict[str, Json], unknown: list[str]) -> list[Part]:
 
 
 def _answer(response: dict[str, Json]) -> dict[str, Json]:
-    """The message of a raw chat completion."""
+    """Return the message of a raw chat completion."""
     choices = as_list(response.get("choices"))
     return as_dict(as_dict(choices[0]).get("message")) if choices else {}
 
 
 def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
-    """An answer that broke the format: not in the history, logged in the message asking again."""
+    """Yield an answer that broke the format, logged with the message that asks for it again."""
     unknown: list[str] = []
     parts = [*assistant_parts(_answer(response), unknown), *_response_parts(response, unknown)]
     if any(isinstance(part, ToolCall) for part in parts):

@@ -1,9 +1,10 @@
 """smolagents: an agent's memory dumped as a list of steps (`memory.get_full_steps()`).
 
-A record is a step; steps have no type, their keys tell. Source: inspect-ai.md "smolagents";
-smolagents' memory.py. Code agents write code into their text, which the dump wraps as a call of
-`python_interpreter`: they come as text turns. One text holds the results of all calls of a step,
-ordered by id, so that several calls without `tool_observations` cannot be told their results.
+A record is a step, known by its keys. Source: inspect-ai.md "smolagents"; smolagents' memory.py.
+Code agents write code into their text, which the dump wraps as a call of `python_interpreter`: they
+come as text turns. One text holds the results of all calls of a step, ordered by id, so that
+several calls without `tool_observations` cannot be matched with their results. Definitions of tools
+are not logged.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from builder.conversation import (
+    Context,
     Conversation,
     Event,
     Ignored,
@@ -46,7 +48,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation: the steps of one agent's memory."""
+    """Yield one conversation: the steps of one agent's memory."""
     messages: list[Message] = []
     names: list[str] = []
     places: list[str] = []
@@ -74,20 +76,26 @@ def read(source: Source) -> Iterator[Event]:
             records=len(places),
             problems=unknown_parts(names, where),
             complete=complete,
+            context=Context("partial", _missing(messages)),
         )
     elif places:
         yield Problem("no_messages", places[0], "the steps hold no messages", len(places))
 
 
+def _missing(messages: list[Message]) -> tuple[str, ...]:
+    has_system = any(message.role == "system" for message in messages)
+    return ("tools",) if has_system else ("system", "tools")
+
+
 def _ignored(step: dict[str, Json]) -> str | None:
-    """The code of a step that the model never sees."""
+    """Return the code of a step that the model never sees, or None."""
     if any(key in step for key in ("system_prompt", "task", "step_number", "plan")):
         return None
     return "final_answer" if "output" in step else unknown_code("step")
 
 
 def _system(step: dict[str, Json], names: list[str]) -> list[Message]:
-    """The system text that the first logged request of the model begins with."""
+    """Return the system message of the first logged request of the model."""
     for item in as_list(step.get("model_input_messages"))[:1]:
         if as_dict(item).get("role") == "system":
             return [Message("system", content(as_dict(item).get("content"), names))]
@@ -95,7 +103,7 @@ def _system(step: dict[str, Json], names: list[str]) -> list[Message]:
 
 
 def _in_order(messages: list[Message]) -> list[Message]:
-    """The messages with a system text first: a request is logged after the task that it answers."""
+    """Put the system message first: a request is logged after the task that it answers."""
     return sorted(messages, key=lambda message: message.role != "system")
 
 
@@ -105,29 +113,31 @@ def _step(step: dict[str, Json], names: list[str]) -> list[Message]:
     if "task" in step:
         images = [Media("image") for _ in as_list(step.get("task_images"))]
         return [Message("user", (*content(step["task"], names), *images))]
-    if "plan" in step:  # the model's words in a frame that the agent put around them
+    if "plan" in step:  # the model's text in a frame that the agent put around it
         return [Message("assistant", as_harness(content(step["plan"], names)))]
     answer = as_dict(step.get("model_output_message"))
-    said = content(answer.get("content") or step.get("model_output"), names)
+    output = content(answer.get("content") or step.get("model_output"), names)
     calls = tool_calls(answer.get("tool_calls") or step.get("tool_calls") or None)
     if step.get("code_action") is not None:
         calls = []
-    parts: list[Part] = [*reasoning(answer), *said, *calls]
+    parts: list[Part] = [*reasoning(answer), *output, *calls]
     messages = [Message("assistant", tuple(parts))] if parts else []
     results = _results(step, calls, names)
     if calls:
         return [*messages, Message("tool", tuple(results))] if results else messages
-    heard = tuple(part for result in results for part in result.content)
+    observed = tuple(part for result in results for part in result.content)
     failed = step.get("error") is not None
     return (
-        [*messages, Message("user", as_harness(heard) if failed else heard)] if heard else messages
+        [*messages, Message("user", as_harness(observed) if failed else observed)]
+        if observed
+        else messages
     )
 
 
 def _results(
     step: dict[str, Json], calls: list[ToolCall | Unparsed], names: list[str]
 ) -> list[ToolResult]:
-    """The results of a step: each call's own, or one text for all of them, and its error."""
+    """Return the results of a step: one for each call, or one text for all of them, and its error."""
     ids = [call.id for call in calls if isinstance(call, ToolCall)]
     own = step.get("tool_observations")
     error = step.get("error")
@@ -136,12 +146,12 @@ def _results(
             ToolResult(content(value, names), call_id=call_id)
             for value, call_id in zip(own, ids, strict=True)
         ]
-    said = content(step.get("observations"), names)
-    said += tuple(Media("image") for _ in as_list(step.get("observations_images")))
+    output = content(step.get("observations"), names)
+    output += tuple(Media("image") for _ in as_list(step.get("observations_images")))
     if error is not None:
-        said += (Text(as_str(as_dict(error).get("message")) or as_str(error)),)
+        output += (Text(as_str(as_dict(error).get("message")) or as_str(error)),)
     only = ids[0] if len(ids) == 1 else None
-    return [ToolResult(said, call_id=only, is_error=error is not None)] if said else []
+    return [ToolResult(output, call_id=only, is_error=error is not None)] if output else []
 
 
 READER = Reader(

@@ -1,19 +1,31 @@
 """SWE-agent: `.traj` files (0.x, 1.0, from 1.1), one JSON object with the history of a run.
 
 A record is an item of a history. Source: swe-agent.md ".traj"; SWE-agent's sweagent/agent/agents.py
-for retries, exits and attempts. The conversation is the history: what `trajectory[].query` holds
-beside it (elided observations, requeries after malformed actions) is another view of the same run.
-Only function-calling runs call tools; the older dialects write a discussion and a command as
-text, and come as text turns. Ids of calls repeat, so results stand behind the turn that called.
+for retries, exits and attempts. The conversation is the history. Where a step's input, which
+`query` or the `messages` of the step before hold, differs from the history before its answer
+(elided observations, requeries after malformed actions), `history` is missing from the context of
+that answer. Only function-calling runs call tools; the older dialects write a discussion and a
+command as text, and come as text turns. Ids of calls repeat, so results stand behind the turn that
+called. Definitions of tools are not logged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult
+from builder.conversation import (
+    Context,
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import (
@@ -30,7 +42,7 @@ from builder.sources.source import Record, Source
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys of history items that no other list of messages has."""
 _EXITS = ("Exit due to ", "Exiting due to ")
-"""How SWE-agent words the step that it writes itself when a run ends by an error or a limit."""
+"""How the step begins that SWE-agent writes itself when a run ends by an error or a limit."""
 
 
 def recognise(source: Source) -> str | None:
@@ -47,7 +59,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
-    """The history of a run and where it stands; without one, the fullest view in the last step."""
+    """Return the history of a run and its place; without one, the fullest view in the last step."""
     if history := as_list(run.get("history")):
         return history, "history"
     steps = as_list(run.get("trajectory"))
@@ -58,7 +70,7 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each agent of each attempt."""
+    """Yield one conversation for each agent of each attempt."""
     value = source.document()
     if isinstance(value, Problem):
         source.count_records()
@@ -68,7 +80,7 @@ def read(source: Source) -> Iterator[Event]:
         source.count_records()
         yield Problem("not_object", "file", f"a trajectory is a {type(value).__name__}")
         return
-    # With attempts, what stands beside them is a copy of the chosen one.
+    # With attempts, the history at the top is a copy of the chosen one.
     attempts = as_list(value.get("attempts"))
     runs = [("", as_dict(value))] if not attempts else []
     runs += [(f"attempts[{n}].", as_dict(attempt)) for n, attempt in enumerate(attempts)]
@@ -91,9 +103,10 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
         else:
             yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
     facts = _facts(run)
+    inputs = _inputs(run) if len(by_agent) == 1 and where == "history" else []
     for agent, records in by_agent.items():
         name = f"attempt {prefix[9:-2]} {agent}" if prefix else agent
-        yield from _agent(unique_name(name[:200], names), records, facts)
+        yield from _agent(unique_name(name[:200], names), records, facts, inputs)
     answers = sum(as_dict(item).get("role") == "assistant" for item in history)
     steps = len(as_list(run.get("trajectory"))) if where == "history" else 0
     if steps > answers:  # blocked or malformed actions that were asked for again
@@ -101,9 +114,17 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
         yield Ignored("step_outside_history", steps - answers)
 
 
+def _inputs(run: dict[str, Json]) -> list[Json]:
+    """Return the input of each step as logged: its `query`, or the last `messages` before it."""
+    steps = [as_dict(step) for step in as_list(run.get("trajectory"))]
+    if any("query" in step for step in steps):
+        return [step.get("query") for step in steps]
+    return [None, *(step.get("messages") for step in steps[:-1])] if steps else []
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a run says of itself: the model's name, how it ended."""
+    """What a run records of itself: the model's name, how it ended."""
 
     model: str | None
     exit_status: str
@@ -117,28 +138,60 @@ def _facts(run: dict[str, Json]) -> _Facts:
     )
 
 
-def _agent(name: str, records: list[Record], facts: _Facts) -> Iterator[Event]:
-    """The conversation of one agent; a demonstration by turns is a conversation of its own."""
+def _agent(
+    name: str, records: list[Record], facts: _Facts, inputs: Sequence[Json]
+) -> Iterator[Event]:
+    """Yield the conversation of one agent; a demonstration by turns is one of its own."""
     items = [(record, as_dict(record.value)) for record in records]
+    steps = _Steps.compare([item for _, item in items], inputs)
     demo = [(record, item) for record, item in items if item.get("is_demo") is True]
     if any(item.get("role") != "user" for _, item in demo):
         problem = Problem("demonstration", demo[0][0].where, "shown to the model, not its work", 0)
-        yield _conversation(f"{name} demonstration", demo, facts, (problem,), complete=False)
+        yield _conversation(f"{name} demonstration", demo, facts, _Steps(), (problem,))
         items = [(record, item) for record, item in items if item.get("is_demo") is not True]
     exit_at = _harness_exit(items, facts)
     if exit_at < len(items):
         yield Ignored("exit_message", len(items) - exit_at)
     if exit_at > 0:
-        complete = facts.exit_status == "submitted"
-        yield _conversation(name, items[:exit_at], facts, (), complete=complete)
+        yield _conversation(name, items[:exit_at], facts, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What the logged inputs of the steps show: were they compared, and which answers differ.
+
+    `differing` holds the ids (`id()`) of answers whose input is not the history before them.
+    """
+
+    compared: bool = False
+    differing: frozenset[int] = frozenset()
+
+    @classmethod
+    def compare(cls, history: list[dict[str, Json]], inputs: Sequence[Json]) -> _Steps:
+        """Compare each input with the history before the answer of its step."""
+        answers = [at for at, item in enumerate(history) if item.get("role") == "assistant"]
+        if len(answers) != len(inputs) or not any(isinstance(given, list) for given in inputs):
+            return cls()
+        texts = [_text_of(item) for item in history]
+        differing = frozenset(
+            id(history[at])
+            for at, given in zip(answers, inputs, strict=True)
+            if isinstance(given, list) and [_text_of(as_dict(item)) for item in given] != texts[:at]
+        )
+        return cls(compared=True, differing=differing)
+
+
+def _text_of(item: dict[str, Json]) -> tuple[str, str]:
+    parts = content(item.get("content"), [])
+    return as_str(item.get("role")), "".join(p.text for p in parts if isinstance(p, Text))
 
 
 def _harness_exit(items: list[tuple[Record, dict[str, Json]]], facts: _Facts) -> int:
-    """Where the last answer stands if SWE-agent wrote it, with all after it; else the end."""
+    """Return the index of the last answer if SWE-agent wrote it itself, else the end."""
     at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
     item = items[at][1] if items else {}
-    said = as_str(item.get("thought")) or as_str(item.get("content"))
-    by_harness = "exit" in facts.exit_status and said.startswith(_EXITS)
+    text = as_str(item.get("thought")) or as_str(item.get("content"))
+    by_harness = "exit" in facts.exit_status and text.startswith(_EXITS)
     return at if by_harness and not item.get("tool_calls") else len(items)
 
 
@@ -146,21 +199,32 @@ def _conversation(
     name: str,
     items: list[tuple[Record, dict[str, Json]]],
     facts: _Facts,
-    problems: tuple[Problem, ...],
-    *,
-    complete: bool,
+    steps: _Steps,
+    problems: tuple[Problem, ...] = (),
 ) -> Conversation:
     unknown: list[str] = []
     where = span(items[0][0].where, items[-1][0].where)
-    messages = tuple(_message(item, unknown) for _, item in items)
+    messages = [_message(item, unknown) for _, item in items]
+    has_calls = any(isinstance(part, ToolCall) for item in messages for part in item.parts)
+    missing = {"tools"} if has_calls else set()
+    if not any(item.role == "system" for item in messages):
+        missing.add("system")
+    level = "rendered" if steps.compared else "logged"
+    for at, (_, item) in enumerate(items):
+        if id(item) in steps.differing:
+            context = Context("partial", tuple(sorted({*missing, "history"})))
+            messages[at] = replace(messages[at], context=context)
     return Conversation(
         id=name,
         record=where,
-        messages=messages,
+        messages=tuple(messages),
+        tools=None if has_calls else (),
         model=facts.model,
         records=len(items),
         problems=(*problems, *unknown_parts(unknown, where)),
-        complete=complete,
+        complete=facts.exit_status == "submitted" and not problems,
+        context=Context("partial" if missing else level, tuple(sorted(missing))),
+        outcome={"exit_status": facts.exit_status} if facts.exit_status else None,
     )
 
 
@@ -168,17 +232,17 @@ def _message(item: dict[str, Json], unknown: list[str]) -> Message:
     role = as_str(item.get("role"))
     if role == "assistant":
         return Message(role, assistant_parts(item, unknown))
-    said = content(item.get("content"), unknown)
+    parts = content(item.get("content"), unknown)
     if role == "tool":
         ids = [name_or_none(value) for value in as_list(item.get("tool_call_ids"))]
         call_id = ids[0] if ids else name_or_none(item.get("tool_call_id"))
-        return Message(role, (ToolResult(said, call_id=call_id),))
-    return Message(role, as_harness(said) if item.get("is_demo") is True else said)
+        return Message(role, (ToolResult(parts, call_id=call_id),))
+    return Message(role, as_harness(parts) if item.get("is_demo") is True else parts)
 
 
 READER = Reader(
     name="swe-agent",
-    summary="SWE-agent .traj files: a history of messages by agent, beside the steps in trajectory",
+    summary="SWE-agent .traj files: a history of messages by agent, and the steps in trajectory",
     recognise=recognise,
     read=read,
 )
