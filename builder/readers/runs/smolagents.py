@@ -137,7 +137,7 @@ def _step(step: dict[str, Json], names: list[str]) -> list[Message]:
 def _results(
     step: dict[str, Json], calls: list[ToolCall | Unparsed], names: list[str]
 ) -> list[ToolResult]:
-    """Return the results of a step: one for each call, or one text for all of them, and its error."""
+    """Return the results of a step: one for each call, or one for all, and the step's error."""
     ids = [call.id for call in calls if isinstance(call, ToolCall)]
     own = step.get("tool_observations")
     error = step.get("error")
