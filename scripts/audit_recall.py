@@ -95,7 +95,7 @@ FORMS: dict[str, Callable[[Maker], str]] = {
     "digitalocean": lambda m: "dop" + "_v1_" + m.of(HEX, 64),
     "shopify": lambda m: "shp" + "at_" + m.of(HEX, 32),
     "telegram": lambda m: m.of("123456789", 10) + ":A" + "A" + m.mixed(ALNUM, 33),
-    "discord": lambda m: f"M{m.mixed(ALNUM, 23)}.{m.of(ALNUM, 6)}.{m.mixed(ALNUM, 38)}",
+    "discord": lambda m: f"MT{m.mixed(ALNUM, 22)}.{m.of(ALNUM, 6)}.{m.mixed(ALNUM, 38)}",
     "databricks": lambda m: "da" + "pi" + m.of(HEX, 32),
     "vault": lambda m: "hv" + "s." + m.mixed(ALNUM, 90),
     "doppler": lambda m: "dp" + ".pt." + m.mixed(ALNUM, 43),

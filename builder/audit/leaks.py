@@ -10,7 +10,7 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.jsonio import JsonFault, loads
 from builder.scrub.personal import KINDS, find_personal, personal_in
-from builder.scrub.secret_forms import FORMS
+from builder.scrub.secrets import KINDS as SECRET_KINDS
 from builder.scrub.secrets import (
     MARK,
     find_secrets,
@@ -20,11 +20,7 @@ from builder.scrub.secrets import (
     secrets_in,
 )
 
-SECRET_CODES = tuple(
-    sorted(
-        {kind for kind, _ in FORMS} | {"secret", "aws_secret_key", "private_key", "scanned_secret"}
-    )
-)
+SECRET_CODES = tuple(sorted((*SECRET_KINDS, "scanned_secret")))
 PERSONAL_CODES = KINDS
 
 _SECRETS = {

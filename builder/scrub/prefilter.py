@@ -77,6 +77,13 @@ def projected(text: str) -> bytes:
     return text.encode("ascii", "replace")
 
 
+def ascii_lower(text: str) -> str:
+    """Returns the text with its ASCII letters in lower case, and so of the same length."""
+    if text.isascii():
+        return text.lower()
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
 def _options() -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
@@ -107,6 +114,28 @@ class Prefilter(Generic[Rule]):
             found.Add(pattern.encode())
         found.Compile()
         return found
+
+
+class LiteralPrefilter(Generic[Rule]):
+    """Selects the rules that may hit a text; made of (literals, ignore case, condition, rule).
+
+    Without RE2, the rules of which the text holds a literal.
+    """
+
+    def __init__(self, rules: Iterable[tuple[Sequence[str], bool, str, Rule]]) -> None:
+        self._rules = tuple(rules)
+        self._selected = Prefilter((condition, rule) for _, _, condition, rule in self._rules)
+
+    def __call__(self, text: str) -> Sequence[Rule]:
+        """Returns the rules that may hit the text, in order."""
+        if re2 is not None:
+            return self._selected(text)
+        lower = ascii_lower(text)
+        return [
+            rule
+            for literals, ignore_case, _, rule in self._rules
+            if any(literal in (lower if ignore_case else text) for literal in literals)
+        ]
 
 
 class LinePrefilter:

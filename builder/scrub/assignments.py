@@ -1,0 +1,238 @@
+"""Values that a name marks as secret: `api_key = "…"`, `"password": "…"`, `--token …`.
+
+A name ends with a keyword. Behind a keyword of passwords nearly any value counts; behind one of
+tokens and keys the value must look generated. Code (`password = get_password()`), variables and
+words of documentation are not values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builder.scrub.hits import Hit
+from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.rules import by_first
+from builder.scrub.values import DOCUMENTED, is_stand_in, is_wordlike, looks_random
+
+PASSWORDS = (
+    "password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk", "passwort",
+    "kennwort", "contrasena", "senha",
+)  # fmt: skip
+"""Keywords behind which a value need not look generated."""
+TOKENS = (
+    "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
+    "_pat",
+)  # fmt: skip
+"""Keywords behind which it must."""
+_NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
+_KEY = (
+    r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
+    r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
+    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write"
+)
+"""What makes `key` the name of a secret; so does an environment variable, unless it is one of
+`_NO_KEY_BEFORE`."""
+_KEY_BEFORE = re.compile(rf"(?:{_KEY})[_-]?$")
+_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
+_NO_KEY_BEFORE = re.compile(
+    r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
+    r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER)_$"
+)
+_NOT_SECRET_BEFORE = re.compile(
+    r"(?:page|next|continuation|sync|cursor|max|min|num|eos|bos|pad|unk|sep|cls|mask|special|stop"
+    r"|public[_-]?key|change|lock|request|idempotency|cancellation|prev|previous|last|total|prompt|completion|input|output|first|image|start|end)"
+    r"[_-]?$"
+)
+"""Tokens that are no secrets: those of pages and of language models."""
+KEYWORDS = (*PASSWORDS, *TOKENS, "key")
+
+_BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
+"""A character of a value without quotes."""
+_CLOSED = r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,4}"
+_SIGN = r":=|=>|={1,2}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+_VALUE = (
+    r"[ \t]{0,4}(?:\w{1,20} = )?"
+    r"(?:\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,3}[\"'`]|\\|$)"
+    rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
+)
+NAMED = re.compile(rf"{_CLOSED}(?P<sep>{_SIGN}|[ \t](?=\S)){_VALUE}")
+"""What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
+_BEFORE = re.compile(r"[\w-]{0,40}$")
+
+_KEYWORD = re.compile(by_first(map(re.escape, sorted(KEYWORDS, key=len, reverse=True))))
+_NAME = "|".join((
+    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{_KEY})[_-]?key")), ignore_case=True),
+    necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
+))  # fmt: skip
+_SIGNED = necessary(f"{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
+_SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
+_TABBED = necessary(rf"{_CLOSED}\t{_VALUE}", ignore_case=True)
+_LINES_WITH_NAME = LinePrefilter(
+    "|".join(
+        (
+            f"(?:{_NAME}){_SIGNED}",
+            rf"-[\w?-]*(?:{_NAME}){_SPACED}",
+            rf"(?:{_NAME}){_TABBED}",
+            # what stands before a name may end the line before it (`$` in `_BEFORE`)
+            rf"\n{necessary('|'.join(KEYWORDS), ignore_case=True)}(?:{_SIGNED}|{_SPACED})",
+        )
+    )
+)
+
+MAX_NESTED = 20
+"""Names that are examined inside one value: a hostile text may repeat one without end."""
+
+_ASCII_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_CODE_NAME = re.compile(r"[A-Za-z_]\w*")
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_INDEXED = re.compile(r"\w+\[.*")
+_LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192)[ \t]*(?:- )?[\w.-]{0,60}$")
+
+_NO_PASSWORD = DOCUMENTED | {
+    "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
+    "argon2id", "sha-256", "sha-512", "bcrypt", "scrypt",
+    "string", "text", "bytes", "boolean", "number", "integer", "object", "varchar", "required",
+    "optional", "hidden", "missing", "invalid", "incorrect", "disabled", "enabled", "encrypted",
+    "hashed", "plain", "plaintext", "default", "prompt", "empty", "blank", "unknown", "protected",
+    "strong", "weak", "email", "login", "account", "basic", "bearer", "oauth", "credential",
+    "credentials", "field", "value", "passphrase", "mypassword", "yourpassword", "newpassword",
+    "oldpassword", "currentpassword", "confirmpassword", "userpassword", "hashedpassword",
+    "changeit", "interactive", "automatic", "forgotten", "reset", "secrets", "passwords",
+    "requires", "option", "options", "argument", "entered", "provided", "matches", "generated",
+    "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
+    "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
+}  # fmt: skip
+"""Algorithms, types, states and labels that stand behind `password` and are none."""
+
+
+def lines_with_name(text: str) -> Iterator[tuple[int, int]]:
+    """Yields [start, end) of the lines that may hold a named secret."""
+    return _LINES_WITH_NAME(text)
+
+
+def find_named(text: str) -> Iterator[Hit]:
+    """Yields the values that a name marks as secret, in order of their names."""
+    lines = tuple(_LINES_WITH_NAME(text))
+    if not lines:
+        return
+    lower = _same_length_lower(text)
+    for start, end in lines:
+        yield from _in_lines(text, lower, start, end)
+
+
+def _same_length_lower(text: str) -> str:
+    """Returns the text in lower case; where a letter would become two, only its ASCII letters."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
+
+
+def named_secret(name: str, value: str) -> bool:
+    """Does the name of a JSON member (`api_key`, `X-Api-Key`, `password`) make its value secret?"""
+    if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
+        name = name[:-1]  # a list of them
+    lower = name.lower()
+    if not lower.endswith(KEYWORDS) or len(lower) != len(name):
+        return False
+    keyword = next(word for word in KEYWORDS if lower.endswith(word))
+    return _is_named(keyword, name[: -len(keyword)]) and _is_value(
+        keyword, value, quoted=True, setting=False
+    )
+
+
+def _in_lines(text: str, lower: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields what names mark in whole lines. A value ends with its line, if not before."""
+    nested, examined = 0, 0
+    for keyword in _KEYWORD.finditer(lower, start, end):
+        nested = nested + 1 if keyword.start() < examined else 0
+        if nested > MAX_NESTED:
+            continue
+        match = NAMED.match(text, keyword.end())
+        if match is not None:
+            examined = match.end()
+            yield from _assigned(match, text, keyword.start(), keyword[0])
+
+
+def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iterator[Hit]:
+    """Yields the value that `match` found after a name; the keyword at its end is at `start`."""
+    before = _BEFORE.search(text, max(0, start - 40), start)
+    prefix = before[0] if before is not None else ""
+    opened = text[start - len(prefix) - 1 : start - len(prefix)]
+    sep = match["sep"].strip()
+    is_option = prefix.startswith("-")
+    if (sep == ">" and opened != "<") or (sep == ":" and opened == ":"):
+        return  # arn:…:secret:name
+    if not sep and not is_option and not _is_environment(match["sep"], text, start, prefix):
+        return  # a space is enough after an option only, a tab also after a variable
+    quoted = match["quote"] is not None
+    if keyword == "pass" and not prefix and (not quoted or sep == ","):
+        return  # PASS: test_2, ("pass", "arg1")
+    begin = match.start("quoted" if quoted else "bare")
+    value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
+    if is_option and not quoted and value.startswith("-"):
+        return  # --passphrase --batch
+    is_spaced = text[match.start("sep") - 1] == " "
+    if not quoted and sep == "=" and is_spaced and _is_variable(value):
+        return  # password = other1
+    is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
+    name = text[start - len(prefix) : start + len(keyword)]
+    setting = (is_option and keyword not in _NEVER_INSIDE_A_WORD) or (
+        is_tight and name.upper() == name
+    )
+    if not quoted and (sep == ":" or (is_tight and not setting)) and keyword in PASSWORDS:
+        ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
+        starts_line = _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
+        setting = starts_line and ends_line and value == value.lower()
+    if sep == "," and value.isalpha():
+        return  # in ("pass", "fail")
+    if sep == ">" and keyword in PASSWORDS:
+        setting = text.startswith("</", match.end("bare")) and value == value.lower()
+    if _is_named(keyword, prefix) and _is_value(keyword, value, quoted=quoted, setting=setting):
+        yield Hit(begin, begin + len(value), "secret", certain=False)
+
+
+def _is_variable(value: str) -> bool:
+    """Is it rather the name of a variable than a value? Names are short or made of words."""
+    return _CODE_NAME.fullmatch(value) is not None and (len(value) < 10 or is_wordlike(value))
+
+
+def _is_environment(separator: str, text: str, start: int, prefix: str) -> bool:
+    """Is it `DB_PASSWORD<tab>value`, as `env` and tables print variables?"""
+    return separator == "\t" and prefix.isupper() and text[start : start + 2].isupper()
+
+
+def _is_named(keyword: str, before: str) -> bool:
+    """Is a name of what stands before a keyword and the keyword the name of a secret?"""
+    if keyword == "key" and _KEY_BEFORE.search(before.lower()) is None:
+        return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
+    if keyword in _NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
+        return False  # bypass, compass
+    return keyword in (*PASSWORDS, "key") or _NOT_SECRET_BEFORE.search(before.lower()) is None
+
+
+def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
+    """Is it a secret behind that keyword? `setting`: it stands where no code can stand."""
+    begin = value[:200]  # a hostile text may hold a value at every word
+    if is_stand_in(begin) or " " in value or (not quoted and _INDEXED.fullmatch(begin)):
+        return False
+    if keyword in PASSWORDS:
+        return _is_password(value, quoted=quoted, setting=setting)
+    is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
+    return not is_code and looks_random(value)
+
+
+def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
+    lower = value.lower()
+    if len(value) > 200 or lower in _NO_PASSWORD:
+        return False
+    has_letter = any(map(str.isalpha, value))
+    if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
+        is_dotted = "." in value and _DOTTED.fullmatch(value) is not None
+        return quoted or not is_dotted or not is_wordlike(value)
+    if value.isdigit():
+        return setting and len(value) >= 6
+    if not value.isalpha():
+        return setting and has_letter and "pass" not in lower and "secret" not in lower
+    if len(value) >= 8 and not is_wordlike(value):
+        return True
+    return len(value) >= 6 and ((quoted and value == lower) or setting)

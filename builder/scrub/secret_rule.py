@@ -1,0 +1,139 @@
+r"""What a rule for secrets is: one record with all that a reader of the tables needs.
+
+Tables of rules: `builder.scrub.token_rules` (tokens with a form of their own) and
+`builder.scrub.context_rules` (values that a header, a URL or a command marks as secret).
+
+Examples are templates, so that no real-looking secret stands in the source. `«` and `»` enclose
+what must be found; `{A36}` is drawn from an alphabet (see `ALPHABETS`), 36 characters of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from builder.scrub.hits import Hit
+from builder.scrub.prefilter import ascii_lower, necessary
+from builder.scrub.rules import ESCAPE, behind_none_of
+from builder.scrub.values import DOCUMENTED, is_stand_in, looks_random
+
+NEAR = 200
+"""Code points before and after a match in which one of a rule's `near` words must stand."""
+
+SHORT_LITERAL = 5
+"""Characters of a literal below which words and code are full of it."""
+BLOB = 40
+"""Characters of base64 right before a match from which on it is a part of a larger blob."""
+_BLOB = re.compile(rf"[A-Za-z0-9+/_-]{{{BLOB}}}$")
+
+_ALNUM = "A-Za-z0-9"
+_START, _END = behind_none_of(_ALNUM), f"(?![{_ALNUM}])"
+
+
+@dataclass(frozen=True)
+class SecretRule:
+    """A pattern for one kind of secret, what must surround it, and how it is looked for.
+
+    kind       what the placeholder calls it, snake_case; several rules may have the same
+    pattern    of the secret, or of a text around it with the secret as the group `v`; every
+               repetition has a bound, so that time is linear in the text
+    prefilter  literals; the pattern matches only where one of them stands, which is tested first
+    lead       (least, most) code points of a match before the literal; (0, 0): it starts with it
+    near       words of which one must stand within `NEAR` code points; (): none is needed
+    generated  the secret must look random (entropy, no words): for patterns that code may match
+    token      the text alone says what it is: case counts, and no letter or digit is next to it.
+               If False, case is ignored, and stand-ins of documentation are not secrets
+    hits       examples that must be found
+    misses     examples in which nothing must be found
+    """
+
+    kind: str
+    pattern: str
+    prefilter: tuple[str, ...]
+    lead: tuple[int, int] = (0, 0)
+    near: tuple[str, ...] = ()
+    generated: bool = False
+    token: bool = True
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+
+    @property
+    def gate(self) -> tuple[tuple[str, ...], bool]:
+        """Returns (literals, ignore case): a text without one of them cannot hold the secret."""
+        return (self.near, True) if self.near else (self.prefilter, not self.token)
+
+    @property
+    def condition(self) -> str:
+        """Returns what RE2 finds in every text that the rule hits.
+
+        The literals of the gate, or where these are as short as `pat`, more of the pattern.
+        """
+        literals, ignore_case = self.gate
+        if self.token and not self.near and min(map(len, literals)) < SHORT_LITERAL:
+            return rf"(?:\A|[^{_ALNUM}]|{necessary(ESCAPE)})(?:{necessary(self.pattern)})"
+        return f"(?{'i' if ignore_case else ''}:{'|'.join(map(re.escape, literals))})"
+
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        if self.token:
+            return re.compile(f"{_START}(?:{self.pattern}){_END}")
+        return re.compile(self.pattern, re.IGNORECASE)
+
+    @cached_property
+    def _has_group(self) -> bool:
+        return "v" in self._regex.groupindex
+
+    def find(self, text: str, searched: str) -> Iterator[Hit]:
+        """Yields what the rule finds in `text`, in no order.
+
+        `searched` is the text in which the literals are looked for: the same, or for a rule that
+        ignores case the text in lower case, of equal length.
+        """
+        least, most = self.lead
+        for literal in self.prefilter:
+            at = searched.find(literal)
+            done = 0
+            while at >= 0:
+                for start in range(max(done, at - most), at - least + 1):
+                    match = self._regex.match(text, start)
+                    if match is not None and self._holds(match, text):
+                        begin, end = match.span("v" if self._has_group else 0)
+                        yield Hit(begin, end, self.kind, certain=self.token)
+                        done = end
+                        break
+                at = searched.find(literal, max(at + 1, done))
+
+    def _holds(self, match: re.Match[str], text: str) -> bool:
+        """Do the conditions beyond the pattern hold?"""
+        value = match["v"] if self._has_group else match[0]
+        if "EXAMPLE" in value:
+            return False  # the keys of AWS's documentation
+        if not self.token and (is_stand_in(value) or value.lower() in DOCUMENTED):
+            return False
+        if self.generated and not looks_random(value):
+            return False
+        if self.token and _BLOB.search(text, max(0, match.start() - BLOB), match.start()):
+            before = text[match.start() - BLOB : match.start()]
+            if looks_random(before) and not before.islower():
+                return False
+        if not self.near:
+            return True
+        around = ascii_lower(text[max(0, match.start() - NEAR) : match.end() + NEAR])
+        return any(word in around for word in self.near)
+
+
+ALPHABETS = {
+    "A": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+    "B": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/",
+    "L": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "U": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+    "W": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
+    "d": "123456789",
+    "h": "0123456789abcdef",
+    "l": "abcdefghijklmnopqrstuvwxyz",
+    "t": "abcdefghijklmnopqrstuvwxyz234567",
+    "n": "abcdefghijklmnopqrstuvwxyz0123456789",
+}
+"""Of the examples: letters and digits, base64, letters, upper case, URL-safe, digits, …"""

@@ -1,0 +1,100 @@
+"""What a value looks like: generated, made of words, code, or a stand-in of documentation."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+LOOKED_AT = 200
+"""Code points of a value that are examined: a hostile text may hold a long value at every word."""
+
+_FOLLOWING = (
+    "abcdgilmnprst bel caehiklortu daeios eacdeflmnprstvx fefio ger haeio iabcdefglmnoprstvz ke"
+    " laeilosty maeiop nacdefgiost ocdlmnoprstuw paeiloprt qu racdeimorst sacehiopstu"
+    " taehiorstuy ubelmnprst vaei wai ze"
+)
+"""A letter, and those that often follow it: `qu` is the pair "qu"."""
+_PAIRS = frozenset(group[0] + second for group in _FOLLOWING.split() for second in group[1:])
+"""The 160 most frequent pairs of letters in the words of CPython's standard library.
+
+84 % of the pairs in its identifiers and docstrings are among them, and 24 % of random pairs.
+"""
+_WORDLIKE = 0.55
+"""Share of such pairs from which on letters count as words.
+
+Of random lower-case letters 1.7 % reach it at length 12 and 0.05 % at length 32; 2.3 % of the
+library's words of eight letters or more do not.
+"""
+
+_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_MEAN_HUMP = 2.7
+"""Letters in a hump of camelCase, on average, below which the case is drawn at random."""
+
+_WORDS = re.compile(
+    r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*"
+)
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+
+_STAND_IN = re.compile(
+    r"^(?:\$[{(]|\$[\w:]+(?:-|->.*)?$|%\w+%$|%[sd(]|<|\{|@[\w.-]+$|&\w|\*|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
+    r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
+    r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
+    r"|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
+    r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
+    re.IGNORECASE,
+)
+
+DOCUMENTED = frozenset((
+    "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
+    "postgres", "mysql", "guest", "test", "port", "key",
+))  # fmt: skip
+"""What documentation writes in the place of a password."""
+
+
+def is_stand_in(value: str) -> bool:
+    """Does the value stand for another: a variable, a path, a placeholder of documentation?"""
+    return _STAND_IN.search(value[:LOOKED_AT]) is not None
+
+
+def entropy(text: str) -> float:
+    """Returns the Shannon entropy in bits per character, from the text's own frequencies."""
+    size = len(text)
+    return -sum(n / size * math.log2(n / size) for n in Counter(text).values())
+
+
+def is_wordlike(text: str) -> bool:
+    """Are the letters of the text those of words, as in an identifier, and not drawn at random?
+
+    Compares adjacent letters with `_PAIRS`, and how often the case changes. A text with fewer than
+    three pairs is not wordlike.
+    """
+    humps = _HUMP.findall(text)
+    if len(humps) > 3 and sum(map(len, humps)) < _MEAN_HUMP * len(humps):
+        return False
+    lower = text.lower()
+    pairs = [a + b for a, b in pairwise(lower) if (a + b).isalpha()]
+    if len(pairs) < 3:
+        return False
+    return sum(pair in _PAIRS for pair in pairs) >= _WORDLIKE * len(pairs)
+
+
+def looks_random(value: str) -> bool:
+    """Does the value look generated: long and mixed enough for a token, and not made of words?
+
+    Letters alone need 16 characters and no wordlike pairs; with digits among them 12 are enough.
+    """
+    begin = value[:LOOKED_AT]
+    has_digit = any(map(str.isdigit, begin))
+    has_letter = any(map(str.isalpha, begin))
+    if not has_letter or len(value) < 12 or entropy(begin) < 2.8:
+        return False
+    if not has_digit:
+        return len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
+    if len(value) < 60 and _WORDS.fullmatch(value) and (is_wordlike(value) or not value.isalnum()):
+        return False
+    letters = sum(map(str.isalpha, begin))
+    is_identifier = letters >= 0.8 * len(begin) and not _HEX.fullmatch(begin)
+    return not (is_identifier and is_wordlike(begin))

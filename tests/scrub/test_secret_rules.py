@@ -1,0 +1,129 @@
+"""The tables of secret rules: each record's own examples, its prefilter, and what code must keep."""
+
+import re
+from collections import Counter
+
+import pytest
+from secret_examples import expand
+
+from builder.scrub.context_rules import CONTEXT_RULES
+from builder.scrub.prefilter import ascii_lower
+from builder.scrub.secrets import find_secrets
+from builder.scrub.token_rules import TOKEN_RULES
+from builder.scrub.values import is_wordlike, looks_random
+
+RULES = (*TOKEN_RULES, *CONTEXT_RULES)
+
+
+def name(rule):
+    return f"{rule.kind}-{RULES.index(rule)}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=name)
+def test_examples(rule):
+    assert rule.hits, "a rule shows what it finds"
+    for template in rule.hits:
+        for seed in range(3):
+            text, secrets = expand(template, seed)
+            assert secrets, f"{template!r} marks no secret"
+            found = rule.find(text, text if rule.token else ascii_lower(text))
+            assert set(secrets) <= {text[hit.start : hit.end] for hit in found}
+            hits = find_secrets(text)
+            for secret in secrets:
+                start = text.index(secret)
+                assert any(h.start <= start and start + len(secret) <= h.end for h in hits)
+    for template in rule.misses:
+        text, _ = expand(template)
+        assert find_secrets(text) == (), text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=name)
+def test_records_are_sound(rule):
+    assert re.fullmatch(r"[a-z][a-z0-9_]+", rule.kind)
+    assert rule.prefilter
+    assert all(rule.prefilter)
+    if not rule.token:
+        assert all(literal == literal.lower() for literal in rule.prefilter)
+        assert "(?P<v>" in rule.pattern
+    assert "*" not in re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", rule.pattern), "no bound"
+    assert "+" not in re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", rule.pattern), "no bound"
+    if rule.near or rule.generated:
+        assert rule.near == tuple(word.lower() for word in rule.near)
+
+
+def test_no_rule_stands_twice():
+    counts = Counter((rule.pattern, rule.near) for rule in RULES)
+    assert counts.most_common(1)[0][1] == 1
+
+
+IDENTIFIERS = (
+    "func (s *Strategy) run() { return s.decideShadowBranchAction(ctx) } // vault",
+    "checkpoints, err := s.getCheckpointsForSession(id)",
+    "password = hashedPasswordField2\npasswd = strdup(arg)\npw = pwBuffer",
+    "interface User { password: string; token: AccessTokenProvider }",
+    "class Login(BaseModel):\n    username: str\n    password: SecretStr\n    token: Optional[TokenInfo]",
+    "const token = await getAccessTokenFromSession(request)",
+    "api_key=settings.OPENAI_API_KEY_PRIMARY, secret: process.env.SERVICE_SECRET2",
+    "if result in ('pass', 'fail', 'skip'):\n    auth = authenticate_user_session_v2",
+    '{"name": "generate_random_password", "arguments": {"length": 12}}',
+    "self.update_token = self._continuation_token_provider",
+    "Authorization: 'OAuth realm=movies' bearer authenticationMiddlewareFactory",
+    "const sessionTokenRefreshIntervalSeconds = sessionTokenRefreshSeconds",
+    "from .auth import bearerTokenAuthenticationBackend as bearer",
+    "arn:aws:secretsmanager:us-west-2:123456789012:secret:MyTestSecret-1a2b3c",
+    "$PROXY_PASSWORD = $CPAN::Config->{proxy_pass}; $pw_passwd = $pwob->passwd",
+    '"LockToken": "0bc01e21-03c9-4b98-9433-6229cbf1ef1c"',
+    "kbd-task-sk-circle-fade-dot-animation-delay-property .sk-folding-cube-before-animation",
+    "docker run -p 8080:80 nginx; mysql -h db -P 3306 -u root -p; unzip -p a.zip b; ssh -p 2222 h",
+    "openssl enc -pass file:key.txt -k $KEY; curl -u $USER:$PASS https://h",
+    "echo done | sudo tee /etc/motd; net user; net use; sudo -S -v",
+)
+
+
+@pytest.mark.parametrize("text", IDENTIFIERS)
+def test_code_keeps_its_identifiers(text):
+    assert [text[hit.start : hit.end] for hit in find_secrets(text)] == []
+
+
+BEHIND_NAMES = (
+    "DB_PASSWORD={}", "export SMTP_PASS={}", "password: {}\n", '{{"password": "{}"}}',
+    'connect(host="h", password="{}")', "tool --password {} run", "--password={}",
+    "spring.datasource.password={}\n", "<password>{}</password>", "PGPASSWORD={} psql",
+    "ENV DB_PASSWORD={}", "- MYSQL_ROOT_PASSWORD={}\n", "https://me:{}@h/x", "requirepass {}",
+)  # fmt: skip
+LETTERS_ONLY = (
+    "API_KEY={}", "export API_KEY={}", "Authorization: Bearer {}", "api_key: {}\n",
+    '"apiKey": "{}"', 'client(api_key="{}")', "token={}", "--api-key {}", "https://h/?api_key={}&a",
+    "X-Api-Key: {}", "DISCORD_TOKEN={}", "AZURE_PAT={}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((place, "«{L12}»") for place in BEHIND_NAMES),
+        *((place, "«{l16}»") for place in BEHIND_NAMES),
+        *((place, "«sunflower»") for place in BEHIND_NAMES),
+        *((place, "«{L32}»") for place in LETTERS_ONLY),
+        ("DISCORD_TOKEN={}", "«MTA{A23}.{A6}.{A38}»"),
+        ("export TOKEN={}", "«{A20}.{A12}.{A30}»"),
+        ("AWS_SECRET_ACCESS_KEY\t{}", "«{B40}»"),
+        ("DB_PASSWORD\t{}", "«{p}»"),
+    ],
+)
+def test_values_of_letters_behind_names(place, value):
+    for seed in range(3):
+        text, (secret,) = expand(place.format(value), seed)
+        start = text.index(secret)
+        hits = find_secrets(text)
+        assert any(h.start <= start and start + len(secret) <= h.end for h in hits), text
+
+
+def test_words_and_random_letters():
+    words = (
+        "decideShadowBranchAction getCheckpointsForSession authentication_backend CondensedLines"
+    )
+    assert all(map(is_wordlike, words.split()))
+    drawn = [expand("«{L24}»", seed)[1][0] for seed in range(300)]
+    assert sum(map(is_wordlike, drawn)) <= 1
+    assert sum(map(looks_random, drawn)) >= 299
