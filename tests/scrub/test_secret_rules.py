@@ -1,4 +1,4 @@
-"""The tables of secret rules: each record's own examples, its prefilter, and what code must keep."""
+"""The tables of secret rules: examples of each record, its prefilter, and what code keeps."""
 
 import re
 from collections import Counter
@@ -61,7 +61,7 @@ IDENTIFIERS = (
     "checkpoints, err := s.getCheckpointsForSession(id)",
     "password = hashedPasswordField2\npasswd = strdup(arg)\npw = pwBuffer",
     "interface User { password: string; token: AccessTokenProvider }",
-    "class Login(BaseModel):\n    username: str\n    password: SecretStr\n    token: Optional[TokenInfo]",
+    "class Login(BaseModel):\n    username: str\n    password: SecretStr\n    token: TokenInfo",
     "const token = await getAccessTokenFromSession(request)",
     "api_key=settings.OPENAI_API_KEY_PRIMARY, secret: process.env.SERVICE_SECRET2",
     "if result in ('pass', 'fail', 'skip'):\n    auth = authenticate_user_session_v2",
