@@ -23,8 +23,7 @@ from itertools import groupby
 from pathlib import Path
 
 from builder.cli.export import run_export
-from builder.dataset.files import dataset_rows
-from builder.dataset.rows import read_sample
+from builder.dataset.rows import dataset_rows
 from builder.qwen3.tokenizer import Target, load
 from builder.sample import Sample
 from builder.verify.verifier import Verifier
@@ -112,10 +111,10 @@ def proven(dataset: str, split: str) -> list[Proven]:
     verifier = Verifier(load("qwen3"))
     found = []
     for row in dataset_rows(dataset):
-        sample = read_sample(row.value)
+        sample = row.sample
         if row.split != split or not isinstance(sample, Sample):
             continue
-        verdict = verifier.check(sample, unit=row.unit, trained=row.trained)
+        verdict = verifier.check(sample, targets=row.targets(sample))
         if not verdict.findings:
             trained = [verdict.text[start:end] for start, end in verdict.spans]
             found.append(Proven(verdict.text, trained))

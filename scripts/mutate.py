@@ -26,7 +26,7 @@ from damage import calls, meant, rows, turns
 from damage.edits import Damage, Row
 
 from builder import cli
-from builder.dataset.rows import read_sample
+from builder.dataset.samples import read_sample
 from builder.jsonio import loads
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import load

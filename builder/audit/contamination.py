@@ -18,7 +18,7 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
 from builder.audit.shingles import shingles, word_numbers
 from builder.conversation import Json
-from builder.dataset.files import dataset_rows
+from builder.dataset.rows import dataset_rows
 from builder.jsonio import JsonFault, loads
 from builder.paths import expand_home
 from builder.problem import UsageError

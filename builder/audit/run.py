@@ -20,8 +20,7 @@ from builder.audit.result import Audit, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.conversation import Json
-from builder.dataset.files import DatasetRow, RawRow, raw_dataset_rows
-from builder.dataset.rows import read_sample
+from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.parallel.pool import batches, imap
 from builder.paths import expand_home
 from builder.qwen3.parity import counts, in_parity
@@ -149,7 +148,7 @@ def audit(
     """
     evaluation_sets(options.sets)
     whole = Audits(options)
-    rows = batches(raw_dataset_rows(dataset), lambda row: len(row.line or b""))
+    rows = batches(dataset_rows(dataset), lambda row: len(row.line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # it tells the tokens
     loaded = None if has_meta else preloading(options.tokenizer)
     for found in imap(partial(_audited, options), rows, workers, loaded):
@@ -161,17 +160,17 @@ def audit(
     return whole.result()
 
 
-def _audited(options: AuditOptions, rows: list[RawRow]) -> Audits:
+def _audited(options: AuditOptions, rows: list[DatasetRow]) -> Audits:
     found = Audits(options)
     for row in rows:
-        found.add(row.decoded())
+        found.add(row)
     return found
 
 
 def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExample:
     """What the audits are given of a row; of a bad one, where it is."""
-    where = f"{item.file}:{item.line}"
-    sample = read_sample(item.value)
+    where = f"{item.file}:{item.number}"
+    sample = item.sample
     if not isinstance(sample, Sample):
         return FindingExample(where, detail=sample[0].message)
     dialogue = _dialogue(sample)

@@ -1,61 +1,189 @@
-"""Rows of datasets of any origin, and the sample that a row holds."""
+"""Rows of datasets of any origin: they are read, walked and decoded here and nowhere else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
+from builder.dataset.files import DATA_SUFFIXES, DataFile, dataset_files
+from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
-from builder.paths import expand_home
 from builder.problem import Problem, UsageError
 from builder.sample import Sample
 from builder.sources.source import Source
-from builder.sources.store import hub_name
+from builder.sources.store import hub_name, is_hub_name
 
 MAX_LINE = 1 << 31
 
-DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
-"""Files of a folder that is not made by `build` that are taken for data."""
+NO_ROW = "no_row"
 
-NO_FILE = "neither a file nor a folder"
-
-
-def data_files(folder: Path) -> list[Path]:
-    """The data files below a folder, by name; a pipe of such a name is among them."""
-    found = sorted(folder.rglob("*"))
-    return [path for path in found if path.name.endswith(DATA_SUFFIXES) and not path.is_dir()]
+CONVERSATION = "conversation"
+"""The training unit of a dataset that names none."""
 
 
-def is_special(path: Path) -> bool:
-    """Is it a pipe, a socket or a device? Those may not end, and do not begin anew."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+@dataclass(frozen=True)
+class DatasetRow:
+    """One row of a dataset. It is decoded when it is looked at, once.
 
-
-def dataset_path(dataset: str) -> Path:
-    """Where a dataset would lie on a disk, if that is what the name says.
-
-    Raises UsageError: no name, or one of what is neither a file nor a folder.
+    split, file  where it stands; `file` is relative to the dataset
+    number       of the line or row in its file, from 1
+    line         its bytes, in a JSONL file
+    stored       its value, in any other file
+    fault        why it could not be read
+    meta_line    its line of meta/; a Problem if that cannot be read; None if there is none
     """
-    if not dataset:
-        raise UsageError("dataset '': names nothing")
-    path = expand_home(dataset)
-    if is_special(path):
-        raise UsageError(f"dataset {dataset!r}: {NO_FILE}")
-    return path
+
+    split: str
+    file: str
+    number: int
+    line: bytes | None = None
+    stored: Json = None
+    fault: Problem | None = None
+    meta_line: bytes | Problem | None = None
+
+    @classmethod
+    def of(
+        cls, split: str, file: str, number: int, value: Json, meta: dict[str, Json]
+    ) -> DatasetRow:
+        """Returns the row of a decoded value and its decoded line of meta/."""
+        row = cls(split, file, number, stored=value)
+        row.__dict__["meta"] = meta
+        return row
+
+    @cached_property
+    def decoded(self) -> Json | Problem:
+        """Its value, or why it has none."""
+        if self.fault is not None:
+            return self.fault
+        if self.line is None:
+            return self.stored
+        try:
+            return loads(self.line)
+        except JsonFault as fault:
+            return Problem(fault.code, f"line {self.number}", fault.detail)
+
+    @property
+    def value(self) -> Json:
+        """Its value; None where it has none."""
+        return None if isinstance(self.decoded, Problem) else self.decoded
+
+    @cached_property
+    def sample(self) -> Sample | tuple[Finding, ...]:
+        """The sample that it holds, or every reason why it holds none."""
+        if isinstance(self.decoded, Problem):
+            return (Finding("format", f"{self.decoded.code}: {self.decoded.detail}"),)
+        found = read_sample(self.decoded)
+        return found if isinstance(found, Sample) else tuple(found)
+
+    @cached_property
+    def meta(self) -> dict[str, Json]:
+        """Its line of meta/, decoded; {} where there is none."""
+        if not isinstance(self.meta_line, bytes):
+            return {}
+        try:
+            value = loads(self.meta_line)
+        except JsonFault:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def unit(self) -> str:
+        """The training unit that meta/ names, else "conversation"."""
+        unit = self.meta.get("unit")
+        return unit if isinstance(unit, str) else CONVERSATION
+
+    @property
+    def late_system(self) -> bool:
+        """Whether it was built with a system message after the first turn."""
+        changes = self.meta.get("changes")
+        return isinstance(changes, dict) and "late_system_kept" in changes
+
+    def targets(self, sample: Sample, unit: str | None = None) -> tuple[int, ...]:
+        """Returns the ordinals of the assistant turns that are trained, by `unit` or by meta/."""
+        turns = self.meta.get("assistant_turns")
+        known = unit is None and self.unit != CONVERSATION and isinstance(turns, int)
+        return targets(sample, unit or self.unit, max(int(str(turns)), 0) if known else None)
+
+    @property
+    def written(self) -> bytes | Problem:
+        """Its line in a JSONL file, whatever kind of file it is in."""
+        if self.line is not None or self.fault is not None:
+            return self.line or self.fault or b""
+        sample = self.sample
+        return sample.line if isinstance(sample, Sample) else dumps(self.stored).encode()
 
 
-def is_parquet(source: Source) -> bool:
-    """Is the file a Parquet file, by its name or its first bytes?"""
-    return source.name.endswith(".parquet") or source.head.startswith(b"PAR1")
+def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
+    """Yields the rows of a file, a folder or a Hub dataset.
+
+    Raises UsageError if there is no such dataset, or a file cannot be read.
+    """
+    files = dataset_files(dataset)
+    for item in files:
+        try:
+            for row in file_rows(item):
+                if row.fault is None or row.fault.code != NO_ROW:
+                    yield row
+        except OSError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UsageError(f"dataset {item.name!r}: cannot be read: {reason}") from None
+    if files:
+        return
+    if not is_hub_name(dataset) or dataset.endswith((*DATA_SUFFIXES, ".json")):
+        raise UsageError(f"dataset {dataset!r}: no such file or folder")
+    yield from hub_rows(dataset)
 
 
-def file_lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
-    """(number from 1, line) of each line; in place of one that cannot be read, the Problem."""
+def file_rows(item: DataFile) -> Iterator[DatasetRow]:
+    """Yields the rows of a file, each with its line of meta/.
+
+    Where meta/ has more lines than there are rows, the last one has the fault `NO_ROW`. Raises
+    OSError if it is a Parquet file that cannot be read.
+    """
+    if item.meta is None:
+        yield from _own_rows(item)
+        return
+    described = (line for _, line in _file_lines(item.meta))
     number = 0
-    for item in source.lines():
+    for row, meta in zip_longest(_own_rows(item), described):
+        if row is None:
+            fault = Problem(NO_ROW, item.name, "meta/ has a line for which data/ has none")
+            yield DatasetRow(item.split, item.name, number + 1, fault=fault)
+            return
+        number = row.number
+        yield row if meta is None else replace(row, meta_line=meta)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
+    """Yields (number from 1, value) of each line of a JSONL file; None for one that is no JSON."""
+    for number, line in _file_lines(path):
+        try:
+            yield number, None if isinstance(line, Problem) else loads(line)
+        except JsonFault:
+            yield number, None
+
+
+def _own_rows(item: DataFile) -> Iterator[DatasetRow]:
+    if is_parquet(Source(item.path.name, item.path)):
+        for number, value in _parquet_rows(item.path):
+            yield DatasetRow(item.split, item.name, number, stored=value)
+        return
+    for number, line in _file_lines(item.path):
+        if isinstance(line, Problem):
+            yield DatasetRow(item.split, item.name, number, fault=line)
+        else:
+            yield DatasetRow(item.split, item.name, number, line)
+
+
+def _file_lines(path: Path) -> Iterator[tuple[int, bytes | Problem]]:
+    number = 0
+    for item in Source(path.name, path, max_record_bytes=MAX_LINE).lines():
         if isinstance(item, Problem):
             yield number + 1, item
         else:
@@ -63,24 +191,12 @@ def file_lines(source: Source) -> Iterator[tuple[int, bytes | Problem]]:
             yield number, line
 
 
-def raw_rows(path: Path) -> Iterator[tuple[int, Json]]:
-    """(number from 1, decoded row) of each row of a JSONL or Parquet file; None: no JSON.
-
-    Raises OSError if it is a Parquet file that cannot be read.
-    """
-    source = Source(path.name, path, max_record_bytes=MAX_LINE)
-    if is_parquet(source):
-        yield from parquet_rows(path)
-        return
-    for number, line in file_lines(source):
-        try:
-            yield number, None if isinstance(line, Problem) else loads(line)
-        except JsonFault:
-            yield number, None
+def is_parquet(source: Source) -> bool:
+    """Returns whether it is a Parquet file, by its name or its first bytes."""
+    return source.name.endswith(".parquet") or source.head.startswith(b"PAR1")
 
 
-def parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
-    """(number from 1, row). Raises OSError if the file is no Parquet or cannot be read."""
+def _parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
     import pyarrow.parquet  # noqa: PLC0415 - only for such files
 
     number = 0
@@ -89,13 +205,13 @@ def parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
             for row in batch.to_pylist():
                 number += 1
                 yield number, plain_row(row)
-    # Of a value that Python cannot have: text that is no UTF-8, a time beyond its calendar.
+    # For a value that Python cannot have: text that is no UTF-8, a time beyond its calendar.
     except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
         raise OSError(f"no readable Parquet: {error}"[:200]) from error
 
 
-def hub_rows(dataset: str) -> Iterator[tuple[str, str, int, Json]]:
-    """(repository, split, number from 1, row) of each row of a Hub dataset. Raises UsageError."""
+def hub_rows(dataset: str) -> Iterator[DatasetRow]:
+    """Yields the rows of a Hub dataset as the loader streams them. Raises UsageError."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     repository, _, revision = hub_name(dataset).partition("@")
@@ -103,113 +219,16 @@ def hub_rows(dataset: str) -> Iterator[tuple[str, str, int, Json]]:
         splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
         for split, rows in splits.items():
             for number, row in enumerate(rows, start=1):
-                yield repository, str(split), number, plain_row(row)
-    except Exception as error:  # a library's many ways of saying that it cannot be had
+                yield DatasetRow(str(split), repository, number, stored=plain_row(row))
+    except Exception as error:  # whatever the library raises when it cannot load a dataset
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
 
 
 def plain_row(value: Any) -> Json:
-    """A row as JSON values; what is none becomes a value that the checks refuse."""
+    """Returns a row as JSON values; a value of another type becomes one that the checks refuse."""
     if isinstance(value, dict):
         return {str(key): plain_row(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain_row(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else [str(value)]
-
-
-def written_lines(path: Path, name: str) -> Iterator[tuple[int, bytes | Problem]]:
-    """(number, line) of a file of data/; the rows of a Parquet file as the JSONL has them."""
-    source = Source(name, path, max_record_bytes=MAX_LINE)
-    if not is_parquet(source):
-        yield from file_lines(source)
-        return
-    number = 0
-    try:
-        for number, row in parquet_rows(path):
-            sample = read_sample(row)
-            yield number, sample.line if isinstance(sample, Sample) else dumps(row).encode()
-    except OSError as error:
-        yield number + 1, Problem("unreadable", "file", str(error)[:200])
-
-
-def read_sample(value: Json) -> Sample | list[Finding]:
-    """Read the sample in a decoded line, or find every reason why it is none.
-
-    `tools` may be missing, null, or a list as JSON text, and so may each of its elements be (that
-    is how Arrow files keep JSON). An assistant message may have a `weight` of 0 or 1; null, which
-    Arrow writes for a message without one, is none. Other columns are not looked at.
-    """
-    if not isinstance(value, dict):
-        return [Finding("format", "the line is no JSON object")]
-    findings: list[Finding] = []
-    raw = value.get("messages")
-    messages: list[tuple[str, str]] = []
-    weights: list[int | None] = []
-    if not isinstance(raw, list):
-        findings.append(Finding("format", "messages: is no list"))
-        raw = []
-    for index, item in enumerate(raw):
-        role = item.get("role") if isinstance(item, dict) else None
-        content = item.get("content") if isinstance(item, dict) else None
-        if not isinstance(role, str):
-            findings.append(Finding("format", f"messages[{index}].role: is no string", index))
-        elif not isinstance(content, str):
-            message = (
-                f"messages[{index}].content: is no string (the template renders lists as nothing)"
-            )
-            findings.append(Finding("format", message, index))
-        elif isinstance(item, dict) and set(item) - {"role", "content", "weight"}:
-            extra = ", ".join(sorted(set(item) - {"role", "content", "weight"}))
-            message = f"messages[{index}]: unknown keys {extra}: not the flat form"
-            findings.append(Finding("format", message, index))
-        elif isinstance(item, dict) and not _is_weight(item.get("weight"), role):
-            message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
-            findings.append(Finding("format", message, index))
-        elif isinstance(item, dict):
-            weight = item.get("weight")
-            messages.append((role, content))
-            weights.append(weight if isinstance(weight, int) else None)
-    tools = value.get("tools")
-    if isinstance(tools, str):
-        try:
-            tools = loads(tools)
-        except JsonFault as fault:
-            findings.append(Finding("format", f"tools: text that is no JSON: {fault.detail}"))
-            tools = None
-    if tools is not None and not isinstance(tools, list):
-        findings.append(Finding("format", "tools: is no list"))
-    if findings:
-        return findings
-    listed = tools if isinstance(tools, list) else []
-    given = tuple(weights) if any(weight is not None for weight in weights) else ()
-    return Sample(tuple(messages), tuple(map(_definition, listed)), given)
-
-
-def _is_weight(value: Json, role: str) -> bool:
-    return value is None or (role == "assistant" and type(value) is int and value in (0, 1))
-
-
-def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int, ...]:
-    """Find the ordinals of the assistant turns that a row trains.
-
-    Weights decide where there are any. Else the last `trained` turns are meant; None: the last one
-    for the unit "turn", otherwise all.
-    """
-    if sample.weights:
-        return sample.targets
-    if trained is None and unit == "turn":
-        trained = 1
-    turns = sum(role == "assistant" for role, _ in sample.messages)
-    first = 0 if trained is None else max(turns - trained, 0)
-    return tuple(range(first, turns))
-
-
-def _definition(tool: Json) -> Json:
-    """A definition out of its JSON text; anything else as it is, for the verifier to judge."""
-    if not isinstance(tool, str):
-        return tool
-    try:
-        return loads(tool)
-    except JsonFault:
-        return tool

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import Conversation, Json
-from builder.dataset.files import DatasetRow
+from builder.dataset.rows import DatasetRow
 from builder.export.variants import structured_messages
 from builder.export.write import Exported, proven_rows
 from builder.jsonio import dumps

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from builder.conversation import Json
-from builder.dataset.files import CONVERSATION, DatasetRow
+from builder.dataset.rows import CONVERSATION, DatasetRow
 from builder.export.tokens import BorderFault
 from builder.export.variants import VARIANTS, ExportItem, Row, Variant
 from builder.jsonio import dumps, loads

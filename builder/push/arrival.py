@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
-from builder.dataset.rows import plain_row, raw_rows, read_sample
+from builder.dataset.rows import json_lines, plain_row
+from builder.dataset.samples import read_sample
 from builder.push import hub
 from builder.push.files import PushFile
 from builder.push.hub import Place
@@ -119,5 +120,5 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
 
 def _meta(paths: Sequence[Path]) -> Iterator[dict[str, Json]]:
     for path in paths:
-        for _, row in raw_rows(path):
+        for _, row in json_lines(path):
             yield row if isinstance(row, dict) else {}

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from builder.audit.result import AuditFinding, GateAction
-from builder.dataset.rows import raw_rows
+from builder.dataset.rows import json_lines
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
@@ -129,7 +129,7 @@ def _without_license(folder: Path) -> int:
     """How many samples have no known licence by meta/ (or all, if the card names none)."""
     count = samples = 0
     for path in sorted(folder.glob("meta/*.jsonl")):
-        for _, row in raw_rows(path):
+        for _, row in json_lines(path):
             samples += 1
             name = row.get("license") if isinstance(row, dict) else None
             count += not isinstance(name, str) or name.strip().lower() in ("", "unknown")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
-from builder.dataset.rows import raw_rows
+from builder.dataset.rows import json_lines
 from builder.paths import expand_home
 from builder.report.facts import as_object, said
 from builder.report.html import Html, join, number, shorten, tag, text
@@ -33,7 +33,7 @@ def read_rejects(dataset: str) -> dict[str, Rejects]:
     if not path.is_file():
         return found
     formats: dict[str, set[str]] = {}
-    for _, value in raw_rows(path):
+    for _, value in json_lines(path):
         line = as_object(value)
         code = shorten(said(line.get("code")) or "(no code)", 60)
         if code not in found and len(found) >= _CODES:

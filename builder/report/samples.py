@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from builder.conversation import Json
-from builder.dataset.files import DatasetRow
-from builder.dataset.rows import read_sample
+from builder.dataset.rows import DatasetRow
 from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
@@ -35,7 +34,7 @@ class Picked:
     @property
     def where(self) -> str:
         """File and line, as findings name them."""
-        return f"{self.row.file}:{self.row.line}"
+        return f"{self.row.file}:{self.row.number}"
 
 
 def sample_html(
@@ -43,7 +42,7 @@ def sample_html(
 ) -> Html:
     """Everything about a sample, in `most` bytes at most."""
     chosen = limits or Limits()
-    sample = read_sample(picked.row.value)
+    sample = picked.row.sample
     shown = _Shown(picked, target, chosen)
     rendered = shown.rendered(sample) if isinstance(sample, Sample) else None
     page = EMPTY

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
-from builder.dataset.files import DataFile, DatasetRow
-from builder.dataset.rows import is_parquet, plain_row
+from builder.dataset.files import DataFile
+from builder.dataset.rows import DatasetRow, is_parquet, plain_row
 from builder.jsonio import JsonFault, loads
 from builder.problem import UsageError
 from builder.report.facts import as_object
@@ -252,7 +252,8 @@ class Rows:
         for at, (number, size, value) in enumerate(_values(opened.data, address.row)):
             here = Address(address.file, address.row + at)
             _, meta = next(metas, (here, {}))
-            yield here, DatasetRow(opened.file.split, opened.file.name, number, value, meta), size
+            file = opened.file
+            yield here, DatasetRow.of(file.split, file.name, number, value, meta), size
 
     def metas(
         self, address: Address, budget: int, holds: bytes = b""

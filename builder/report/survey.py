@@ -15,8 +15,8 @@ from pathlib import Path
 
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.conversation import Json
-from builder.dataset.files import DatasetRow, dataset_files, dataset_rows
-from builder.dataset.rows import raw_rows
+from builder.dataset.files import dataset_files
+from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.report.facts import as_object, said, whole
 from builder.report.html import shorten
 from builder.report.samples import Picked
@@ -162,7 +162,7 @@ def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
     if files and all(item.meta is not None for item in files):
         for item in files:
             assert item.meta is not None
-            for _, value in raw_rows(item.meta):
+            for _, value in json_lines(item.meta):
                 meta = as_object(value)
                 yield item.split, meta, whole(meta.get("tokens"))
         return

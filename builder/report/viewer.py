@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from builder.conversation import Json
-from builder.dataset.files import DatasetRow
+from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
 from builder.qwen3.tokenizer import Target, load
 from builder.report.facts import as_object, read_ledger, said

@@ -15,14 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
-from builder.dataset.rows import (
-    NO_FILE,
-    data_files,
-    is_special,
-    plain_row,
-    read_sample,
-    written_lines,
-)
+from builder.dataset.files import NOT_A_FILE, DataFile, specials
+from builder.dataset.rows import file_rows, plain_row
+from builder.dataset.samples import read_sample
 from builder.finding import Finding, differ
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
@@ -55,8 +50,8 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
 
     `dataset` is a file or a folder; `scratch` is where the loader may keep its copy meanwhile.
     """
-    for path in filter(is_special, data_files(dataset)):  # the loader would wait for it
-        yield LineReport(path.name, 0, (Finding(CODE, NO_FILE),))
+    for path in specials(dataset):  # the loader would wait for it
+        yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
     with tempfile.TemporaryDirectory(dir=scratch) as cache:
         try:
@@ -144,9 +139,7 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
     ]
     named = zip(names, files, strict=True)
     written = (
-        (name, number, line)
-        for name, path in named
-        for number, line in written_lines(path, path.name)
+        (name, number, line) for name, path in named for number, line in _written_lines(path)
     )
     for item, row in zip_longest(written, rows):
         if item is None:
@@ -163,6 +156,16 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
             finding = _changed(sample, row, target)
             if finding is not None:
                 yield LineReport(name, number, (finding,))
+
+
+def _written_lines(path: Path) -> Iterator[tuple[int, bytes | Problem]]:
+    number = 0
+    try:
+        for row in file_rows(DataFile(path, path.name, "train")):
+            number = row.number
+            yield number, row.written
+    except OSError as error:
+        yield number + 1, Problem("unreadable", "file", str(error)[:200])
 
 
 def _line(row: dict[str, Any]) -> bytes | None:

@@ -1,43 +1,28 @@
-"""Verifies files of any origin line by line: memory is bounded by the longest lines.
+"""Verifies datasets of any origin row by row: memory is bounded by the longest rows.
 
-The rows are read here, in order, and judged by the cores of this machine.
+The rows are read in this process, in order, and checked by the cores of this machine. A folder that
+`build` made is compared with its manifest and with every number that its meta/ states.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
-from builder.conversation import Json
-from builder.dataset.files import CONVERSATION, DatasetRow, dataset_rows, keeps_late_system
-from builder.dataset.rows import (
-    DATA_SUFFIXES,
-    MAX_LINE,
-    NO_FILE,
-    data_files,
-    dataset_path,
-    file_lines,
-    hub_rows,
-    is_parquet,
-    is_special,
-    parquet_rows,
-    read_sample,
-    targets,
-    written_lines,
-)
+from builder.conversation import LEVELS, Json
+from builder.dataset.files import NOT_A_FILE, data_file, data_files, dataset_path, is_special
+from builder.dataset.rows import CONVERSATION, NO_ROW, DatasetRow, dataset_rows, file_rows
 from builder.finding import Finding
 from builder.jsonio import JsonFault, loads
+from builder.normalize.units import UNITS
 from builder.parallel.pool import batches, imap
-from builder.problem import Problem, UsageError
+from builder.problem import UsageError
+from builder.qwen3.parity import counts
 from builder.sample import Sample
-from builder.sources.source import Source
-from builder.sources.store import is_hub_name
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, Verifier, verifier_for
@@ -56,24 +41,6 @@ class LineReport:
     warnings: tuple[Finding, ...] = ()
     tokens: int = 0
     parity: tuple[frozenset[str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyRow:
-    """A row to be judged: its line, or (of other files than JSONL) its decoded value.
-
-    `unit` None: what meta/ says of it. `beside` is its line of meta/, if the dataset is held to
-    one (`held`); `same_template`: was that written under the template that is verified against?
-    """
-
-    file: str
-    number: int
-    line: bytes | Problem = b""
-    value: Json = None
-    unit: str | None = None
-    held: bool = False
-    beside: bytes | Problem | None = None
-    same_template: bool = False
 
 
 @dataclass(slots=True)
@@ -104,137 +71,151 @@ class Summary:
         self.warnings.update({finding.code for finding in report.warnings})
 
 
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What the manifest of a built folder says of it.
+
+    files     {path: sha256}
+    template  sha256 of the chat template, and `mode` of inference, that meta/ was written for
+    fault     what is wrong with the manifest
+    """
+
+    files: dict[str, str]
+    template: str | None = None
+    mode: str | None = None
+    fault: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A row to check. `unit` None: the one of its meta/. `manifest`: of the built folder it is in.
+
+    `repeats`: where the same row came before.
+    """
+
+    row: DatasetRow
+    unit: str | None
+    manifest: _Manifest | None = None
+    repeats: str | None = None
+
+
 def verify_dataset(
     dataset: str, verifier: Verifier, unit: str | None, workers: int = 1
 ) -> Iterator[LineReport]:
-    """Reports on every line of a file, a folder made by `build`, or a Hub dataset, in order.
+    """Yields a report for every row of a file, a built folder or a Hub dataset, in order.
 
     `unit` None: what a built folder's meta/ says, else "conversation". More than one worker: the
     others make a verifier like this one. Raises UsageError if there is no such dataset.
     """
-    rows = _rows(dataset, verifier.target.template_sha256, unit)
+    tasks = _repeats(_tasks(dataset, unit))
     if workers == 1:
-        yield from (_report(item, verifier) for item in rows)
+        yield from (_report(item, verifier) for item in tasks)
         return
     name = verifier.target.name
-    work = partial(_judged, name, verifier.options)
-    for reports in imap(work, batches(rows, _size), workers, preloading(name)):
+    work = partial(_reports, name, verifier.options)
+    for reports in imap(work, batches(tasks, _size), workers, preloading(name)):
         yield from reports
 
 
-def _size(item: LineReport | VerifyRow) -> int:
-    return len(item.line) if isinstance(item, VerifyRow) and isinstance(item.line, bytes) else 0
+def checked_rows(
+    dataset: str, verifier: Verifier, unit: str | None = None
+) -> Iterator[tuple[DatasetRow, Sample | None, Verdict]]:
+    """Yields each row, its sample (None: it holds none) and the verdict. Raises UsageError.
+
+    `unit` None: the one of the row's meta/.
+    """
+    for row in dataset_rows(dataset):
+        sample = row.sample
+        if isinstance(sample, Sample):
+            yield row, sample, _check(row, sample, verifier, unit)
+        else:
+            yield row, None, Verdict(sample)
 
 
-def _judged(
-    tokenizer: str, options: VerifyOptions, batch: list[LineReport | VerifyRow]
+def _check(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None) -> Verdict:
+    chosen = row.targets(sample, unit)
+    return verifier.check(sample, targets=chosen, late_system=row.late_system)
+
+
+def _size(item: LineReport | _Task) -> int:
+    return len(item.row.line or b"") if isinstance(item, _Task) else 0
+
+
+def _reports(
+    tokenizer: str, options: VerifyOptions, batch: list[LineReport | _Task]
 ) -> list[LineReport]:
     verifier = verifier_for(tokenizer, options)
     return [_report(item, verifier) for item in batch]
 
 
-def _report(item: LineReport | VerifyRow, verifier: Verifier) -> LineReport:
-    return _judge(item, verifier) if isinstance(item, VerifyRow) else item
-
-
-def _rows(dataset: str, template: str, unit: str | None) -> Iterator[LineReport | VerifyRow]:
-    path = dataset_path(dataset)
-    if path.is_dir():
-        yield from _folder(path, template, unit)
-    elif path.exists():
-        yield from _file(path, path.name, unit or CONVERSATION)
-    elif is_hub_name(dataset) and not dataset.endswith((*DATA_SUFFIXES, ".json")):
-        for repository, split, number, value in hub_rows(dataset):
-            yield VerifyRow(f"{repository}/{split}", number, value=value, unit=unit or CONVERSATION)
+def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
+    if isinstance(item, LineReport):
+        return item
+    row, sample = item.row, item.row.sample
+    if isinstance(sample, Sample):
+        verdict = _check(row, sample, verifier, item.unit)
     else:
-        raise UsageError(f"dataset {dataset!r}: no such file or folder")
+        verdict = Verdict(sample)
+    findings, warnings = verdict.findings, verdict.warnings
+    if item.manifest is not None:
+        findings += tuple(_differences(row, verdict, verifier, item.manifest))
+    if item.repeats is not None:
+        again = Finding("repeated", f"the same row as {item.repeats}")
+        # `build` writes no sample twice; in other datasets a repetition may be meant.
+        findings += (again,) if item.manifest is not None else ()
+        warnings += (again,) if item.manifest is None else ()
+    return LineReport(row.file, row.number, findings, warnings, verdict.tokens, verdict.parity)
 
 
-def _file(path: Path, name: str, unit: str) -> Iterator[LineReport | VerifyRow]:
-    source = Source(name, path, max_record_bytes=MAX_LINE)
-    if is_parquet(source):
-        yield from _parquet(path, name, unit)
-        return
-    for number, line in file_lines(source):
-        yield VerifyRow(name, number, line, unit=unit)
+def _tasks(dataset: str, unit: str | None) -> Iterator[LineReport | _Task]:
+    path = dataset_path(dataset)
+    if not path.is_dir():
+        try:
+            for row in dataset_rows(dataset):
+                name = row.file if path.exists() else f"{row.file}/{row.split}"
+                yield _Task(replace(row, file=name), unit or CONVERSATION)
+        except UsageError as error:
+            if not path.exists():
+                raise
+            yield LineReport(path.name, 0, (Finding("format", str(error)[:200]),))
+    elif (path / "manifest.json").is_file() or (path / "meta").is_dir():
+        yield from _built_folder(path, unit)
+    else:
+        yield from _plain_folder(path, unit or CONVERSATION)
 
 
-def _judge(row: VerifyRow, verifier: Verifier) -> LineReport:
-    known = _meta(row.beside) if row.beside is not None else {}
-    unit, trained = row.unit, None
-    if unit is None:
-        unit = str(known.get("unit"))
-        taught = known.get("assistant_turns")
-        trained = taught if isinstance(taught, int) and taught >= 0 else None
-    verdict = _verdict(row, verifier, unit, trained, late_system=keeps_late_system(known))
-    message = _other(row, known, verdict) if row.held else ""
-    findings = (*verdict.findings, *([Finding("changed", message)] if message else []))
-    return LineReport(
-        row.file, row.number, findings, verdict.warnings, verdict.tokens, verdict.parity
-    )
-
-
-def _verdict(
-    row: VerifyRow, verifier: Verifier, unit: str, trained: int | None, *, late_system: bool
-) -> Verdict:
-    """Check a row; `trained`: how many of its last assistant turns are targets, if meta/ has it."""
-    value = row.value
-    if isinstance(row.line, Problem):
-        return Verdict((Finding("format", f"{row.line.code}: {row.line.detail}"),))
-    try:
-        value = loads(row.line) if row.line else value
-    except JsonFault as fault:
-        return Verdict((Finding("format", f"{fault.code}: {fault.detail}"),))
-    sample = read_sample(value)
-    if not isinstance(sample, Sample):
-        return Verdict(tuple(sample))
-    chosen = targets(sample, unit, trained)
-    return verifier.check(sample, targets=chosen, late_system=late_system)
-
-
-def _other(row: VerifyRow, known: dict[str, Json], verdict: Verdict) -> str:
-    """Where a row is not the one that meta/ tells of; "": it is."""
-    if row.beside is None:
-        return "meta/ has no line for it"
-    if isinstance(row.line, bytes) and hashlib.sha256(row.line).hexdigest() != known.get("id"):
-        return "the line is not the one that was built: meta/ has another id"
-    rendered = verdict.render_sha256
-    if row.same_template and rendered and rendered != known.get("render_sha256"):
-        return "meta/ has another render_sha256"
-    return ""
-
-
-def _parquet(path: Path, name: str, unit: str) -> Iterator[LineReport | VerifyRow]:
-    try:
-        for number, value in parquet_rows(path):
-            yield VerifyRow(name, number, value=value, unit=unit)
-    except OSError as error:
-        yield LineReport(name, 0, (Finding("format", str(error)[:200]),))
-
-
-def _folder(folder: Path, template: str, unit: str | None) -> Iterator[LineReport | VerifyRow]:
-    """A folder made by `build` is held to its meta/ and manifest; of any other, all data files."""
-    if (folder / "manifest.json").is_file() or (folder / "meta").is_dir():
-        yield from _built_folder(folder, template, unit)
-        return
+def _plain_folder(folder: Path, unit: str) -> Iterator[LineReport | _Task]:
+    """Yields all rows of all data files below a folder."""
     found = data_files(folder)
     if not found:
         raise UsageError(f"dataset {str(folder)!r}: no manifest.json and no data files")
     for path in found:
         name = path.relative_to(folder).as_posix()
         if is_special(path):
-            yield LineReport(name, 0, (Finding("format", NO_FILE),))
+            yield LineReport(name, 0, (Finding("format", NOT_A_FILE),))
         else:
-            yield from _file(path, name, unit or CONVERSATION)
+            yield from _file(folder, name, unit)
 
 
-def _built_folder(
-    folder: Path, template: str, unit: str | None
-) -> Iterator[LineReport | VerifyRow]:
-    """Each line against meta/, each file against the manifest, nothing missing, nothing added."""
-    listed, written_for, fault = _manifest(folder / "manifest.json")
-    if fault is not None:
-        yield LineReport("manifest.json", 0, (fault,))
+def _file(
+    folder: Path, name: str, unit: str | None, manifest: _Manifest | None = None
+) -> Iterator[LineReport | _Task]:
+    try:
+        for row in file_rows(data_file(folder, name)):
+            if row.fault is not None and row.fault.code == NO_ROW:
+                yield LineReport(name, row.number, (Finding("changed", row.fault.detail),))
+            else:
+                yield _Task(row, unit, manifest)
+    except OSError as error:
+        yield LineReport(name, 0, (Finding("format", str(error)[:200]),))
+
+
+def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
+    """Yields every row for comparison with meta/, and what differs from the manifest's files."""
+    manifest = _manifest(folder / "manifest.json")
+    listed = manifest.files
+    if manifest.fault is not None:
+        yield LineReport("manifest.json", 0, (manifest.fault,))
     present = _files_below(folder, "data") | _files_below(folder, "meta")
     for name in sorted(present | listed.keys()):
         if name not in present and not _inside(folder, name):
@@ -245,11 +226,73 @@ def _built_folder(
         elif _sha256(folder / name) != listed[name]:
             yield LineReport(name, 0, (Finding("changed", "differs from the manifest"),))
         if name.startswith("data/"):
-            yield from _lines_with_meta(folder, name, unit, template == written_for)
+            yield from _file(folder, name, unit, manifest)
         elif name.startswith("meta/"):
             stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
             if not present & {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}:
                 yield LineReport(name, 0, (Finding("changed", "data/ has no such file"),))
+
+
+def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task]:
+    """Notes which rows repeat one before them; of a built folder's kinds of files each by itself.
+
+    Holds a digest of 8 bytes for each row.
+    """
+    seen: dict[bytes, tuple[str, int]] = {}
+    for item in tasks:
+        if not isinstance(item, _Task) or item.row.fault is not None:
+            yield item
+            continue
+        written = item.row.written
+        kind = Path(item.row.file).suffix if item.manifest is not None else ""
+        data = written if isinstance(written, bytes) else b""
+        digest = hashlib.blake2b(kind.encode() + b"\0" + data, digest_size=8).digest()
+        if digest in seen:
+            file, number = seen[digest]
+            yield replace(item, repeats=f"{file}:{number}")
+        else:
+            seen[digest] = (item.row.file, item.row.number)
+            yield item
+
+
+def _differences(
+    row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: _Manifest
+) -> Iterator[Finding]:
+    """Yields what its line of meta/ states of a row and is not so."""
+    if row.meta_line is None:
+        yield Finding("changed", "meta/ has no line for it")
+        return
+    meta = row.meta
+    written = row.written
+    if isinstance(written, bytes) and hashlib.sha256(written).hexdigest() != meta.get("id"):
+        yield Finding("changed", "the line is not the one that was built: meta/ has another id")
+        return
+    if meta.get("unit", CONVERSATION) not in UNITS:
+        yield Finding("changed", f"meta/ has no such unit: {meta.get('unit')!r}"[:120])
+    if "context" in meta and not _is_context(meta["context"]):
+        yield Finding("changed", "meta/ has a context that cannot be")
+    if manifest.template != verifier.target.template_sha256 or not verdict.text:
+        return  # the rest speaks of the rendering that it was built for
+    stated: dict[str, Json] = {
+        "render_sha256": verdict.render_sha256,
+        "chars": len(verdict.text),
+        "tokens": verdict.tokens,
+        "calls": verdict.calls,
+        "assistant_turns": len(verdict.spans),
+        "parity": counts(verdict.parity),
+    }
+    if manifest.mode == verifier.options.mode:
+        stated["spans"] = [list(span) for span in verdict.spans]
+    for name, value in stated.items():
+        if name in meta and meta[name] != value:  # earlier versions stated less
+            yield Finding("changed", f"meta/ has another {name}")
+
+
+def _is_context(value: Json) -> bool:
+    if not isinstance(value, dict) or value.get("level") not in LEVELS:
+        return False
+    missing = value.get("missing")
+    return isinstance(missing, list) and bool(missing) == (value["level"] == "partial")
 
 
 def _files_below(folder: Path, part: str) -> set[str]:
@@ -258,7 +301,7 @@ def _files_below(folder: Path, part: str) -> set[str]:
 
 
 def _inside(folder: Path, name: str) -> bool:
-    """Is there such a file, below the folder? The manifest may be anybody's."""
+    """Returns whether there is such a file below the folder; the manifest may be hostile."""
     try:
         path = (folder / name).resolve()
         return path.is_relative_to(folder.resolve()) and path.is_file()
@@ -266,76 +309,37 @@ def _inside(folder: Path, name: str) -> bool:
         return False
 
 
-def _manifest(path: Path) -> tuple[dict[str, str], str | None, Finding | None]:
-    """(path: sha256 of the files listed, sha256 of the chat template, what is wrong with it)."""
+def _manifest(path: Path) -> _Manifest:
     try:
-        manifest = loads(path.read_bytes())
+        decoded = loads(path.read_bytes())
     except (OSError, JsonFault) as error:
         detail = error.strerror if isinstance(error, OSError) else str(error)
-        return {}, None, Finding("changed", f"no readable manifest: {detail}"[:200])
-    manifest = manifest if isinstance(manifest, dict) else {}
+        fault = Finding("changed", f"no readable manifest: {detail}"[:200])
+        return _Manifest({}, fault=fault)
+    manifest = _object(decoded)
     entries = manifest.get("files")
-    tokenizer = manifest.get("tokenizer")
-    template = tokenizer.get("template_sha256") if isinstance(tokenizer, dict) else None
-    listed = {
+    template = _object(manifest.get("tokenizer")).get("template_sha256")
+    mode = _object(_object(manifest.get("config")).get("verify")).get("mode")
+    files = {
         str(item.get("path")): str(item.get("sha256"))
         for item in (entries if isinstance(entries, list) else [])
         if isinstance(item, dict)
     }
-    fault = None if listed else Finding("changed", "the manifest lists no files")
-    return listed, template if isinstance(template, str) else None, fault
+    return _Manifest(
+        files,
+        template if isinstance(template, str) else None,
+        mode if isinstance(mode, str) else None,
+        None if files else Finding("changed", "the manifest lists no files"),
+    )
 
 
-def _sha256(path: Path) -> str | None:
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as stream:
-            while piece := stream.read(1 << 20):
-                digest.update(piece)
-    except OSError:
-        return None
-    return digest.hexdigest()
-
-
-def _lines_with_meta(
-    folder: Path, name: str, unit: str | None, same_template: bool
-) -> Iterator[LineReport | VerifyRow]:
-    beside = name.replace("data/", "meta/", 1)
-    about = folder / re.sub(r"\.(parquet|jsonl\.zst)$", ".jsonl", beside)
-    meta = Source(name, about, max_record_bytes=MAX_LINE)
-    noted = (line for _, line in file_lines(meta)) if about.is_file() else iter(())
-    rows = written_lines(folder / name, name)
-    for number, (row, known) in enumerate(zip_longest(rows, noted), start=1):
-        if row is None:
-            finding = Finding("changed", "meta/ has a line for which data/ has none")
-            yield LineReport(name, number, (finding,))
-            continue
-        at, line = row
-        yield VerifyRow(name, at, line, None, unit, True, known, same_template)
-
-
-def _meta(line: bytes | Problem) -> dict[str, Json]:
-    if not isinstance(line, bytes):
-        return {}
-    try:
-        value = loads(line)
-    except JsonFault:
-        return {}
+def _object(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def checked_rows(
-    dataset: str, verifier: Verifier, unit: str | None = None
-) -> Iterator[tuple[DatasetRow, Sample | None, Verdict]]:
-    """Each row, its sample (None: it holds none), and the verdict. Raises UsageError.
-
-    `unit` None: what meta/ says of the row.
-    """
-    for row in dataset_rows(dataset):
-        sample = read_sample(row.value)
-        if not isinstance(sample, Sample):
-            yield row, None, Verdict(tuple(sample))
-            continue
-        trained = row.trained if unit is None else None
-        chosen = targets(sample, unit or row.unit, trained)
-        yield row, sample, verifier.check(sample, targets=chosen, late_system=row.late_system)
+def _sha256(path: Path) -> str | None:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None

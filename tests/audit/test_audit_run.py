@@ -14,7 +14,7 @@ from builder import cli
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit
 from builder.audit.run import CODES, Audits, audit
-from builder.dataset.files import raw_dataset_rows
+from builder.dataset.rows import dataset_rows
 from builder.parallel import pool
 from builder.paths import UserPath
 from builder.trainers import DEFAULT_LENGTHS
@@ -347,7 +347,7 @@ def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, pooled, tog
     write(tmp_path / "sets.jsonl", [{"question": words(3)}])
     options = {"contamination": (UserPath(str(tmp_path / "sets.jsonl")),)}
     audits = Audits(AuditOptions(**options))  # row by row, nothing merged
-    for item in raw_dataset_rows(str(tmp_path / "data")):
+    for item in dataset_rows(str(tmp_path / "data")):
         audits.add(item.decoded())
     whole = audits.result()
     assert len(whole.findings) > 5

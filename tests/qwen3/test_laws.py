@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import MANY, conversations, fit, texts
 
 from builder.conversation import Conversation, Message, Text, ToolCall
-from builder.dataset.rows import read_sample, targets
+from builder.dataset.samples import read_sample, targets
 from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize import NormalizeOptions, normalise
 from builder.normalize.options import TrainOptions

@@ -16,7 +16,7 @@ from page import blocks
 from places import DATA
 from strategies import MANY, fit
 
-from builder.dataset.rows import read_sample
+from builder.dataset.samples import read_sample
 from builder.normalize import NormalizeOptions, normalise
 from builder.qwen3.flatten import flatten, structured
 from builder.qwen3.parity import spans

@@ -18,8 +18,8 @@ from places import DATA
 from report_pages import HOSTILE, Page, dataset, manifest
 from viewing import served
 
-from builder.dataset.files import dataset_files, dataset_rows
-from builder.dataset.rows import raw_rows
+from builder.dataset.files import dataset_files
+from builder.dataset.rows import dataset_rows, json_lines
 from builder.report.query import Query
 from builder.report.raw import MAX_RECORDS, raw_html, raw_records
 from builder.report.store import STEP, Address, LineIndex, Rows
@@ -312,7 +312,7 @@ def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
 def test_the_index_gives_the_rows_that_reading_gives(tmp_path_factory, content, ends, budget):
     path = tmp_path_factory.mktemp("index") / "a.jsonl"
     path.write_bytes(b"\n".join(content) + (b"\n" if ends else b""))
-    expected = [number for number, _ in raw_rows(path)]
+    expected = [number for number, _ in json_lines(path)]
     index = LineIndex(path)
     while not index.reach(FAR, budget) and not index.whole:
         pass  # in steps of the budget
@@ -346,11 +346,11 @@ def test_compressed_and_parquet_files(many, tmp_path):
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
     for name in ("a.jsonl.gz", "a.parquet"):
         dataset_name = str(tmp_path / name)
-        expected = [(row.line, row.value) for row in dataset_rows(dataset_name)]
+        expected = [(row.number, row.value) for row in dataset_rows(dataset_name)]
         rows = Rows(dataset_files(dataset_name), tmp_path)
         for at in (0, 6, 7, 8, 150, 299):
             _, row, _ = next(rows.rows(Address(0, at), FAR))
-            assert (row.line, row.value) == expected[at]
+            assert (row.number, row.value) == expected[at]
         assert rows.locate(299, FAR) == Address(0, 299)
         assert rows.locate(300, FAR) is None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.dataset.rows import read_sample
+from builder.dataset.samples import read_sample
 from builder.qwen3.constants import TOOLS_BEGIN
 from builder.qwen3.flatten import flatten
 from builder.sample import Call, Dialogue, Sample, Turn
