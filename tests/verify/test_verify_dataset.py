@@ -10,7 +10,7 @@ import pytest
 from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from places import DATA
+from places import ROOT
 
 from builder.jsonio import JsonFault, dumps, loads
 from builder.parallel import pool
@@ -345,7 +345,7 @@ STATED = {
 @pytest.mark.parametrize("name", STATED)
 def test_every_number_that_meta_states_is_recomputed(tmp_path, verifier, name):
     """Even where the manifest was brought into line with the edit."""
-    assert build(tmp_path / "out", inputs=(DATA / "openai-chat",)) == 0
+    assert build(tmp_path / "out", inputs=(ROOT / "data" / "openai-chat",)) == 0
     (path,) = (tmp_path / "out" / "meta").iterdir()
     rows = lines(path)
     edited = {**rows[0], name: STATED[name](rows[0])}
