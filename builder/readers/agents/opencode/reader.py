@@ -1,7 +1,7 @@
 """opencode: its store of JSON files, its sqlite database, exported sessions.
 
-Source: opencode.md. All three hold sessions of messages of parts; what they mean is in
-`_opencode_rows`. System prompt and tools are not recorded, but for a `system` text of the user.
+Source: opencode.md. All three hold sessions of messages of parts, which `rows` interprets. System
+prompt and tools are not recorded, except for a `system` text of the user.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from builder.readers.toolkit.places import ignored
 from builder.sources.source import Source
 from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 
-_BESIDE = frozenset(
+_OTHER_KINDS = frozenset(
     {"project", "session_diff", "session_share", "share", "todo", "permission", "migration"}
 )
-"""What else lies in a store and holds nothing of a conversation."""
+"""Kinds of files in a store that hold nothing of a conversation."""
 
 
 def is_store(folder: Path) -> bool:
-    """Is the folder opencode's storage (or that of a project, before 0.6)?"""
+    """Tell whether the folder is opencode's storage (or that of a project, before 0.6)."""
     first = "session" if (folder / "session").is_dir() else "info"
     return all((folder / name).is_dir() for name in (first, "message", "part"))
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source is of opencode, or None."""
+    """Recognise a store of files, an exported session or a database by its tables."""
     if source.peek.kind == "folder":
         tops = {member.name.partition("/")[0] for member in source.members}
         if "message" in tops and "part" in tops and tops & {"session", "info"}:
@@ -60,13 +60,13 @@ def _is_exported(value: Json) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The sessions of the database, none of which is read with another, and what is in none."""
+    """Return the sizes of the database's sessions, and of what is in no session."""
     found = session_sizes(source, _SESSIONS, _SIZES)
     return [*found, 0] if found else ()
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of all sessions, in the order of their ids."""
+    """Yield the conversations of all sessions, in the order of their ids."""
     if source.members:
         yield from _Store(source).events()
     elif source.peek.kind == "sqlite":
@@ -75,8 +75,8 @@ def read(source: Source) -> Iterator[Event]:
         yield from _exported(source)
 
 
-def _told(events: Iterator[Conversation], records: int) -> Iterator[Event]:
-    """The conversations; the records of a session in which nothing was said are ignored."""
+def _or_empty(events: Iterator[Conversation], records: int) -> Iterator[Event]:
+    """Yield the conversations; without any, the records of the session are ignored."""
     empty = True
     for conversation in events:
         empty = False
@@ -107,16 +107,16 @@ def _exported(source: Source) -> Iterator[Event]:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
     name = name_or_none(session.get("id")) or source.name
-    yield from _told(conversations(name, session, found, len(found), _gap(lost)), len(found))
+    yield from _or_empty(conversations(name, session, found, len(found), _gap(lost)), len(found))
 
 
 def _gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
-    """A record that was lost may have been seen by the model: the conversation has a gap."""
+    """Return the problem of a conversation with a gap: the model may have seen a lost record."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
 def _orphans(row: StoreRow) -> Iterator[Conversation]:
-    """Parts whose message is missing: what they say is known, who says it is not."""
+    """Yield parts whose message is missing, so that their role is not known."""
     problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
     return conversations(row.id, {}, [row], len(row.parts), (problem,))
 
@@ -131,13 +131,13 @@ class _Store:
         self.sessions: dict[str, Source] = {}
         self.messages: dict[str, list[Source]] = defaultdict(list)
         self.parts: dict[str, list[Source]] = defaultdict(list)
-        self.beside: Counter[str] = Counter()
+        self.others: Counter[str] = Counter()
         for member in source.members:
             path = PurePosixPath(member.name)
             kind = path.parts[0]
-            if path.suffix != ".json" or kind in _BESIDE:
+            if path.suffix != ".json" or kind in _OTHER_KINDS:
                 member.count_records()
-                self.beside[kind if kind in _BESIDE else unknown_code(kind)] += 1
+                self.others[kind if kind in _OTHER_KINDS else unknown_code(kind)] += 1
             elif kind in ("session", "info"):
                 self.sessions[path.stem] = member
             elif kind == "message":
@@ -146,17 +146,17 @@ class _Store:
                 self.parts[path.parent.name].append(member)
             else:
                 member.count_records()
-                self.beside[unknown_code(kind)] += 1
+                self.others[unknown_code(kind)] += 1
 
     def events(self) -> Iterator[Event]:
-        """All that the store holds."""
+        """Yield all that the store holds."""
         for session in sorted({*self.sessions, *self.messages}):
             yield from self._session(session)
         for key in sorted(self.parts):  # what is left has no message
             row, problems = self._row(key, {})
             yield from problems
-            yield from _told(_orphans(row), len(row.parts))
-        yield from ignored(self.beside)
+            yield from _or_empty(_orphans(row), len(row.parts))
+        yield from ignored(self.others)
 
     def _session(self, name: str) -> Iterator[Event]:
         info: dict[str, Json] | Problem = {}
@@ -177,10 +177,10 @@ class _Store:
             lost += problems
             found.append(row)
         session = {} if isinstance(info, Problem) else info
-        yield from _told(conversations(name, session, found, records, _gap(lost)), records)
+        yield from _or_empty(conversations(name, session, found, records, _gap(lost)), records)
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
-        """A message with its parts, and what of it could not be read."""
+        """Return a message with its parts, and the problems of those that cannot be read."""
         problems = [message] if isinstance(message, Problem) else []
         parts: list[dict[str, Json]] = []
         for file in sorted(self.parts.pop(key, []), key=lambda file: file.name):
@@ -195,7 +195,7 @@ class _Store:
 
 
 def _load(member: Source) -> dict[str, Json] | Problem:
-    """A file of the store, counted; read anew, so that it is not kept in memory."""
+    """Load a file of the store and count it; through a new Source, which keeps no copy."""
     member.count_records()
     limit = member.max_record_bytes
     fresh = Source(member.name, member.path, max_record_bytes=limit) if member.path else member
@@ -226,7 +226,7 @@ WHERE message.session_id = ? ORDER BY part.id
 _ORPHANS = """
 SELECT id, message_id, data FROM part WHERE message_id NOT IN (SELECT id FROM message) ORDER BY id
 """
-_TO_COME = """
+_NEXT_GENERATION = """
 SELECT count(*) AS n FROM session_message AS m
 WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
 """
@@ -245,12 +245,12 @@ def _database(source: Source) -> Iterator[Event]:
 def _no_session(
     source: Source, connection: sqlite3.Connection, names: dict[str, frozenset[str]]
 ) -> Iterator[Event]:
-    """What is in no session: parts without their message, and other tables."""
+    """Yield what is in no session: parts without their message, and other tables."""
     yield from _stored_orphans(source, connection)
-    if "event" in names:  # the same messages and parts again, as they came to be
+    if "event" in names:  # the history of the same messages and parts
         n = _count(source, connection, "SELECT count(*) AS n FROM event")
         yield Ignored("event_copy", n)
-    if "session_message" in names and (n := _count(source, connection, _TO_COME)):
+    if "session_message" in names and (n := _count(source, connection, _NEXT_GENERATION)):
         detail = "sessions in the table session_message alone"
         yield Problem("unverified_format", "session_message", detail, records=n)
 
@@ -294,7 +294,7 @@ def _stored_session(
             records += 1
             parts[part[0]].append(part[1])
     found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
-    yield from _told(conversations(session, info, found, records, _gap(lost)), records)
+    yield from _or_empty(conversations(session, info, found, records, _gap(lost)), records)
 
 
 def _stored_orphans(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
@@ -305,13 +305,13 @@ def _stored_orphans(source: Source, connection: sqlite3.Connection) -> Iterator[
         else:
             parts[part[0]].append(part[1])
     for key, items in sorted(parts.items()):
-        yield from _told(_orphans(StoreRow(key, {}, tuple(items))), len(items))
+        yield from _or_empty(_orphans(StoreRow(key, {}, tuple(items))), len(items))
 
 
 def _parts(
     source: Source, connection: sqlite3.Connection, query: str, *values: str
 ) -> Iterator[tuple[str, dict[str, Json]] | Problem]:
-    """Parts, each with the id of its message."""
+    """Yield parts, each with the id of its message."""
     for row in rows(connection, query, *values):
         source.count_records()
         key = as_str(row.get("id"))

@@ -2,16 +2,26 @@
 
 Source: opencode.md "Shapes", "Rebuild", "Pitfalls"; how rows become the model's messages:
 anomalyco/opencode packages/opencode/src/session/message-v2.ts (MIT).
+
+- The summary of a compaction, which is sent as an answer to the program's own question, comes as
+  the user's: it is context, and the request that it answered is not in the log. Answers that a
+  compaction kept are repeats.
+- An answer whose request failed is not sent again; it is a conversation with the problem
+  `request_failed`. One that was aborted is sent with what it has: it is a target if it called a
+  tool, since calls end an answer.
+- A call that was still running is sent with the result "[Tool execution was interrupted]". Results
+  that were cleared later (`time.compacted`) make `history` missing from what follows.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import (
+    REPEAT,
+    Context,
     Conversation,
     Data,
     Json,
@@ -27,17 +37,25 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.unanswered import supply_results
 
 _SILENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent"})
 """Parts that never reach the model."""
 _INLINED = frozenset({"text/plain", "application/x-directory"})
-"""Files whose content reaches the model as synthetic text beside them."""
+"""Files whose content reaches the model as synthetic text that is logged with them."""
+_QUESTION = "What did we do so far?"
+"""What the program sends before the summary of a compaction."""
+_INTERRUPTED = "[Tool execution was interrupted]"
+"""What the program sends as the result of a call that was still running."""
+_ABORTED = "Tool execution aborted"
+_DENIED = ("The user rejected permission", "The user has specified a rule which prevents")
+_MISSING = frozenset({"system", "tools"})
 _CUT_SHORT = frozenset({"length", "content-filter"})
 
 
 @dataclass(frozen=True, slots=True)
 class StoreRow:
-    """One message: its id, what is said of it, its parts (each with its id) in order."""
+    """One message: its id, its metadata, its parts (each with its id) in order."""
 
     id: str
     info: dict[str, Json]
@@ -60,35 +78,57 @@ def conversations(
     records: int,
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation]:
-    """The session as the model saw it: one conversation, one more for each compaction.
+    """Yield the session as the model saw it: one conversation, one more for each compaction.
 
     `rows` are in the order of their ids. What the user took back (`revert`) is one with the code
-    `rewound`. `records` are counted in the first; nothing comes if nothing was said.
+    `rewound`. `records` are counted in the first; a session without messages yields nothing.
     """
     kept = list(_kept(rows, as_dict(session.get("revert"))))
-    from_cli = _from_cli(session)
     found = 0
+    targets: set[str] = set()
     segments = [(segment, False) for segment in _segments(kept)]
     if any(row.role == "assistant" for row in rows[len(kept) :]) or _calls(rows) > _calls(kept):
         segments.append((_segments(rows)[-1], True))
     for segment, undone in segments:
-        reading = _Reading(session_id, from_cli)
+        reading = _Reading(session_id, targets)
         for row in segment:
             reading.take(row)
+        where = f"session {session_id}"
+        for number, failed in enumerate(reading.failed, start=1):
+            detail = "the request of the answer failed"
+            yield Conversation(
+                id=f"{session_id}#{found + 1}~{number}",
+                record=where,
+                messages=failed,
+                model=reading.model,
+                problems=(Problem("request_failed", where, detail, records=0),),
+                context=_context(_MISSING),
+            )
         if not reading.messages:
             continue
         found += 1
-        where = f"session {session_id}"
+        targets |= {message.turn for message in reading.messages if message.turn}
         rewound = Problem("rewound", where, "the user reverted to an earlier message", records=0)
+        messages, supplied = supply_results(reading.messages, _interrupted)
+        reading.changes["result_supplied"] += supplied
         yield Conversation(
             id=session_id if found == 1 else f"{session_id}#{found}",
             record=where,
-            messages=tuple(reading.messages),
+            messages=tuple(messages),
             model=reading.model,
             records=records if found == 1 else 0,
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
-            changes=dict(sorted(reading.changes.items())),
+            changes=dict(sorted((+reading.changes).items())),
+            context=_context(_MISSING),
         )
+
+
+def _context(missing: frozenset[str]) -> Context:
+    return Context("partial", tuple(sorted(missing)))
+
+
+def _interrupted(call: ToolCall) -> ToolResult:
+    return ToolResult((Text(_INTERRUPTED),), call.id, call.name, is_interrupted=True)
 
 
 def _calls(rows: Sequence[StoreRow]) -> int:
@@ -96,7 +136,7 @@ def _calls(rows: Sequence[StoreRow]) -> int:
 
 
 def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRow]:
-    """The rows before the point to which the user reverted."""
+    """Yield the rows before the point to which the user reverted."""
     message, part = name_or_none(revert.get("messageID")), name_or_none(revert.get("partID"))
     for row in rows:
         if message is None or row.id < message:
@@ -108,7 +148,7 @@ def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRo
 
 
 def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
-    """The rows between compactions: each begins with the summary and what was kept with it."""
+    """Split the rows at compactions: a segment begins with the summary and what was kept."""
     segments: list[list[StoreRow]] = [[]]
     markers: dict[str, StoreRow] = {}
     for row in rows:
@@ -129,25 +169,19 @@ def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
     return segments
 
 
-def _from_cli(session: dict[str, Json]) -> bool:
-    """Was it begun by `opencode run`, which nobody is there to ask? It denies questions."""
-    return any(
-        as_dict(rule).get("permission") == "question" and as_dict(rule).get("action") == "deny"
-        for rule in as_list(session.get("permission"))
-    )
-
-
 @dataclass(slots=True)
 class _Reading:
     """One pass over the rows of a segment."""
 
     session: str
-    from_cli: bool
+    targets: set[str]  # turns that are targets in a segment before
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     system: str | None = None
     problems: list[Problem] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
+    failed: list[tuple[Message, ...]] = field(default_factory=list)
+    cleared: float | None = None  # when the first result was cleared
     keys: CallKeys = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,11 +198,13 @@ class _Reading:
             # The next request begins with it: context, not an answer.
             texts = self._parts(row, [p for p in row.parts if p.get("type") == "text"])[0]
             self.changes["summary_as_context"] += 1
-            self.messages.append(Message("user", tuple(texts), turn=row.id))
+            given = [Text(part.text, harness=True) for part in texts if isinstance(part, Text)]
+            question = Text(_QUESTION, harness=True)
+            self.messages.append(Message("user", (question, *given), turn=row.id))
         else:
             self._assistant(row)
 
-    def _doubt(self, code: str, row: StoreRow, detail: str) -> None:
+    def _reject(self, code: str, row: StoreRow, detail: str) -> None:
         self.problems.append(Problem(code, f"message {row.id}", detail[:200], records=0))
 
     # -- users ---------------------------------------------------------------------------------
@@ -180,25 +216,13 @@ class _Reading:
             if system is not None:
                 self.messages.append(Message("system", (Text(system),)))
         elif system != self.system:
-            self._doubt("late_system", row, "another system text than before")
+            self._reject("late_system", row, "another system text than before")
         if row.of_type("subtask") is not None:  # answered by a call that the program made
-            self._doubt("harness_call", row, "a subtask that the user started")
+            self._reject("harness_call", row, "a subtask that the user started")
         parts = [part for part in row.parts if part.get("type") != "subtask"]
-        content = [self._unquoted(part) for part in self._parts(row, parts)[0]]
+        content = self._parts(row, parts)[0]
         if content:
             self.messages.append(Message("user", tuple(content), turn=row.id))
-
-    def _unquoted(self, part: Part) -> Part:
-        """The user's words without the quotes that `opencode run` puts around an argument."""
-        if not (self.from_cli and isinstance(part, Text) and not part.harness):
-            return part
-        body = part.text.removesuffix("\n")
-        inner = body[1:-1]
-        quoted = len(body) > 2 and body.startswith('"') and body.endswith('"')
-        if not quoted or re.search(r'(?<!\\)"', inner) or inner.endswith("\\"):
-            return part
-        self.changes["cli_quotes"] += 1
-        return Text(inner.replace('\\"', '"'))
 
     # -- the model -----------------------------------------------------------------------------
 
@@ -208,20 +232,34 @@ class _Reading:
         steps = _steps(row.parts)
         for number, step in enumerate(steps):
             parts, results = self._parts(row, step)
-            said = any(isinstance(part, Text | ToolCall | Media) for part in parts)
-            if fault in ("aborted", "request_failed") and not said:
-                continue  # the program left it out of the next request
-            if fault and number == len(steps) - 1:
+            is_last = number == len(steps) - 1
+            turn = row.id if number == 0 else f"{row.id}/{number + 1}"
+            shows = any(isinstance(part, Text | ToolCall | Media) for part in parts)
+            if fault == "request_failed" and is_last:
+                if shows:  # the program leaves it out of the next request
+                    message = Message("assistant", tuple(parts), turn=turn)
+                    self.failed.append((*self.messages, message))
+                continue
+            if fault == "aborted" and is_last and not shows:
+                continue
+            untrained = REPEAT if turn in self.targets else None
+            if fault == "aborted" and is_last:
+                is_whole = any(isinstance(part, ToolCall) for part in parts)
+                untrained = untrained if is_whole else "aborted"
+            elif fault and is_last:
                 parts.append(Unparsed("", fault))
             if not parts:
                 continue
-            turn = row.id if number == 0 else f"{row.id}/{number + 1}"
-            self.messages.append(Message("assistant", tuple(parts), turn=turn))
+            saw_cleared = self.cleared is not None and _created(row) >= self.cleared
+            context = _context(_MISSING | {"history"}) if saw_cleared else None
+            self.messages.append(
+                Message("assistant", tuple(parts), turn, untrained=untrained, context=context)
+            )
             if results:
                 self.messages.append(Message("tool", tuple(results)))
 
     def _fault(self, row: StoreRow) -> str | None:
-        """Why the row is not the model's whole answer, as a code."""
+        """Return the code of why the row is not the model's whole answer, or None."""
         error = row.info.get("error")
         if error:
             name = as_dict(error).get("name")
@@ -252,11 +290,11 @@ class _Reading:
                     results += [result] if result else []
                 case _:
                     if as_str(kind) not in _SILENT:
-                        self._doubt("unknown_part", row, as_str(kind) or type(kind).__name__)
+                        self._reject("unknown_part", row, as_str(kind) or type(kind).__name__)
         return found, results
 
     def _tool(self, item: dict[str, Json]) -> tuple[ToolCall, ToolResult | None]:
-        """The call, and its result unless it was still pending or running."""
+        """Return the call, and its result unless it was still pending or running."""
         state = as_dict(item.get("state"))
         name, call_id = as_str(item.get("tool")), name_or_none(item.get("callID"))
         raw = name_or_none(state.get("raw")) if state.get("status") == "pending" else None
@@ -264,6 +302,9 @@ class _Reading:
         content: tuple[Text | Data | Media, ...]
         match state.get("status"):
             case "completed":
+                cleared = as_dict(state.get("time")).get("compacted")
+                if isinstance(cleared, int | float):
+                    self.cleared = min(cleared, self.cleared or cleared)
                 output = state.get("output")
                 content = (Text(output) if isinstance(output, str) else Data(output),)
                 content += tuple(
@@ -275,11 +316,25 @@ class _Reading:
             case _:
                 return call, None
         failed = state.get("status") == "error"
-        return call, ToolResult(content, call_id=call_id, name=name or None, is_error=failed)
+        error = as_str(state.get("error")) if failed else ""
+        interrupted, denied = error.startswith(_ABORTED), error.startswith(_DENIED)
+        return call, ToolResult(
+            content,
+            call_id=call_id,
+            name=name or None,
+            is_error=failed and not (interrupted or denied),
+            is_denied=denied,
+            is_interrupted=interrupted,
+        )
+
+
+def _created(row: StoreRow) -> float:
+    created = as_dict(row.info.get("time")).get("created")
+    return created if isinstance(created, int | float) else 0
 
 
 def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
-    """The parts by model step: old versions kept several steps in one message."""
+    """Split the parts by model step: old versions kept several steps in one message."""
     steps: list[list[dict[str, Json]]] = [[]]
     for part in parts:
         if part.get("type") == "step-start" and steps[-1]:
