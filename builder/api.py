@@ -59,7 +59,7 @@ def read(source: Source, format: str | None = None) -> Iterator[Event]:  # noqa:
     `format` names a reader; None: the reader that recognises the source. Raises UsageError if there
     is no such reader, or not exactly one that recognises it.
     """
-    from builder.readers import readers, recognise  # noqa: PLC0415
+    from builder.readers import read_events, readers, recognise  # noqa: PLC0415
 
     known = readers()
     if format is None:
@@ -70,7 +70,7 @@ def read(source: Source, format: str | None = None) -> Iterator[Event]:  # noqa:
         format = next(iter(claims))  # noqa: A001 - as above
     elif format not in known:
         raise UsageError(f"format {format!r}: no such reader{nearest(format, known)}")
-    return known[format].read(source)
+    return read_events(known[format], source)
 
 
 def verify_sample(

@@ -2,13 +2,15 @@
 
 orjson reads most records; what it would change or refuse (integers beyond 64 bits, lone
 surrogates) the standard library reads. NaN, Infinity, numbers that overflow a double, and
-integers beyond Python's own limit of digits are faults (`number`).
+integers beyond Python's own limit of digits are faults (`number`). Logs hold such numbers in fields
+that no reader needs, such as scores: `loads_leniently` reads them as text of a type of its own.
 Measured behaviour: verification.md "Facts", library-measurements.md "JSON".
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import cast
 
@@ -25,6 +27,12 @@ _LONG_DIGITS = b"0" * 19
 """Digits that may be an integer beyond 64 bits: in `_MARKS` every digit is a 0, every opening [."""
 
 _DIGITS = re.compile(rb"\d+")
+
+
+class NotANumber(str):
+    """The text of a number that is no JSON or cannot be represented: NaN, Infinity, 1e999."""
+
+    __slots__ = ()
 
 
 class JsonFault(ValueError):
@@ -64,6 +72,23 @@ _DECODER = json.JSONDecoder(
 )
 
 
+def _lenient_float(text: str) -> float | str:
+    value = float(text)
+    return value if math.isfinite(value) else NotANumber(text)
+
+
+def _lenient_int(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return NotANumber(text)
+
+
+_LENIENT = json.JSONDecoder(
+    parse_constant=NotANumber, parse_float=_lenient_float, parse_int=_lenient_int, strict=True
+)
+
+
 def loads(data: bytes | str) -> Json:
     """Decode one JSON text exactly. Duplicate keys: the last wins. A UTF-8 BOM is skipped.
 
@@ -93,6 +118,27 @@ def loads(data: bytes | str) -> Json:
         raise JsonFault("bad_json", f"{error.msg} at character {error.pos}") from None
     except RecursionError:
         raise JsonFault("too_deep", "nesting is too deep to read") from None
+
+
+def loads_leniently(data: bytes) -> tuple[Json, bool]:
+    """Decodes like `loads`, but numbers that it refuses become `NotANumber`.
+
+    Returns the value, and whether it is exact, that is without any `NotANumber`. Raises JsonFault.
+    """
+    try:
+        return loads(data), True
+    except JsonFault as fault:
+        if fault.code != "number":
+            raise
+    try:
+        value = cast("Json", _LENIENT.decode(data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")))
+    except json.JSONDecodeError as error:
+        raise JsonFault("bad_json", f"{error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise JsonFault("too_deep", "nesting is too deep to read") from None
+    except UnicodeDecodeError as error:
+        raise JsonFault("bad_utf8", f"invalid UTF-8 at byte {error.start}") from None
+    return _checked(value, True), False
 
 
 def _may_overflow(raw: bytes, marks: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import cast
 from builder.conversation import Conversation, Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
-from builder.readers import Reader, recognise
+from builder.readers import Reader, read_events, recognise
 from builder.sources.chunk import ItemChunk, WholeFile
 from builder.sources.source import Source
 
@@ -76,7 +76,7 @@ def _again(source: Source, name: str) -> Source:
 
 
 def _read(reader: Reader, source: Source) -> list[Event]:
-    events = list(reader.read(source))
+    events = list(read_events(reader, source))
     counted = 0
     ids: set[str] = set()
     for event in events:

@@ -26,7 +26,7 @@ from builder.normalize.options import LengthOptions
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parity import counts
-from builder.readers import Reader, readers, recognise
+from builder.readers import Reader, read_events, readers, recognise
 from builder.sample import Dialogue
 from builder.scrub.redact import Scrubber
 from builder.select.splits import session_key
@@ -111,7 +111,7 @@ def _conversations(reader: Reader, source: Source, part: ResultWriter) -> Iterat
     """The source's conversations; its other events are counted on the way."""
     ledger = part.summary.ledger
     try:
-        for event in reader.read(source):
+        for event in read_events(reader, source):
             match event:
                 case Conversation():
                     ledger.used += event.records

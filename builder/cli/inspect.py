@@ -16,7 +16,7 @@ from builder.normalize.options import LengthOptions
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import load
-from builder.readers import readers, recognise
+from builder.readers import read_events, readers, recognise
 from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
@@ -100,7 +100,7 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
 
 def _read(source: Source, name: str, index: int) -> _Contents:
     contents = _Contents()
-    for event in readers()[name].read(source):
+    for event in read_events(readers()[name], source):
         match event:
             case Conversation():
                 if contents.conversations == index:

@@ -18,13 +18,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from builder.conversation import Event
-from builder.problem import UsageError
+from builder.conversation import Conversation, Event
+from builder.jsonio import NotANumber
+from builder.problem import Problem, UsageError
 from builder.sources.source import Source
 
 ENTRY_POINT_GROUP = "builder.readers"
@@ -109,6 +110,36 @@ def _candidates() -> Iterator[tuple[str, object]]:
             yield entry.value, entry.load()
         except Exception as error:  # importing a third-party package may run any code
             raise UsageError(f"reader {entry.value}: cannot be loaded: {error}") from error
+
+
+def read_events(reader: Reader, source: Source) -> Iterator[Event]:
+    """Yields what the reader says of the source.
+
+    A conversation gets the problem `number` if a number that is no JSON (NaN, Infinity) stands in
+    it. Elsewhere in a record, such as in a score, it does no harm.
+    """
+    for event in reader.read(source):
+        if isinstance(event, Conversation) and _holds_not_a_number(source, event):
+            problem = Problem("number", event.record, "a number in it is no JSON number", records=0)
+            event = replace(event, problems=(problem, *event.problems))  # noqa: PLW2901 - completed
+        yield event
+
+
+def _holds_not_a_number(source: Source, conversation: Conversation) -> bool:
+    if all(one.is_exact for one in (source, *source.members)):
+        return False
+    waiting: list[object] = [*conversation.messages, *(conversation.tools or ())]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, NotANumber):
+            return True
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+        elif is_dataclass(value) and not isinstance(value, type):
+            waiting += (getattr(value, item.name) for item in fields(value))
+    return False
 
 
 def recognise(source: Source) -> dict[str, str]:

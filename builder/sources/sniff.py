@@ -9,7 +9,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault, loads_leniently
 from builder.problem import Problem
 from builder.sources.table import Table
 
@@ -46,25 +46,28 @@ def peek_rows(table: Table) -> Peek:
     return Peek("jsonl" if values else "binary" if problem else "empty", values, problem)
 
 
-def container(line: bytes) -> dict[str, Json] | list[Json] | None:
-    """The object or list that a line is, or None: most lines of other texts do not even look so."""
+def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
+    """Returns the object or list that a line is, else None, and whether it is exact.
+
+    Most lines of other texts do not even look like one.
+    """
     if not line.startswith((b"{", b"[", BOM)) or not line.endswith((b"}", b"]")):
-        return None
+        return None, True
     try:
-        value = loads(line)
+        value, exact = loads_leniently(line)
     except JsonFault:
-        return None
-    return value if isinstance(value, dict | list) else None
+        return None, True
+    return (value if isinstance(value, dict | list) else None), exact
 
 
-def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json]]:
-    """The lines that are JSON, and what they hold."""
+def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
+    """Yields the lines that are JSON, their values, and whether these are exact."""
     for line in lines:
         try:
-            value = loads(line)
+            value, exact = loads_leniently(line)
         except JsonFault:
             continue
-        yield line, value
+        yield line, value, exact
 
 
 def some_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:

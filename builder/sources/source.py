@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import JsonFault, dumps, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
 from builder.sources.database import SQLITE_MAGIC, open_database
@@ -97,6 +97,8 @@ class Source:
         self.members = tuple(members)
         self.window = window
         self.remote = remote
+        self.is_exact = True
+        """Whether no number was met so far that is no JSON (`builder.jsonio.NotANumber`)."""
         self._records_read = 0
         self._data = data
         self._table = table
@@ -295,7 +297,7 @@ class Source:
                 due = next(decoded, None)
                 continue
             try:
-                yield Record(f"{name} {number}", loads(line))
+                yield Record(f"{name} {number}", self._loads(line))
             except JsonFault as fault:
                 problem = fault.at(f"{name} {number}")
                 if not ended and fault.code in ("bad_json", "bad_utf8"):
@@ -336,9 +338,15 @@ class Source:
             if data.startswith(line) and not data[len(line) :].strip(b" \t\r\n"):
                 return value
         try:
-            return loads(data)
+            return self._loads(data)
         except JsonFault as fault:
             return fault.at("file")
+
+    def _loads(self, data: bytes) -> Json:
+        """Decodes JSON, noting numbers that are none. Raises JsonFault."""
+        value, exact = loads_leniently(data)
+        self.is_exact = self.is_exact and exact
+        return value
 
     @contextlib.contextmanager
     def sqlite(self) -> Iterator[sqlite3.Connection]:
@@ -385,16 +393,19 @@ def _peek(source: Source) -> Peek:
         return Peek("zip")
     lines = _some_lines(source)
     first = next(lines, b"")
-    value = container(first)
+    value, exact = container(first)
     second = next(lines, None) if value is not None else None
     if second is not None:
-        decoded = [(first.removeprefix(BOM), value), *decoded_lines(chain([second], lines))]
-        source._decoded = [pair for pair in decoded if len(pair[0]) <= PEEK_BYTES]
-        return Peek("jsonl", tuple(item for _, item in decoded))
+        begun = (first.removeprefix(BOM), value, exact)
+        decoded = [begun, *decoded_lines(chain([second], lines))]
+        source._decoded = [
+            (line, item) for line, item, exact in decoded if exact and len(line) <= PEEK_BYTES
+        ]
+        return Peek("jsonl", tuple(item for _, item, _ in decoded))
     lines.close()
     problem: Problem | None = None
     if value is not None or head.lstrip()[:1] in (b"[", b"{"):
-        source._decoded = [(first, value)] if value is not None else []
+        source._decoded = [(first, value)] if value is not None and exact else []
         document = source.document()
         source._decoded = []
         if not isinstance(document, Problem):
@@ -402,7 +413,8 @@ def _peek(source: Source) -> Peek:
             return Peek("json", tuple(items))
         problem = document
     # A log that begins with a broken line still has good ones.
-    values = [item for line in _some_lines(source) if (item := container(line)) is not None]
+    found = (container(line)[0] for line in _some_lines(source))
+    values = [item for item in found if item is not None]
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values))
     return Peek("binary" if b"\x00" in head else "text", problem=problem)

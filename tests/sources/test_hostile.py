@@ -62,9 +62,6 @@ CASES = {
         LINE + b"\n" + LINE[:-1] + b',"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
         "too_deep",
     ),
-    "NaN": (LINE + b"\n" + LINE[:-1] + b',"x":NaN}\n', "number"),
-    "infinity by overflow": (LINE + b"\n" + LINE[:-1] + b',"x":1e999}\n', "number"),
-    "5000 digits": (LINE + b"\n" + LINE[:-1] + b',"x":' + b"7" * 5000 + b"}\n", "number"),
     "bare string": (LINE + b'\n"words"\n', "not_object"),
     "broken first line": (b"{broken\n" + LINE + b"\n", "bad_json"),
 }
@@ -90,6 +87,9 @@ HARMLESS = {
     "lone surrogate": row(b"a\\ud83dz") + b"\n",
     "escaped NUL": row(b"a\\u0000b") + b"\n",
     "duplicate keys": LINE[:-1] + b',"x":1,"x":2}\n',
+    "NaN": LINE[:-1] + b',"x":NaN}\n',
+    "infinity by overflow": LINE[:-1] + b',"x":1e999}\n',
+    "5000 digits": LINE[:-1] + b',"x":' + b"7" * 5000 + b"}\n",
     "400 digits": LINE[:-1] + b',"x":' + b"7" * 400 + b"}\n",
     "decomposed text": row("e\u0301".encode()) + b"\n",
 }
@@ -103,6 +103,17 @@ def test_odd_but_readable_records_are_built(tmp_path, name):
     assert done.returncode == 0, done.stderr
     assert (ledger["samples"], rejects) == (1, [])
     assert run("verify", tmp_path / "out").returncode == 0
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"7" * 5000])
+def test_a_number_that_is_no_json_costs_the_conversation_that_holds_it(tmp_path, number):
+    tools = b',"tools":[{"type":"function","function":{"name":"f","parameters":{"default":%s}}}]}\n'
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "log.jsonl").write_bytes(LINE + b"\n" + LINE[:-1] + tools % number)
+    done, ledger, rejects = build(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ledger["conversations"]["rejected"] == {"number": 1}
+    assert (ledger["samples"], [reject["code"] for reject in rejects]) == (1, ["number"])
 
 
 def test_a_line_beyond_the_limit_is_rejected(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from builder.conversation import Json
@@ -31,20 +30,9 @@ def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json
         for place in places:
             if not says(found.get(key)) and key in place:
                 found[key] = place[key]
-    return {key: finite(value) for key, value in sorted(found.items()) if says(value)} or None
+    return {key: value for key, value in sorted(found.items()) if says(value)} or None
 
 
 def says(value: Json) -> bool:
     """Tells whether a value says anything: False and 0 do."""
     return value is not None and value not in ("", [], {})
-
-
-def finite(value: Json) -> Json:
-    """Returns a value with numbers that are no JSON (NaN, Infinity) as text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    if isinstance(value, dict):
-        return {name: finite(item) for name, item in value.items()}
-    return value

@@ -7,7 +7,6 @@ Source: inspect-ai.md "Message". Long texts stand in a sample's `attachments` an
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from dataclasses import replace
 
@@ -23,7 +22,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.jsonio import dumps
+from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
@@ -54,11 +53,8 @@ class Texts:
         return text
 
     def value(self, value: Json) -> Json:
-        """A value with the attachments in it; a number that is no JSON is a fault."""
-        if isinstance(value, float) and not math.isfinite(value):
-            self.unknown.append("number")
-            return None
-        if isinstance(value, str):
+        """Returns the value with the attachments in it."""
+        if isinstance(value, str) and not isinstance(value, NotANumber):
             return self.text(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]

@@ -9,13 +9,12 @@ and stand alone where events were not logged.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Context, Conversation, Event, Ignored, Json, Message, ToolCall
-from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads
+from builder.jsonio import JsonFault, loads_leniently
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.inspect_ai.chains import Chains
@@ -26,7 +25,7 @@ from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.archive import first_name, member, members, sizes
-from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
+from builder.sources.source import Record, Source
 
 NAME = "inspect-ai"
 
@@ -44,11 +43,6 @@ def recognise(source: Source) -> str | None:
     for item in source.peek.objects[:1]:
         if {"version", "eval", "status"} <= item.keys() and isinstance(item["eval"], dict):
             return "an object with version, status and eval"
-    problem = source.peek.problem  # scores may be NaN, which is no JSON
-    if problem is not None and problem.code == "number":
-        keys = (b'"version"', b'"status"', b'"eval"')
-        if all(key in source.head for key in keys):
-            return "version, status and eval, with numbers that are no JSON"
     return None
 
 
@@ -72,7 +66,7 @@ def read(source: Source) -> Iterator[Event]:
     if source.peek.kind == "zip":
         yield from _archive(source, names)
         return
-    value = _document(source)
+    value = source.document()
     if isinstance(value, Problem):
         source.count_records()
         yield value
@@ -89,11 +83,11 @@ def read(source: Source) -> Iterator[Event]:
 def _archive(source: Source, names: Counter[str]) -> Iterator[Event]:
     # The header comes last, and not at all if the run was interrupted.
     start = member(source, _START)
-    about = _decode(start, _START) if isinstance(start, bytes) else None
+    about = _decode(source, start, _START) if isinstance(start, bytes) else None
     told = None if isinstance(about, Problem) else about
     log = _log(as_dict(as_dict(told).get("eval")), source.name)
     for name, data in members(source):
-        value = data if isinstance(data, Problem) else _decode(data, name)
+        value = data if isinstance(data, Problem) else _decode(source, data, name)
         if isinstance(value, Problem):
             yield value
         elif name.startswith("samples/"):
@@ -111,30 +105,13 @@ def _log(evaluation: dict[str, Json], scope: str) -> _Log:
     )
 
 
-def _document(source: Source) -> Json | Problem:
-    value = source.document()
-    if not isinstance(value, Problem) or value.code != "number":
-        return value
+def _decode(source: Source, data: bytes, where: str) -> Json | Problem:
+    """Returns the JSON value of a member; Inspect writes NaN and Infinity as scores."""
     try:
-        data = source.whole()
-    except STREAM_ERRORS as error:
-        return stream_problem(error, "file")
-    return _decode(data, "file")
-
-
-def _decode(data: bytes, where: str) -> Json | Problem:
-    """The JSON value; with NaN and Infinity in it, since Inspect writes them as scores."""
-    try:
-        return loads(data)
+        value, exact = loads_leniently(data)
     except JsonFault as fault:
-        if fault.code != "number":
-            return fault.at(where)
-    try:
-        value: Json = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        return Problem("number", where, str(error)[:200])
-    if depth(value) > MAX_DEPTH:
-        return Problem("too_deep", where, f"nested deeper than {MAX_DEPTH}")
+        return fault.at(where)
+    source.is_exact = source.is_exact and exact
     return value
 
 
