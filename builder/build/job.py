@@ -15,6 +15,7 @@ from builder.audit.result import Audit, AuditFinding
 from builder.audit.run import audit, evaluation_sets
 from builder.build.chunks import cut
 from builder.build.convert import Task
+from builder.build.earlier import has_dataset, refuse_other_inputs, removed_if_unused
 from builder.build.engine import Done, Engine
 from builder.build.finalize import finalize
 from builder.build.identity import job_identity, versions
@@ -43,6 +44,16 @@ from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.dataset import LineReport
 from builder.verify.preload import preloading
 
+REASONS = 20
+"""Reasons that are kept of a build that puts nothing in place."""
+
+Phase = Callable[[str, int | None], Callable[[int], object]]
+
+
+def no_phase(name: str, total: int | None) -> Callable[[int], object]:
+    """Announces nothing."""
+    return lambda _: None
+
 
 def build(
     config: Config,
@@ -51,9 +62,13 @@ def build(
     engine: Engine,
     fresh: bool,
     progress: Callable[[list[Task]], Done],
+    phase: Phase = no_phase,
     remote: RemoteOutput | None = None,
 ) -> Built:
-    """Run the job. `progress(tasks)` gives what to call after each of them.
+    """Runs the job.
+
+    `progress(tasks)` gives what to call after each of them; `phase(name, total)` announces each
+    later phase and gives what to call with the number of samples done.
 
     What an earlier run has finished under the same configuration and versions is taken as it is,
     unless `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
@@ -63,17 +78,17 @@ def build(
     started = time.time()
     target = _target(config)
     tasks, unreadable = plan(config, target.added_tokens, out)
-    evaluation_sets(config.audit.options.sets)  # one that is missing is said before work
+    evaluation_sets(config.audit.options.sets)  # a missing one is reported before the work begins
+    if not fresh:
+        refuse_other_inputs(config, out)
     scrub = config.audit.scrub
     key = derive_key(_whole(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
-    with output_folder(out) as work:
+    with removed_if_unused(out), output_folder(out) as work:
         parts_folder = work.parent / "parts"
         if fresh:
-            shutil.rmtree(parts_folder, ignore_errors=True)
-            if remote is not None:
-                _prune_store(remote, ())
+            _forget(parts_folder, remote)
         job = Job(
             tokenizer=config.verify.target,
             verify=config.verify.options,
@@ -89,8 +104,12 @@ def build(
         is_worth = workers > 1 and is_much(sum(part.sizes[0] for part in parts))  # the samples
         with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
             start(import_loader)  # while the samples are chosen and written
+            phase("write", None)
             weights = [task.weight for task in tasks]
             built = finalize(parts, weights, unreadable, config, Writer(work))
+            if _is_nothing(built, out):
+                built.reasons = _reasons(built.writer.folder / "rejects.jsonl")
+                return built
             told = map_strings(config.resolved(), scrubber.text)
             made: dict[str, Json] = {"config": without_folders(told), "versions": versions()}
             about_it = partial(card, config, built, config.normalize, target, made=made)
@@ -98,54 +117,87 @@ def build(
                 "inputs": _inputs(tasks, parts, scrubber),
                 "config": told,
                 "versions": made["versions"],
-                "tokenizer": {
-                    "name": config.verify.tokenizer.published,
-                    "files": dict(target.files),
-                    "template_sha256": target.template_sha256,
-                    "template_name": target.template_name,
-                },
+                "tokenizer": _tokenizer(config, target),
                 "ledger": built.ledger.to_json(),
             }
             folder = built.writer.folder
             found = surveyed = None
             if built.data_files:
                 # What a loader needs of the card does not depend on what the audits find.
-                text = about_it(found=None)
-                (folder / "README.md").write_bytes(text.encode("utf-8", "replace"))
+                (folder / "README.md").write_bytes(about_it(found=None).encode("utf-8", "replace"))
                 loaded = start(partial(_loaded, folder, config.verify.target))
                 counted = start(partial(survey, str(folder)))
-                found = audit(str(folder), config.audit_options, workers=workers)
+                step = phase("audit", built.ledger.samples)
+                found = built.audit = audit(
+                    str(folder), config.audit_options, step, workers=workers
+                )
                 built.changed_by_loader = loaded()
                 if built.changed_by_loader:
                     return built  # nothing of it goes to a final name
                 surveyed = counted()
                 about["audit"] = {"findings": [_shown(finding) for finding in found.findings]}
+            phase("report", None)
             page = start(partial(_page, folder, about, found, config.verify.target, surveyed))
-            for path, picture in pictures(found).items():
-                built.writer.write(path, [picture])
-            built.writer.write("README.md", [about_it(found=found).encode("utf-8", "replace")])
-            built.writer.write("report.html", [page()])
-        manifest: dict[str, Json] = {
-            **about,
-            "files": [
-                {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
-                for item in sorted(built.writer.files, key=lambda item: item.path)
-            ],
-            "run": {
-                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-                "seconds": round(time.time() - started, 3),
-                "host": platform.node(),
-                "python": platform.python_version(),
-                "workers": engine.workers,
-                "engine": engine.name,
-            },
-        }
-        built.writer.publish(out, manifest)
+            _describe(built, found, about_it(found=found), page)
+        built.writer.publish(out, _manifest(about, built, engine, started))
         if remote is not None:
             remote.upload(out)
             _prune_store(remote, parts)
         _prune(parts_folder, parts)
     return built
+
+
+def _manifest(
+    about: dict[str, Json], built: Built, engine: Engine, started: float
+) -> dict[str, Json]:
+    """Returns the manifest: the dataset, its files, and the run, which alone may differ."""
+    return {
+        **about,
+        "files": [
+            {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
+            for item in sorted(built.writer.files, key=lambda item: item.path)
+        ],
+        "run": {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "seconds": round(time.time() - started, 3),
+            "host": platform.node(),
+            "python": platform.python_version(),
+            "workers": engine.workers,
+            "engine": engine.name,
+        },
+    }
+
+
+def _tokenizer(config: Config, target: Target) -> dict[str, Json]:
+    return {
+        "name": config.verify.tokenizer.published,
+        "files": dict(target.files),
+        "template_sha256": target.template_sha256,
+        "template_name": target.template_name,
+    }
+
+
+def _describe(built: Built, found: Audit | None, text: str, page: Callable[[], bytes]) -> None:
+    """Writes the card, its pictures and the report."""
+    for path, picture in pictures(found).items():
+        built.writer.write(path, [picture])
+    built.writer.write("README.md", [text.encode("utf-8", "replace")])
+    built.writer.write("report.html", [page()])
+
+
+def _is_nothing(built: Built, out: Path) -> bool:
+    """Returns whether nothing is put in place: no conversation, or no sample where some were."""
+    return not built.ledger.samples and (not built.ledger.found or has_dataset(out))
+
+
+def _reasons(rejects: Path) -> list[str]:
+    """Returns the first lines of rejects.jsonl in words."""
+    found = []
+    for line in rejects.read_bytes().splitlines()[:REASONS]:
+        item = loads(line)
+        assert isinstance(item, dict)
+        found.append(f"{item['source']}: {item['code']}: {item['message']}")
+    return found
 
 
 def _run(engine: Engine, tasks: list[Task], job: Job, done: Done) -> list[ChunkResult]:
@@ -213,6 +265,13 @@ def _inputs(tasks: Sequence[Task], parts: Sequence[ChunkResult], scrubber: Scrub
         name = scrubber.text(part.summary.name)
         found.append({"path": name, "bytes": told.bytes, "sha256": told.sha256})
     return found
+
+
+def _forget(folder: Path, remote: RemoteOutput | None) -> None:
+    """Removes the results of earlier runs."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if remote is not None:
+        _prune_store(remote, ())
 
 
 def _prune_store(remote: RemoteOutput, parts: Sequence[ChunkResult]) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 
+from builder.audit.result import Audit
 from builder.ledger import Ledger
 from builder.output.folder import Writer
 from builder.verify.dataset import LineReport
@@ -25,7 +26,8 @@ class Built:
     """The result of a run: the ledger, its bugs, and the numbers that the card shows.
 
     `context_levels` counts the targets of the written samples by the level of their context
-    (`builder.conversation.LEVELS`); `is_weighted`: some message of data/ has a weight.
+    (`builder.conversation.LEVELS`); `is_weighted`: some message of data/ has a weight; `audit`:
+    what the audits found (None: no samples); `reasons`: why nothing was put in place, if so.
     """
 
     writer: Writer
@@ -40,6 +42,8 @@ class Built:
     is_weighted: bool = False
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
+    audit: Audit | None = None
+    reasons: list[str] = field(default_factory=list)
 
     @property
     def digest(self) -> str:

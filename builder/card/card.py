@@ -92,7 +92,7 @@ def card(
         _sources(built),
         _audited(found),
         _limits(config, built, found),
-        training(found, sorted(built.data_files), _targets(config), target.style),
+        training(found, sorted(built.data_files), _targets(config, built), target.style),
         _AGAIN,
     ]
     return "\n\n".join(sections) + "\n"
@@ -293,8 +293,10 @@ def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
     return [Code(str(row[0])), *_shares(item, row)[1:]]
 
 
-def _targets(config: Config) -> Targets:
-    """Returns which assistant turns the configuration lets a trainer train."""
+def _targets(config: Config, built: Built) -> Targets:
+    """Returns which assistant turns of the samples are trained."""
+    if built.is_weighted:
+        return "some"
     targets: dict[Unit, Targets] = {"conversation": "every", "query": "some", "turn": "last"}
     return targets[config.normalize.unit]
 

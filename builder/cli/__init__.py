@@ -11,6 +11,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     `argv` is the command's arguments without the program's name; None: those of this process.
     """
-    from builder.cli.app import run  # noqa: PLC0415 - typer is imported when a command runs
+    from builder.cli.run import run  # noqa: PLC0415 - typer is imported when a command runs
 
     return run(list(sys.argv[1:] if argv is None else argv))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import json
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,18 +12,30 @@ from builder.normalize.options import Unit
 from builder.problem import UsageError
 from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptions
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C or SIGTERM."""
-
 app = typer.Typer(
     name="builder",
     help="Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte.",
     no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    """Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte."""
+    if version:
+        from builder.cli.version import print_version  # noqa: PLC0415
+
+        print_version()
+        raise typer.Exit
 
 
 EngineName = Literal["local", "ray"]
@@ -163,7 +172,7 @@ def verify(
 
 @app.command()
 def inspect(
-    file: Annotated[str, typer.Argument(help="A log file or a store.")],
+    file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
     index: Annotated[int, typer.Option(min=0, help="Which conversation, from 0.")] = 0,
     format: Format = None,  # noqa: A002 - the option's name
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
@@ -172,7 +181,7 @@ def inspect(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """What a file is and why, and one conversation as the model will see it."""
+    """What a file or folder holds and why, and one conversation as the model will see it."""
     from builder.cli.inspect import run_inspect  # noqa: PLC0415 - see the module's docstring
     from builder.config import Config, load_config  # noqa: PLC0415
 
@@ -324,71 +333,15 @@ def formats(
     quiet: Quiet = False,
 ) -> int:
     """List the readers, with what each recognises."""
-    from builder.cli.terminal import escaped  # noqa: PLC0415
-    from builder.readers import readers, recognise  # noqa: PLC0415
-    from builder.readers.discovery import find_sources  # noqa: PLC0415
-    from builder.sources.copies import local_copy  # noqa: PLC0415 - see the module's docstring
-    from builder.sources.source import Source  # noqa: PLC0415
+    from builder.cli.formats import explain as explain_path  # noqa: PLC0415
+    from builder.cli.formats import list_formats  # noqa: PLC0415 - see the module's docstring
 
     if explain is not None:
-        rows = {}
-        for source in find_sources(explain):
-            if isinstance(source, Source):
-                with local_copy(source) as copy:
-                    rows[source.name] = recognise(copy)
-            else:
-                said = f"{source.where}: {source.code}: {source.detail}"
-                print(escaped(f"builder: {said}"), file=sys.stderr)
-        if as_json:
-            sys.stdout.write(json.dumps(rows) + "\n")
-        elif not quiet:
-            for name, claims in rows.items():
-                said = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
-                print(escaped(f"{name}: {said or 'no reader knows it'}"))
-        return 0
-    listed = {name: reader.summary for name, reader in readers().items()}
-    if as_json:
-        sys.stdout.write(json.dumps(listed) + "\n")
-    elif not quiet:
-        width = max(map(len, listed), default=0)
-        for name, summary in listed.items():
-            print(f"{name:{width}}  {summary}")
-    return 0
+        return explain_path(explain, as_json=as_json, quiet=quiet)
+    return list_formats(as_json=as_json, quiet=quiet)
 
 
-def run(arguments: list[str]) -> int:
-    """Runs a command; returns its exit code and lets no exception of the data or the user pass."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure: Any = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")  # log text may not fit the terminal's encoding
-    try:
-        result = app(arguments, standalone_mode=False)
-    except UsageError as error:
-        for line in str(error).splitlines():
-            print(f"builder: {line}", file=sys.stderr)
-        return 2
-    except (KeyboardInterrupt, typer.Abort):
-        result = INTERRUPTED  # as typer itself returns in other versions
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        # No file that is there has such a name: it is one that the user gave.
-        print(f"builder: {str(error.filename)[:80]!r}…: {error.strerror}", file=sys.stderr)
-        return 2
-    except Exception as error:
-        # typer carries click inside or beside it, by version: its usage errors share a method.
-        message = getattr(error, "format_message", None)
-        if message is None:
-            raise
-        print(f"builder: {message()}", file=sys.stderr)
-        return 2
-    if result == INTERRUPTED:
-        print(
-            "builder: interrupted; what is finished is kept, the same command goes on",
-            file=sys.stderr,
-        )
-    return result if isinstance(result, int) else 0
+COMMANDS = tuple(
+    str(item.name or item.callback.__name__) for item in app.registered_commands if item.callback
+)
+"""The names of the commands."""

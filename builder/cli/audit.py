@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES, audit
-from builder.cli.terminal import escaped
+from builder.cli.terminal import counted, escaped
 from builder.config import Config
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath
@@ -36,13 +37,13 @@ def run_audit(
 
     Raises UsageError: no such dataset, evaluation set, tokenizer or code.
     """
-    gates = _gates(fail_on)
     options = config.audit_options
     options = replace(
         options,
         contamination=tuple(map(UserPath, contamination)) or options.contamination,
         tokenizer=tokenizer or options.tokenizer,
     )
+    gates = _gates(fail_on, options)
     step, end = _progress(quiet=quiet or as_json)
     found = audit(dataset, options, step, workers=workers or default_workers())
     end()
@@ -59,17 +60,40 @@ def run_audit(
     return 1 if fired or not found.samples else 0
 
 
-def _gates(fail_on: str | None) -> set[str]:
-    """The codes and audits of `--fail-on`. Raises UsageError."""
+def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
+    """Returns the codes and audits of `--fail-on`.
+
+    Raises UsageError for a name that is neither, and for an audit that does not run: a gate that
+    cannot fire would pass everything.
+    """
     gates = {item.strip() for item in (fail_on or "").split(",") if item.strip()}
-    known = {*CODES, *(code for codes in CODES.values() for code in codes)}
-    for gate in sorted(gates - known):
-        raise UsageError(f"--fail-on: no such code {gate!r}{nearest(gate, known)}")
+    if fail_on is not None and not gates:
+        raise UsageError("--fail-on: names no audit and no code")
+    audit_of = {code: name for name, codes in CODES.items() for code in codes}
+    audit_of |= {f"{name}.{code}": name for code, name in audit_of.items()}
+    known = {*CODES, *audit_of}
+    for gate in sorted(gates):
+        if f"{gate}s" in CODES:  # such as the code `secret` of the audit `secrets`
+            raise UsageError(
+                f"--fail-on {gate!r}: is one code of the audit '{gate}s': name the audit, or"
+                f" '{gate}s.{gate}' for that code alone"
+            )
+        if gate not in known:
+            raise UsageError(f"--fail-on {gate!r}: no such audit or code{nearest(gate, known)}")
+        name = audit_of.get(gate, gate)
+        if name == "contamination" and not options.contamination:
+            raise UsageError(
+                f"--fail-on {gate!r}: the audit does not run without --contamination SET"
+            )
+        if "near_" in gate and options.near_duplicates == "off":
+            raise UsageError(f"--fail-on {gate!r}: audit.near_duplicates is off")
     return gates
 
 
 def _fires(finding: AuditFinding, gates: set[str]) -> bool:
     """By its code; by its audit only what is still to be dealt with."""
+    if f"{finding.audit}.{finding.code}" in gates:
+        return True
     return finding.code in gates or (finding.audit in gates and finding.gate is GateAction.report)
 
 
@@ -84,7 +108,7 @@ def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], obj
 
 
 def _print(dataset: str, found: Audit) -> None:
-    print(escaped(f"{found.samples} samples in {dataset}"))
+    print(escaped(f"{counted(found.samples, 'sample')} in {dataset}"))
     for name, findings in groupby(found.findings, key=lambda item: item.audit):
         print(f"\n{name}")
         for finding in findings:
@@ -99,7 +123,7 @@ def _print(dataset: str, found: Audit) -> None:
 
 def _print_finding(finding: AuditFinding) -> None:
     gate = f", {finding.gate}" if finding.gate is not GateAction.report else ""
-    counts = f"{finding.count} in {finding.samples} samples{gate}"
+    counts = f"{finding.count:,} in {counted(finding.samples, 'sample')}{gate}"
     print(escaped(f"  {finding.code:22} {counts}: {finding.message}"))
     for example in finding.examples[:1]:
         said = f" {example.part}" if example.part else ""

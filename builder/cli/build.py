@@ -1,29 +1,30 @@
-"""`builder build`: runs the main job and says what became of everything."""
+"""`builder build`: runs the main job and prints what became of everything."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from builder.build.convert import Task
-from builder.build.engine import Done, Engine, local
+from builder.audit.result import GateAction
+from builder.build.engine import Engine, local
 from builder.build.job import build
-from builder.build.results import ResultSummary
 from builder.card.built import Built
-from builder.cli.terminal import escaped
+from builder.cli.progress import BuildProgress
+from builder.cli.terminal import BOLD, DIM, GOOD, WARNING, aligned, counted, escaped, painted
 from builder.config import Config
-from builder.conversation import Json
+from builder.conversation import LEVELS, Json
+from builder.ledger import Ledger
 from builder.normalize import remedy
+from builder.output.folder import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.sources.source import Source
 from builder.sources.store import is_url, local_path
 
 STORES = (
@@ -45,15 +46,27 @@ def run_build(
 ) -> int:
     """Build and print; the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
-    progress = _progress(quiet=quiet or as_json)
+    progress = BuildProgress(shown=not (quiet or as_json))
     remote = RemoteOutput(out) if is_url(out) else None
     here = remote.here if remote is not None else Path(local_path(out))
     with engine as running:
         if remote is not None:
             remote = replace(remote, shares=running.name == "ray")
             remote.check()
-        built = build(config, here, engine=running, fresh=fresh, progress=progress, remote=remote)
+        try:
+            built = build(
+                config,
+                here,
+                engine=running,
+                fresh=fresh,
+                progress=progress.read,
+                phase=progress.phase,
+                remote=remote,
+            )
+        finally:
+            progress.close()
     ledger = built.ledger
+    is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
     if built.changed_by_loader:
         for report in built.changed_by_loader[:20]:
             place = f"{report.file}:{report.line}"
@@ -65,7 +78,8 @@ def run_build(
             sys.stdout.write(json.dumps({**ledger.to_json(), **lost}) + "\n")
         return 1
     if as_json:
-        sys.stdout.write(json.dumps({**ledger.to_json(), "output": out}) + "\n")
+        result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
+        sys.stdout.write(json.dumps(result) + "\n")
     elif not quiet:
         _print(built, out, config)
     if built.bugs:
@@ -76,11 +90,13 @@ def run_build(
         )
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
     if not ledger.samples:
-        where = (
-            "see rejects.jsonl"
-            if ledger.found or rejected
-            else "nothing in the inputs is a conversation"
-        )
+        where = "see rejects.jsonl" if is_written else "nothing in the inputs is a conversation"
+        if not is_written and ledger.found:
+            where = "what the folder held is kept"
+        for reason in built.reasons:
+            print(escaped(f"builder: {reason}"), file=sys.stderr)
+        if rejected > len(built.reasons) and not is_written:
+            print(f"builder: and {rejected - len(built.reasons)} more", file=sys.stderr)
         print(f"builder: no sample could be built: {where}", file=sys.stderr)
         return 1
     return 1 if built.bugs or (strict and rejected) else 0
@@ -99,70 +115,103 @@ def start(
     return contextlib.nullcontext(local(workers or default_workers()))
 
 
-def _progress(*, quiet: bool) -> Callable[[list[Task]], Done]:
-    """A bar over the bytes of the input on a terminal, nothing elsewhere."""
-
-    def begin(tasks: list[Task]) -> Done:
-        if quiet or not sys.stderr.isatty():
-            return lambda _task, _summary: None
-        from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
-
-        sizes = {id(task): _size(task.source) for task in tasks}
-        total = sum(sizes.values())
-        bar = tqdm(total=total, unit="B", unit_scale=True, file=sys.stderr, leave=False)
-        samples = rejects = 0
-        left = len(tasks)
-
-        def step(task: Task, summary: ResultSummary) -> None:
-            nonlocal samples, rejects, left
-            samples += summary.samples
-            rejects += summary.rejects
-            left -= 1
-            bar.set_postfix(samples=samples, rejects=rejects, refresh=False)
-            bar.update(sizes[id(task)])
-            if not left:
-                bar.close()
-
-        return step
-
-    return begin
-
-
-def _size(source: Source) -> int:
-    if source.window is not None:
-        return source.window.bytes
-    sizes = 0
-    for item in source.members or (source,):
-        if item.remote is not None:
-            sizes += item.remote.size
-        with contextlib.suppress(OSError):
-            sizes += item.path.stat().st_size if item.path is not None else 0
-    return sizes
-
-
 def _print(built: Built, out: str, config: Config) -> None:
-    options = config.normalize
     ledger = built.ledger
-    proven = ", every one proven" if ledger.samples else ""
-    print(f"{ledger.samples} samples in {out}, {built.tokens} tokens{proven}")
-    rows = (
-        ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
-        ("conversations", ledger.found, ledger.built, None, ledger.conversations_rejected),
-        ("calls", ledger.calls_logged, ledger.calls_kept, None, ledger.calls_dropped),
-    )
-    for name, found, used, ignored, rejected in rows:
-        print(f"  {name:14} {found:8} found {used:8} used", end="")
-        if ignored:
-            print(f" {ignored.total():8} ignored by design", end="")
-        if name == "conversations" and ledger.duplicates:
-            print(f" {ledger.duplicates:8} duplicates", end="")
-        print(f" {rejected.total():8} {'dropped' if name == 'calls' else 'rejected'}")
-    for name, _, _, _, rejected in rows:
-        for code, count in sorted(rejected.items()):
-            way = remedy(code, options) if name != "calls" else None
-            print(f"  {name[:-1]:14} {code}: {count}" + (f"  (kept by {way})" if way else ""))
-    print(f"  {config.audit.scrub.told}")
-    print(f"  what was not used, and why: {out.rstrip('/')}/rejects.jsonl")
+    if not ledger.samples:
+        return
+    proven = painted("each proven against the chat template", GOOD)
+    head = painted(counted(ledger.samples, "sample"), BOLD)
+    print(f"{head} in {escaped(out)}, {counted(built.tokens, 'token')}, {proven}")
+    _print_ledger(ledger)
+    _print_rejects(ledger, config)
+    for line in facts(built, config):
+        print(f"  {line}")
+    print(painted(f"  not used, and why: {escaped(out.rstrip('/'))}/rejects.jsonl", DIM))
+
+
+def _print_ledger(ledger: Ledger) -> None:
+    ignored = ledger.ignored.total()
+    table = [
+        ("", "found", "used", "ignored", "duplicate", "rejected"),
+        ("records", ledger.read, ledger.used, ignored, None, ledger.rejected.total()),
+        (
+            "conversations",
+            ledger.found,
+            ledger.built,
+            None,
+            ledger.duplicates,
+            ledger.conversations_rejected.total(),
+        ),
+        (
+            "calls",
+            ledger.calls_logged,
+            ledger.calls_kept,
+            None,
+            None,
+            ledger.calls_dropped.total(),
+        ),
+    ]
+    used = [column for column in zip(*table, strict=True) if any(column[1:])]  # no empty columns
+    rows = [[_cell(cell) for cell in row] for row in zip(*used, strict=True)]
+    for number, line in enumerate(aligned(rows)):
+        print("  " + (painted(line, DIM) if number == 0 else line))
+
+
+def _cell(value: str | int | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else value or ""
+
+
+def _print_rejects(ledger: Ledger, config: Config) -> None:
+    """Prints what was rejected or dropped, by code, with the option that would keep it."""
+    for title, codes in (
+        ("records rejected", ledger.rejected),
+        ("conversations rejected", ledger.conversations_rejected),
+        ("calls dropped", ledger.calls_dropped),
+    ):
+        if not codes.total():
+            continue
+        print(f"  {painted(title, WARNING)}")
+        width = max(map(len, codes))
+        for code, count in sorted(codes.items(), key=lambda item: (-item[1], item[0])):
+            kept = remedy(code, config.normalize) if title != "calls dropped" else None
+            note = f"   kept by {kept}" if kept else ""
+            print(f"    {code:{width}}  {count:>8,}{note}")
+
+
+def facts(built: Built, config: Config) -> Iterator[str]:
+    """Yields what a user should know about the dataset, with the remedy where there is one."""
+    found = built.audit
+    for item in found.findings if found is not None else ():
+        is_changed = item.gate is GateAction.change
+        if item.audit == "secrets" and is_changed:
+            places = counted(item.count, "secret")
+            yield f"{places} in {counted(item.samples, 'sample')} replaced by placeholders"
+        elif item.audit == "secrets":
+            yield (
+                f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}, left in place"
+                " (audit.secrets: redact replaces them)"
+            )
+        elif item.audit == "personal_data" and not is_changed:
+            yield (
+                f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}, left in place"
+                " (audit.personal_data: pseudonymise replaces them)"
+            )
+    yield from _parity(built, config)
+    levels = built.context_levels
+    if levels.total():
+        shares = ", ".join(f"{levels[name]:,} {name}" for name in LEVELS if levels[name])
+        yield f"context of the trained turns: {shares} (docs/context.md)"
+
+
+def _parity(built: Built, config: Config) -> Iterator[str]:
+    mode = config.verify.options.mode
+    tables = built.audit.tables if built.audit is not None else ()
+    rows = [row for item in tables if item.key == "parity" for row in item.rows if row[0] == mode]
+    for _, equal, turns, *_ in rows:
+        text = f"{equal:,} of {turns:,} trained turns stand in the bytes of {mode} inference"
+        if equal != turns and config.normalize.unit != "turn":
+            text += " (normalize.unit: turn makes it all of them; docs/parity.md)"
+        yield text
 
 
 def list_stores(*, as_json: bool) -> int:

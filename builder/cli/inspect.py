@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from builder.build.prove import prove
-from builder.cli.terminal import RESET, TRAINED, colours, escaped
+from builder.cli.formats import print_overview
+from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize import NormalizeOptions, normalise, remedy
 from builder.normalize.options import LengthOptions
@@ -21,6 +23,9 @@ from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
 from builder.verify.verifier import Verifier
+
+FILES = 2000
+"""Files of a folder that are looked at; more would take minutes."""
 
 
 @dataclass(slots=True)
@@ -43,13 +48,30 @@ def run_inspect(
     tokenizer: str,
     as_json: bool,
 ) -> int:
-    """Print what the file is; the exit code. Raises UsageError if it is no file that is known."""
-    source = next(iter(find_sources(path)), None)
-    if not isinstance(source, Source):
-        raise UsageError(f"{path}: {source.detail if source else 'no file'}")
+    """Prints what the file is; returns the exit code. Raises UsageError if no reader knows it.
+
+    Of a folder the formats of its files are printed, and the first file that a reader knows is
+    taken.
+    """
+    overview: dict[str, int] | None = None
+    unknown = 0
+    if len(sources := list(islice(find_sources(path), FILES))) > 1:
+        source, overview, unknown = _survey(sources)
+    else:
+        found = sources[0] if sources else None
+        if not isinstance(found, Source):
+            raise UsageError(f"{path}: {found.detail if found else 'no file'}")
+        source = found
+    if source is None:
+        raise UsageError(f"{path}: no reader knows any of its {len(sources):,} files")
     with local_copy(source) as copy:
         name, reason = _format(copy, format)
         contents = _read(copy, name, index)
+    if contents.chosen is None and contents.conversations:
+        raise UsageError(
+            f"--index {index}: there {'is' if contents.conversations == 1 else 'are'}"
+            f" {counted(contents.conversations, 'conversation')}, numbered from 0"
+        )
     result: dict[str, Json] = {
         "source": source.name,
         "format": name,
@@ -63,12 +85,13 @@ def run_inspect(
             for item in contents.problems
         ],
     }
+    if overview is not None:
+        result["files"] = {"formats": dict(overview), "unknown": unknown}
     if not as_json:
+        if overview is not None:
+            print_overview(path, overview, unknown)
         _print_counts(result, contents)
-    if contents.chosen is None:
-        if contents.conversations:
-            raise UsageError(f"--index {index}: there are {contents.conversations} conversations")
-    else:
+    if contents.chosen is not None:
         shown, spans = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
         result["conversation"] = shown
         if not as_json:
@@ -76,6 +99,22 @@ def run_inspect(
     if as_json:
         sys.stdout.write(json.dumps(result, ensure_ascii=True) + "\n")
     return 0
+
+
+def _survey(sources: Sequence[Source | Problem]) -> tuple[Source | None, dict[str, int], int]:
+    """Returns the first source that one reader knows, {reader: sources}, and how many none does."""
+    first: Source | None = None
+    formats: Counter[str] = Counter()
+    for source in sources:
+        if isinstance(source, Problem):
+            continue
+        with local_copy(source) as copy:
+            claims = recognise(copy)
+        if len(claims) == 1:
+            formats[next(iter(claims))] += 1
+            first = first or source
+    known = sum(formats.values())
+    return first, dict(sorted(formats.items())), len(sources) - known
 
 
 def _format(source: Source, forced: str | None) -> tuple[str, str]:
@@ -159,9 +198,10 @@ def _conversation(
 
 def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
     print(escaped(f"{result['source']}: {result['format']} ({result['reason']})"))
+    copy_records = int(str(result["records"]))
     print(
-        f"{result['records']} records, {contents.conversations} conversations,"
-        f" {contents.calls} calls"
+        f"{counted(copy_records, 'record')}, {counted(contents.conversations, 'conversation')},"
+        f" {counted(contents.calls, 'call')}"
     )
     for code, count in sorted(contents.ignored.items()):
         print(escaped(f"  ignored {code}: {count}"))

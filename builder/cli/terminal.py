@@ -1,17 +1,22 @@
-"""Log text on a terminal: it may hold anything, so nothing of it may act."""
+"""Text for a terminal: log text made harmless, colours, counts and aligned tables."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 TRAINED = "\x1b[32m"
 RESET = "\x1b[0m"
+BOLD = "\x1b[1m"
+DIM = "\x1b[2m"
+GOOD = "\x1b[32m"
+WARNING = "\x1b[33m"
 
 
 def escaped(text: str) -> str:
-    r"""The text with all that a terminal would act on shown as an escape, newline and tab kept.
+    r"""Returns the text with whatever a terminal would act on as escapes; newlines and tabs stay.
 
     Control characters, direction marks and lone surrogates become `\x1b`, `\u202e` and so on.
     """
@@ -28,5 +33,28 @@ def _escape(char: str) -> str:
 
 
 def colours(stream: TextIO = sys.stdout) -> bool:
-    """May colour codes be written? Not into a file, and not against NO_COLOR."""
+    """Returns whether colour codes may be written: not into a file, and not against NO_COLOR."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, style: str) -> str:
+    """Returns the text in a style where standard output shows it, else as it is."""
+    return f"{style}{text}{RESET}" if text and colours(sys.stdout) else text
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns the number with its noun: `1 conversation`, `12,000 conversations`."""
+    if number != 1:
+        noun += "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{number:,} {noun}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the rows as lines: the first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines

@@ -21,9 +21,13 @@ SHOWN = 5
 """Faults of a kind that a message names; the rest are counted."""
 
 NOT_AUDITED = "unaudited"
+_UNSCANNED = "nothing was scanned for secrets or personal data; build it again"
 UNKNOWN_LICENSE = "unknown-license"
-BLOCKING = ("secrets", "personal_data")
-"""Audits whose findings keep a dataset from being pushed (the rest is for its readers)."""
+REMEDIES = {
+    "secrets": "build with audit.secrets: redact",
+    "personal_data": "build with audit.personal_data: pseudonymise",
+}
+"""Audits whose findings keep a dataset from being pushed, and what mends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,14 @@ def refusals(
     yield from _unproven(folder, manifest, target)
     findings = audit_findings(manifest)
     if findings is None:
-        yield GateRefusal(NOT_AUDITED, "nothing was scanned for secrets or personal data")
-    for audit in BLOCKING:
+        yield GateRefusal(
+            NOT_AUDITED, "nothing was scanned for secrets or personal data; build it again"
+        )
+    for audit, mends in REMEDIES.items():
         left = [item for item in findings or () if _blocks(item, audit)]
         if left:
             found = (f"{item.code} {item.count} times in {item.samples} samples" for item in left)
-            yield GateRefusal(audit, _some(list(found)))
+            yield GateRefusal(audit, f"{_some(list(found))}; {mends}")
     unknown = _without_license(folder) if public else 0
     if unknown:
         yield GateRefusal(

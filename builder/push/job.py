@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from builder.output.folder import MANIFEST
 from builder.paths import expand_home
-from builder.problem import UsageError
+from builder.problem import UsageError, nearest
 from builder.push import hub
 from builder.push.arrival import Arrival, read_back
 from builder.push.files import Overruled, as_published, listed_files, read_manifest
-from builder.push.gates import GateRefusal, overrule, refusals
+from builder.push.gates import (
+    NOT_AUDITED,
+    REMEDIES,
+    UNKNOWN_LICENSE,
+    GateRefusal,
+    overrule,
+    refusals,
+)
 from builder.push.hub import MAIN, HubRepository, Place
 from builder.push.retry import Course, PushFault, persist
 from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 OTHER_CONTENT = "other-content"
 STALE = "stale"
+GATES = (NOT_AUDITED, *REMEDIES, UNKNOWN_LICENSE, OTHER_CONTENT)
+"""What `--allow` may overrule, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,9 @@ def _push(
     course: Course,
     shown: Callable[[PushReport], None],
 ) -> None:
+    for code in options.allow:
+        if code not in GATES:
+            raise UsageError(f"--allow {code!r}: no such gate{nearest(code, GATES)}")
     place = _place(report.repo, options)
     if not folder.is_dir():
         raise UsageError(f"dataset {str(folder)!r}: no such folder; push takes one made by build")

@@ -43,7 +43,8 @@ def test_build_says_what_would_keep_a_reject(tmp_path, capsys):
     assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "normalize.control_tokens: neutralise" in out
-    assert "Secrets were looked for" in out
+    assert "secret" not in out  # there are none
+    assert "trained turns stand in the bytes of non-thinking inference" in out
 
 
 def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):

@@ -283,12 +283,43 @@ def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_pa
     (tmp_path / "in").mkdir()
     code, out, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
     assert code == 1
-    assert "0 samples" in out
-    assert "proven" not in out
-    assert "nothing in the inputs is a conversation" in err
+    assert out == ""
+    assert err == "builder: no sample could be built: nothing in the inputs is a conversation\n"
+    assert not (tmp_path / "out").exists()
     (tmp_path / "in" / "x.jsonl").write_text("{broken\n")
     code, _, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
-    assert (code, err) == (1, "builder: no sample could be built: see rejects.jsonl\n")
+    assert code == 1
+    first, last = err.splitlines()
+    assert first.startswith("builder: x.jsonl: ")
+    assert last == "builder: no sample could be built: nothing in the inputs is a conversation"
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "in" / "y.jsonl").write_text(json.dumps({"messages": ROW["messages"][:1]}) + "\n")
+    code, _, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
+    assert code == 1
+    assert err.endswith("no sample could be built: see rejects.jsonl\n")
+    assert (tmp_path / "out" / "rejects.jsonl").stat().st_size
+
+
+def test_a_build_of_nothing_keeps_the_earlier_dataset(run, made):
+    before = (made / "manifest.json").read_bytes()
+    (made.parent / "x.jsonl").write_text("{broken\n")
+    code, _, err = run("build", made.parent / "x.jsonl", "-o", made)
+    assert code == 1
+    assert "nothing in the inputs is a conversation" in err
+    assert (made / "manifest.json").read_bytes() == before
+
+
+def test_other_inputs_do_not_replace_a_dataset_unasked(run, made, tmp_path):
+    (tmp_path / "z.jsonl").write_text(LINE.replace('"a"', '"c"'))
+    code, out, err = run("build", tmp_path / "z.jsonl", "-o", made)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"builder: output '{made}': was made from other inputs ({tmp_path}/x.jsonl):"
+        " name another folder, or replace its content with --fresh\n"
+    )
+    more = [tmp_path / "x.jsonl", tmp_path / "z.jsonl"]
+    assert run("build", *more, "-o", made, "--quiet") == (0, "", "")  # more of them is no surprise
+    assert run("build", tmp_path / "z.jsonl", "-o", made, "--quiet", "--fresh") == (0, "", "")
 
 
 def test_why_nothing_can_be_inspected(run, tmp_path):

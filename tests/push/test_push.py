@@ -257,7 +257,7 @@ def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     edit_manifest(out, **finding("secrets", code="api_key"))
     ran = push(out)
     assert ran.code == 1
-    message = "api_key 3 times in 2 samples"
+    message = "api_key 3 times in 2 samples; build with audit.secrets: redact"
     assert ran.told["refused"] == [{"code": "secrets", "message": message}]
     assert "--allow secrets" in ran.err
     slip = push(out, "--allow", "secret")

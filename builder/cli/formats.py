@@ -1,0 +1,52 @@
+"""`builder formats`: the readers, and which of them claim a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from builder.cli.terminal import aligned, escaped
+from builder.readers import readers, recognise
+from builder.readers.discovery import find_sources
+from builder.sources.copies import local_copy
+from builder.sources.source import Source
+
+
+def list_formats(*, as_json: bool, quiet: bool) -> int:
+    """Prints the readers, with what each recognises."""
+    summaries = {name: reader.summary for name, reader in readers().items()}
+    if as_json:
+        sys.stdout.write(json.dumps(summaries) + "\n")
+    elif not quiet:
+        width = max(map(len, summaries), default=0)
+        for name, summary in summaries.items():
+            print(f"{name:{width}}  {summary}")
+    return 0
+
+
+def explain(path: str, *, as_json: bool, quiet: bool) -> int:
+    """Prints which readers claim each source of a path, and why. Raises UsageError."""
+    found: dict[str, dict[str, str]] = {}
+    for source in find_sources(path):
+        if isinstance(source, Source):
+            with local_copy(source) as copy:
+                found[source.name] = dict(recognise(copy))
+        else:
+            problem = f"{source.where}: {source.code}: {source.detail}"
+            print(escaped(f"builder: {problem}"), file=sys.stderr)
+    if as_json:
+        sys.stdout.write(json.dumps(found) + "\n")
+    elif not quiet:
+        for name, claims in found.items():
+            text = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
+            print(escaped(f"{name}: {text or 'no reader knows it'}"))
+    return 0
+
+
+def print_overview(name: str, formats: dict[str, int], unknown: int) -> None:
+    """Prints what lies in a folder: its files by the reader that recognises them."""
+    print(escaped(f"{name}: {sum(formats.values()) + unknown:,} files"))
+    rows = [(reader, f"{count:,}") for reader, count in formats.items()]
+    rows += [("(no reader)", f"{unknown:,}")] if unknown else []
+    for line in aligned(rows) if rows else ():
+        print(f"  {line}")

@@ -1,0 +1,105 @@
+"""Progress of a build on a terminal: a bar for what can be counted, a line for the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from builder.build.convert import Task
+from builder.build.engine import Done
+from builder.build.results import ResultSummary
+from builder.sources.source import Source
+
+PHASES = ("read", "write", "audit", "report")
+"""The phases of a build, in order; `builder.build.job` announces them."""
+
+_TITLES = {
+    "read": "reading and proving",
+    "write": "choosing and writing samples",
+    "audit": "auditing, loading again",
+    "report": "writing card and report",
+}
+_CERTAIN = 0.1
+"""The share of the bytes after which the rate tells how long the rest takes. Before that the first
+large chunks are still being worked on, and nothing has been counted."""
+
+
+class BuildProgress:
+    """Shows the phase of a build, how much of it is done, and what is left where that is known."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown and sys.stderr.isatty()
+        self._bar: Any = None
+
+    def read(self, tasks: list[Task]) -> Done:
+        """Begins the first phase; gives what to call after each task."""
+        if not self._shown:
+            return lambda _task, _summary: None
+        sizes = {id(task): _size(task.source) for task in tasks}
+        total = sum(sizes.values())
+        self._open("read", total=total, unit="B", unit_scale=True)
+        samples = rejects = done = 0
+        started = time.monotonic()
+
+        def step(task: Task, summary: ResultSummary) -> None:
+            nonlocal samples, rejects, done
+            samples += summary.samples
+            rejects += summary.rejects
+            done += sizes[id(task)]
+            if self._bar is not None:
+                left = remaining(done, total, time.monotonic() - started)
+                counts = f"{samples} samples, {rejects} rejects" + (
+                    f", {left} left" if left else ""
+                )
+                self._bar.set_postfix_str(counts, refresh=False)
+                self._bar.update(sizes[id(task)])
+
+        return step
+
+    def phase(self, name: str, total: int | None = None) -> Callable[[int], object]:
+        """Begins another phase; gives what to call with the number of samples done."""
+        if not self._shown:
+            return lambda _: None
+        self._open(name, total=total, unit=" samples")
+        return self._bar.update  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Takes the bar off the terminal."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _open(self, name: str, **options: Any) -> None:
+        from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
+
+        self.close()
+        title = f"[{PHASES.index(name) + 1}/{len(PHASES)}] {_TITLES[name]}"
+        known = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+        layout = known if options.get("total") else "{desc} [{elapsed}]"
+        self._bar = tqdm(
+            desc=title, file=sys.stderr, leave=False, bar_format=layout, mininterval=0.2, **options
+        )
+
+
+def remaining(done: int, total: int, seconds: float) -> str:
+    """Returns how long the rest takes at the rate so far, `3 min`; "" while that is a guess."""
+    if not total or done < total * _CERTAIN or done >= total:
+        return ""
+    left = seconds * (total - done) / done
+    return f"{max(round(left), 1)} s" if left < 90 else f"{round(left / 60)} min"
+
+
+def _size(source: Source) -> int:
+    """Returns the bytes of a source, as stored."""
+    if source.window is not None:
+        return source.window.bytes
+    sizes = 0
+    for item in source.members or (source,):
+        if item.remote is not None:
+            sizes += item.remote.size
+        with contextlib.suppress(OSError):
+            sizes += item.path.stat().st_size if item.path is not None else 0
+    return sizes

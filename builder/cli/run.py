@@ -1,0 +1,83 @@
+"""Runs a command line: its exit code, and one line for each mistake."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import sys
+from typing import Any
+
+import typer
+
+from builder.cli.app import COMMANDS, app
+from builder.problem import UsageError, nearest
+
+MISTAKE = 2
+"""The exit code after the user's mistake: a bad option, configuration or path."""
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C or SIGTERM."""
+
+_CHOICE = re.compile(r"Invalid value for (.*): (?:Value error, )?'(.*)' is not one of (.*)")
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command; returns its exit code and lets no exception of the data or the user pass."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")  # log text may not fit the terminal's encoding
+    try:
+        result = app(arguments, standalone_mode=False)
+    except UsageError as error:
+        return refused(str(error), arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        result = INTERRUPTED  # as typer itself returns in other versions
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        # No existing file has such a name: it is one that the user gave.
+        return refused(f"{str(error.filename)[:80]!r}…: {error.strerror}", arguments)
+    except Exception as error:
+        # typer carries click inside or beside it, by version: its usage errors share a method.
+        if not hasattr(error, "format_message"):
+            raise
+        return refused(usage_message(error), arguments)
+    if result == INTERRUPTED:
+        print(
+            "builder: interrupted; what is finished is kept, the same command goes on",
+            file=sys.stderr,
+        )
+    return result if isinstance(result, int) else 0
+
+
+def refused(message: str, arguments: list[str]) -> int:
+    """Prints the user's mistake, with `--json` as an object too; returns its exit code."""
+    for line in message.splitlines():
+        print(f"builder: {line}", file=sys.stderr)
+    if "--json" in arguments:
+        sys.stdout.write(json.dumps({"error": message, "exit_code": MISTAKE}) + "\n")
+    return MISTAKE
+
+
+def usage_message(error: Any) -> str:
+    """Returns the message of a usage error of typer, with the nearest valid name."""
+    name = getattr(error, "option_name", None)
+    context = getattr(error, "ctx", None)
+    if isinstance(name, str) and context is not None:
+        options = [option for item in context.command.params for option in item.opts]
+        return f"no such option {name!r}{nearest(name, [*options, '--help'])}"
+    text = str(error.format_message()).rstrip(".")
+    if match := re.match(r"No such command '(.*?)'", text):
+        return f"no such command {match[1]!r}{nearest(match[1], COMMANDS)}"
+    if match := re.fullmatch(
+        r"Invalid value for (.*): (?:Value error, )?'(.*)' is not one of (.*)", text
+    ):
+        choices = re.findall(r"'([^']*)'", match[3])
+        name = match[1].strip("'").partition(" ")[0]
+        return f"{name} {match[2]!r}: no such value{nearest(match[2], choices)}"
+    return text.replace("Value error, ", "")

@@ -1,0 +1,151 @@
+"""40 mistakes: one line each, the nearest valid name, the right exit code."""
+
+import json
+import re
+
+import pytest
+
+from builder import cli
+from builder.cli.progress import remaining
+from builder.cli.terminal import aligned, counted
+from builder.cli.version import others
+
+ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+
+MISTAKES = {
+    # options
+    "build --tokeniser x": "no such option '--tokeniser', did you mean '--tokenizer'",
+    "build x.jsonl --outt y": "no such option '--outt', did you mean '--out'",
+    "verify x.jsonl --schema rport": "--schema 'rport': no such value, did you mean 'report'",
+    "verify x.jsonl --parity requier": "--parity 'requier': no such value, did you mean 'require'",
+    "verify x.jsonl --mode thinkin": "--mode 'thinkin': no such value, did you mean 'thinking'",
+    "verify x.jsonl --unit turns": "--unit 'turns': no such value, did you mean 'turn'",
+    "verify x.jsonl --masks axolotle": "did you mean 'axolotl'",
+    "build x.jsonl -o out --engine rya": "--engine 'rya': no such value, did you mean 'ray'",
+    "build x.jsonl -o out --workers none": "'--workers': Input should be a valid integer",
+    "build x.jsonl -o out --workers 0": "'--workers': Input should be greater than or equal to 1",
+    "build x.jsonl -o out --ray-address a:1": "--ray-address: is for --engine ray",
+    "build x.jsonl -o": "'-o' requires an argument",
+    "build x.jsonl": "-o OUT is missing",
+    "inspect x.jsonl --index -1": "'--index': Input should be greater than or equal to 0",
+    "inspect x.jsonl --index 7": "--index 7: there is 1 conversation, numbered from 0",
+    "export x.jsonl --to mesages -o out": "'mesages': no such variant, did you mean 'messages'",
+    "export x.jsonl --to verl": "Missing option '--out' / '-o'",
+    "view x.jsonl --port 99999": "'--port': Input should be less than or equal to 65535",
+    "view x.jsonl --logs none": "--logs 'none': no such folder",
+    "audit x.jsonl --fail-on secret": "is one code of the audit 'secrets'",
+    "audit x.jsonl --fail-on secretz": "no such audit or code 'secretz'|'secretz': no such",
+    "audit x.jsonl --fail-on contaminated": "does not run without --contamination SET",
+    "audit x.jsonl --fail-on ,": "names no audit and no code",
+    "audit x.jsonl --contamination none.txt": "none.txt",
+    "push x.jsonl o/n --allow secretes": "--allow 'secretes': no such gate, did you mean 'secrets'",
+    # commands
+    "buidl x": "'buidl'.*did you mean 'build'|No such command 'buidl'. Did you mean 'build'",
+    "verfy x": "verify",
+    # files and folders
+    "build none.jsonl -o out": "none.jsonl",
+    "verify none.jsonl": "dataset 'none.jsonl': no such file or folder",
+    "audit none": "dataset 'none': no such file or folder",
+    "report none": "dataset 'none'",
+    "inspect none": "none",
+    "build x.jsonl -o x.jsonl": "output 'x.jsonl': is a file, not a folder",
+    "build x.jsonl -o mine": "output 'mine': the folder is not empty and was not made by build",
+    "export x.jsonl --to messages -o mine": "output 'mine': is not an empty folder",
+    "report x.jsonl -o none/r.html": "output 'none/r.html': No such file or directory",
+    "report x.jsonl -o /proc/r.html": "output '/proc/r.html'",
+    "push x.jsonl o/n": "no such folder; push takes one made by build",
+    "build x.jsonl -o out -c none.yaml": "none.yaml: No such file or directory",
+    # formats
+    "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
+    "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
+    "inspect noise.bin": "no reader knows it; name a format with --format",
+    # configuration
+    "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
+    "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",
+    "build -c twice.yaml -o out": r"name: the key is written twice \(line 2\)",
+    "build -c broken.yaml -o out": "broken.yaml: not YAML",
+    # tokenizers
+    "verify x.jsonl --tokenizer mine": "mine",
+    "build x.jsonl -o out --tokenizer ./none": "none",
+    # tools and system
+    "build x.jsonl -o out --tools none.json": "tools 'none.json': No such file or directory",
+    "build x.jsonl -o out --system none.txt": "system 'none.txt': No such file or directory",
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a dataset, a folder that is not ours, and configurations with mistakes."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text(json.dumps(ROW) + "\n")
+    (tmp_path / "noise.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+    (tmp_path / "unknown.yaml").write_text("normalise: {}\n")
+    (tmp_path / "value.yaml").write_text("normalize: {unit: turns}\n")
+    (tmp_path / "twice.yaml").write_text("name: a\nname: b\n")
+    (tmp_path / "broken.yaml").write_text("a: [\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", MISTAKES)
+def test_a_mistake_is_one_line(here, capsys, command):
+    assert cli.main(command.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("builder: ")
+    assert len(printed.err.splitlines()) == 1, printed.err
+    assert re.search(MISTAKES[command], printed.err), printed.err
+    assert (here / "mine" / "thesis.txt").read_text() == "mine"
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["build --json --tokeniser x", "verify none.jsonl --json", "audit --json"]
+)
+def test_json_prints_an_object_on_mistakes_too(here, capsys, command):
+    assert cli.main(command.split()) == 2
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert found["exit_code"] == 2
+    assert f"builder: {found['error']}\n" == printed.err
+
+
+def test_one_code_of_an_audit_can_be_a_gate(here, capsys):
+    assert cli.main(["audit", "x.jsonl", "--fail-on", "secrets.secret,duplicates", "-q"]) == 0
+
+
+def test_a_folder_is_inspected_by_its_first_known_file(here, capsys):
+    assert cli.main(["inspect", ".", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["source"] == "x.jsonl"
+    assert found["files"]["formats"] == {"openai-chat": 1}
+    assert found["files"]["unknown"] > 3
+
+
+def test_the_version_is_printed(capsys):
+    assert cli.main(["--version"]) == 0
+    assert re.match(r"toolcall-dataset-builder \S+\n", capsys.readouterr().out)
+
+
+def test_another_distribution_with_the_module_is_named(monkeypatch):
+    from importlib import metadata
+
+    found = {"builder": ["toolcall-dataset-builder", "builder"]}
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: found)
+    assert others() == ["builder"]
+
+
+def test_counts_and_columns_are_english():
+    assert counted(1, "conversation") == "1 conversation"
+    assert counted(12000, "sample") == "12,000 samples"
+    assert counted(0, "loss") == "0 losses"
+    assert aligned([("a", "1"), ("bcd", "100")]) == ["a      1", "bcd  100"]
+
+
+def test_the_time_left_is_said_only_where_it_is_known():
+    assert remaining(0, 100, 12.0) == ""
+    assert remaining(9, 100, 12.0) == ""
+    assert remaining(50, 100, 30.0) == "30 s"
+    assert remaining(10, 100, 60.0) == "9 min"
+    assert remaining(100, 100, 60.0) == ""
