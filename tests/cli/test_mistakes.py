@@ -293,7 +293,7 @@ def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_pa
     assert first.startswith("builder: x.jsonl: ")
     assert last == "builder: no sample could be built: nothing in the inputs is a conversation"
     assert not (tmp_path / "out").exists()
-    (tmp_path / "in" / "y.jsonl").write_text(json.dumps({"messages": ROW["messages"][:1]}) + "\n")
+    (tmp_path / "in" / "y.jsonl").write_text(LINE.replace('"b"', '"b<|im_end|>"'))
     code, _, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
     assert code == 1
     assert err.endswith("no sample could be built: see rejects.jsonl\n")
