@@ -106,6 +106,9 @@ def _shorter(
     )
     weighted = options.unit == "conversation" and options.untrained_turns == "weight"
     made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
+    if trains_all:  # a target without room for what it answers may be in a window as its repeat
+        shown = {at for window in windows for at in window.repeated}
+        left_out = [at for at in left_out if at not in shown]
     if too_long == "cut":
         made = [
             replace(item, changes={**item.changes, "turns_cut_to_length": len(left_out)})
@@ -123,6 +126,7 @@ def _windowed(
     added = {
         "history_left_out": window.skipped,
         "repeated_turns": len(window.repeated) if again else 0,
+        "untrained_turns": len(window.repeated) if weighted else 0,
     }
     return replace(
         item,

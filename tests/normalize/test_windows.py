@@ -3,11 +3,18 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
+from strategies import conversations, fit
 
 from builder import cli
+from builder.build.prove import prove
+from builder.dataset.rows import targets
+from builder.normalize import normalise
+from builder.normalize.options import LengthOptions, NormalizeOptions
+from builder.normalize.units import UNITS
 from builder.normalize.windows import plan_windows, shorten_responses
+from builder.qwen3.parse import parse
 from builder.sample import Call, Dialogue, Turn
 
 CALL = Call.of("f", {})
@@ -178,3 +185,46 @@ def test_the_beginning_of_a_long_conversation(tmp_path):
 def test_a_shortened_response_is_counted(tmp_path):
     _, (about,), _ = build(tmp_path, {}, {"tool_response_tokens": 10})
     assert about["changes"]["response_shortened"] == STEPS
+
+
+@given(
+    st.one_of(fit, conversations),
+    st.builds(
+        NormalizeOptions,
+        unit=st.sampled_from(UNITS),
+        untrained_turns=st.sampled_from(["split", "weight"]),
+        reasoning=st.sampled_from(["drop", "keep"]),
+        control_tokens=st.just("neutralise"),
+    ),
+    st.sampled_from(["split", "cut"]),
+    st.floats(0.4, 1),
+)
+def test_every_window_is_proven_and_no_target_is_lost(
+    verifier, conversation, options, too_long, share
+):
+    normalised = normalise(conversation, options)
+    if normalised.dialogue is None:
+        return
+    whole = list(prove(normalised, options, LengthOptions(), verifier))[-1].verdict.tokens
+    limit = int(whole * share) + 1
+    lengths = LengthOptions(max_tokens=limit, too_long=too_long)
+    trained, left_out, windows = [], 0, 0
+    for proof in prove(normalised, options, lengths, verifier):
+        if proof.problem is not None:
+            assert proof.problem.code == "max_tokens"
+            left_out += int(proof.problem.detail.split()[0])
+            continue
+        windows += "history_left_out" in proof.example.changes
+        assert proof.verdict.tokens <= limit
+        assert parse(proof.verdict.text).messages == proof.sample.messages
+        trained += [proof.example.origins[at] for at in proof.example.targets]
+        assert targets(proof.sample, options.unit, len(proof.example.targets)) == (
+            proof.example.targets
+        )
+    answers = [turn for turn in normalised.dialogue.turns if turn.role == "assistant"]
+    wanted = [at for at, turn in enumerate(answers) if turn.trained]
+    event(f"{min(windows, 2)} windows, {'some' if trained else 'none'} fit")
+    assert set(trained) <= set(wanted)
+    assert len(set(trained)) + left_out == len(wanted)
+    if options.untrained_turns == "weight" or options.unit != "conversation":
+        assert len(trained) == len(set(trained)), "each target is trained once"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from builder.conversation import Conversation, Event, Json
+from builder.conversation import LEVELS, Context, Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat.rows import is_row, read_row
@@ -80,6 +80,7 @@ def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
 def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
     """The conversation with its own name and history as the sample's line of meta/ has them."""
     changes = as_dict(about.get("changes"))
+    outcome = as_dict(about.get("outcome"))
     told = as_str(about.get("tools_source"))
     return replace(
         conversation,
@@ -87,11 +88,21 @@ def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
         model=name_or_none(about.get("model")) or conversation.model,
         license=name_or_none(about.get("license")),
         tools_source=told if told in _SOURCES else None,
+        context=_context(as_dict(about.get("context"))) or conversation.context,
+        outcome=outcome or None,
         changes={
             **{code: n for code, n in changes.items() if isinstance(n, int)},
             **conversation.changes,
         },
     )
+
+
+def _context(noted: dict[str, Json]) -> Context | None:
+    """The context that the line of meta/ names, or None."""
+    level, missing = as_str(noted.get("level")), noted.get("missing")
+    if level not in LEVELS or not isinstance(missing, list):
+        return None
+    return Context(level, tuple(sorted({code for code in missing if isinstance(code, str)})))
 
 
 READER = Reader(
