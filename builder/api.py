@@ -1,4 +1,4 @@
-"""The public API: what `from builder import …` gives beside the types (docs/library.md).
+"""The public API: the functions of `from builder import …` (docs/library.md).
 
 Plain values in and out: these functions print nothing and end no process. The command line is built
 on the same ones. Everything heavy is imported by the function that needs it.

@@ -1,18 +1,18 @@
-"""A fault of a sample: what a check found, and where."""
+"""What a check found in a sample, and where."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CONTEXT = 40
-"""Code points shown on either side of a difference."""
+"""Code points of context on either side of a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: code of the check, what it is, and where (message index, offset in code points).
+    """One fault: code of the check, message, and place (message index, offset in code points).
 
-    `expected` and `found` are the two contexts of a difference.
+    `expected` and `found` are the texts around a difference.
     """
 
     code: str
@@ -24,7 +24,7 @@ class Finding:
 
 
 def differ(code: str, message: str, expected: str, found: str) -> Finding:
-    """The finding of a difference: its first offset and both contexts."""
+    """Returns the finding for two texts that differ, with the text around the first difference."""
     offset = next(
         (at for at, (one, two) in enumerate(zip(expected, found, strict=False)) if one != two),
         min(len(expected), len(found)),
@@ -39,5 +39,5 @@ def differ(code: str, message: str, expected: str, found: str) -> Finding:
 
 
 def context(text: str, offset: int) -> str:
-    """What stands on either side of a place."""
+    """Returns the text around an offset."""
     return text[max(0, offset - CONTEXT) : offset + CONTEXT]

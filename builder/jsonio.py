@@ -1,10 +1,10 @@
-"""JSON in and out, without loss.
+"""Lossless JSON decoding and encoding.
 
-orjson reads most records; what it would change or refuse (integers beyond 64 bits, lone
-surrogates) the standard library reads. NaN, Infinity, numbers that overflow a double, and
-integers beyond Python's own limit of digits are faults (`number`). Logs hold such numbers in fields
-that no reader needs, such as scores: `loads_leniently` reads them as text of a type of its own.
-Measured behaviour: verification.md "Facts", library-measurements.md "JSON".
+orjson decodes most records. Those that it would change or refuse (integers beyond 64 bits, lone
+surrogates) are decoded by the standard library. NaN, Infinity, numbers that overflow a double, and
+integers beyond Python's digit limit are faults (`number`). Logs have such numbers in fields that no
+reader needs, such as scores: `loads_leniently` decodes them as text of a type of its own. Measured
+behaviour: verification.md "Facts", library-measurements.md "JSON".
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from builder.conversation import Json
 from builder.problem import Problem
 
 MAX_DEPTH = 200
-"""Nesting that is read. Deeper JSON is no log that a model saw, and recursive code would fail."""
+"""The deepest nesting that is accepted: recursive code would fail on deeper values."""
 
 _MARKS = bytes.maketrans(b"123456789{", b"000000000[")
 _LONG_DIGITS = b"0" * 19
-"""Digits that may be an integer beyond 64 bits: in `_MARKS` every digit is a 0, every opening [."""
+"""Digits that may form an integer beyond 64 bits; `_MARKS` maps digits to 0 and brackets to [."""
 
 _DIGITS = re.compile(rb"\d+")
 
@@ -44,7 +44,7 @@ class JsonFault(ValueError):
         self.detail = detail
 
     def at(self, where: str) -> Problem:
-        """The fault as a value, located."""
+        """Returns the fault as a Problem at a place."""
         return Problem(self.code, where, self.detail)
 
 
@@ -90,23 +90,23 @@ _LENIENT = json.JSONDecoder(
 
 
 def loads(data: bytes | str) -> Json:
-    """Decode one JSON text exactly. Duplicate keys: the last wins. A UTF-8 BOM is skipped.
+    """Decodes one JSON text exactly. The last of duplicate keys wins. A UTF-8 BOM is skipped.
 
-    Raises JsonFault, never anything else, whatever the bytes.
+    Raises JsonFault and nothing else, whatever the bytes.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if raw.startswith(b"\xef\xbb\xbf"):
         raw = raw[3:]
     marks = raw.translate(_MARKS)
     exact = not _may_overflow(raw, marks)
-    # A depth of n needs n opening brackets: most texts are cleared by counting.
+    # A depth of n needs n opening brackets: counting them clears most texts.
     deep = marks.count(b"[") > MAX_DEPTH
     del marks  # as large as the text
     if exact:
         try:
             return _checked(cast("Json", orjson.loads(raw)), deep)
         except orjson.JSONDecodeError:
-            pass  # the standard library decides, and says why
+            pass  # the standard library decides, with a message
     try:
         text = data if isinstance(data, str) else raw.decode("utf-8")
         text = text.removeprefix("\ufeff")
@@ -142,9 +142,9 @@ def loads_leniently(data: bytes) -> tuple[Json, bool]:
 
 
 def _may_overflow(raw: bytes, marks: bytes) -> bool:
-    """Whether a number may be an integer that orjson would change; many digits in a text are none.
+    """Returns whether the text may contain an integer that orjson would change.
 
-    19 digits are beyond 64 bits only behind a sign; a fraction or an exponent is not looked into.
+    Digits inside strings do not count. 19 digits exceed 64 bits only after a minus sign.
     """
     at = marks.find(_LONG_DIGITS)
     while at >= 0:
@@ -164,7 +164,7 @@ def _checked(value: Json, deep: bool) -> Json:
 
 
 def depth(value: Json) -> int:
-    """Nesting depth of a decoded value: 0 for a scalar, 1 for a flat list."""
+    """Returns the nesting depth of a decoded value: 0 for a scalar, 1 for a flat list."""
     deepest = 0
     level = [value] if value and isinstance(value, dict | list) else []
     while level:
@@ -180,15 +180,15 @@ def depth(value: Json) -> int:
 
 
 def dumps(value: Json) -> str:
-    """JSON exactly as transformers' `tojson` writes it: ", " and ": ", insertion order, no escapes.
+    """Encodes a value exactly as transformers' `tojson` does: ", ", ": ", in order, unescaped.
 
-    Source: verification.md "Facts"; never orjson's compact form.
+    Source: verification.md "Facts".
     """
     return _ENCODER.encode(value)
 
 
 def packed(value: Json) -> bytes:
-    """JSON for our own reading, in UTF-8: no spaces; a lone surrogate is lost ("?")."""
+    """Encodes a value compactly for internal files; a lone surrogate becomes "?"."""
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
@@ -196,7 +196,7 @@ def packed(value: Json) -> bytes:
 
 
 def quoted(text: str) -> bytes:
-    """`dumps` of a text in UTF-8, only faster. Raises UnicodeEncodeError: lone surrogates."""
+    """Encodes a string as `dumps` does, faster. Raises UnicodeEncodeError for lone surrogates."""
     try:
         return orjson.dumps(text)
     except orjson.JSONEncodeError:

@@ -1,4 +1,4 @@
-"""The ledger: every record, conversation and call that was read, and what became of it.
+"""The ledger: what became of every record, conversation and call.
 
 Its form and its sums are those of contract.md, "Ledger".
 """
@@ -16,12 +16,12 @@ from builder.problem import BuilderError
 
 
 class LedgerFault(BuilderError):
-    """The sums do not hold: something was lost or counted twice, a bug of ours."""
+    """The sums do not hold: something was lost or counted twice. This is a bug of the program."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts, by code where something was not used."""
+    """Counts of records, conversations and calls; by code where they were not used."""
 
     read: int = 0
     used: int = 0
@@ -37,7 +37,7 @@ class Ledger:
     samples: int = 0
 
     def add_records(self, other: Ledger) -> None:
-        """Add the counts of records of a part of the run."""
+        """Adds the counts of records of one result."""
         self.read += other.read
         self.used += other.used
         self.ignored.update(other.ignored)
@@ -59,7 +59,7 @@ class Ledger:
                 raise LedgerFault(f"{name}: {whole} found, {parts} accounted for")
 
     def to_json(self) -> dict[str, Json]:
-        """The ledger as the contract prints it, codes in alphabetical order."""
+        """Returns the ledger as the contract prints it, codes in alphabetical order."""
         return {
             "records": {
                 "read": self.read,
@@ -87,14 +87,14 @@ def _sorted(counts: Counter[str]) -> dict[str, Json]:
 
 
 PLACED = 0
-"""The first byte of the key of a call that is known by its place alone."""
+"""The first byte of the digest of a call that only its position identifies."""
 
 
 def call_keys(conversation: Conversation, *, format: str, source: str) -> list[bytes]:  # noqa: A002 - the field's term
-    """A digest of 16 bytes for each call, in order: equal digests are one call, logged again.
+    """Returns a digest of 16 bytes for each call, in order. Equal digests mean the same call.
 
-    A call that its reader gave a key is known by it in every file of the format. Any other is
-    known by where it stands, and its digest begins with the byte PLACED.
+    The key that a reader gave to a call identifies it in all files of the format. Any other call is
+    identified by its position; its digest starts with the byte PLACED.
     """
     keys = []
     calls = (
@@ -114,7 +114,7 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
 
 
 def _by_value(arguments: Json) -> Json:
-    """Arguments as their value: an answer holds their text where a later request has the object."""
+    """Returns decoded arguments: a response has text where a later request has an object."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -124,10 +124,10 @@ def _by_value(arguments: Json) -> Json:
 
 
 class CallOutcomes:
-    """What became of each call of a run: kept if it is kept anywhere, else its first code.
+    """The outcome of each call of a run: kept if it is kept anywhere, else its first drop code.
 
-    A call that is known by its place can only come again within its source: those are counted and
-    forgotten once the source is done (`end_source`).
+    A call identified by its position cannot recur in another source, so those are counted and
+    discarded at the end of each source (`end_source`).
     """
 
     def __init__(self) -> None:
@@ -137,20 +137,20 @@ class CallOutcomes:
         self._dropped: Counter[str] = Counter()
 
     def add(self, outcomes: Iterable[tuple[bytes, str | None]]) -> None:
-        """Add (key, drop code or None for kept), in the order of the sources."""
+        """Adds (key, drop code or None if kept) of calls, in the order of the sources."""
         for key, code in outcomes:
             known = self._placed if key[0] == PLACED else self._outcomes
             if code is None or key not in known:
                 known[key] = code
 
     def end_source(self) -> None:
-        """No conversation of the source comes after this."""
+        """Marks the end of a source."""
         self._logged += len(self._placed)
         self._dropped.update(code for code in self._placed.values() if code is not None)
         self._placed.clear()
 
     def count(self, ledger: Ledger) -> None:
-        """Write the counts of calls into the ledger."""
+        """Writes the counts of calls into the ledger."""
         self.end_source()
         dropped = self._dropped + Counter(
             code for code in self._outcomes.values() if code is not None

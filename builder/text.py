@@ -1,11 +1,11 @@
-r"""What becomes of characters: Unicode that cannot survive, and control tokens in logged text.
+r"""Unicode that cannot survive, and control tokens in logged text.
 
 Rules, each counted:
 
 - lone surrogates cannot be written as UTF-8: each becomes U+FFFD (`lone_surrogate`)
-- text that is not NFC becomes NFC, which is what the tokenizer does to it anyway (`nfc`)
-- everything else survives byte for byte, NUL, CR and unassigned characters among them: they are
-  legal in JSON and the byte-level tokenizer gives them back
+- text that is not NFC is normalised to NFC, as the tokenizer would do (`nfc`)
+- everything else survives byte for byte, including NUL, CR and unassigned characters: they are
+  legal in JSON, and the byte-level tokenizer round-trips them
 - a control token in logged text would become a real token in the ids. It is a fault
   (`control_tokens`), or is broken visibly: `<|im_end|>` becomes `< |im_end|>`. Inside the arguments
   of a call its `<` is written as the JSON escape `\u003c`, so that the decoded value stays equal.
@@ -28,22 +28,22 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @cache
 def token_pattern(tokens: tuple[str, ...]) -> re.Pattern[str]:
-    """One pattern for all the added tokens of a tokenizer, the longest first."""
+    """Returns one pattern for all added tokens of a tokenizer, the longest first."""
     return re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
 
 
 @cache
 def are_plain(tokens: tuple[str, ...]) -> bool:
-    """Does JSON write the tokens as they are, so that its text holds those that a string holds?"""
+    """Returns whether JSON leaves the tokens unescaped, so that JSON text can be searched."""
     return all(dumps(token) == f'"{token}"' for token in tokens)
 
 
 def clean(text: str, changes: Counter[str]) -> str:
-    """The text with lone surrogates replaced and in NFC; counts one per text altered."""
+    """Returns the text in NFC with lone surrogates replaced; counts one per altered text."""
     if text.isascii():
         return text
     if _SURROGATE.search(text):
-        # A pair of escapes that was decoded apart is one character, not two lone halves.
+        # Two escapes of a surrogate pair that were decoded separately are one character.
         joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         text, lone = _SURROGATE.subn("\ufffd", joined)
         if lone:
@@ -55,20 +55,20 @@ def clean(text: str, changes: Counter[str]) -> str:
 
 
 def break_tokens(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
-    """The text with each control token visibly broken by a space after its `<`, and how many."""
+    """Breaks each control token visibly by a space after its `<`; returns (text, count)."""
     return pattern.subn(lambda match: f"{match[0][0]} {match[0][1:]}", text)
 
 
 def escape_tokens(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
-    r"""JSON text with the `<` of each control token as `\u003c`, and how many. Same decoded value.
+    r"""Writes the `<` of each control token in JSON text as `\u003c`; returns (text, count).
 
-    A token stands in JSON text only inside a string, where `<` is never part of an escape.
+    The decoded value is the same: tokens occur only inside strings, where `<` is in no escape.
     """
     return pattern.subn(lambda match: f"\\u{ord(match[0][0]):04x}{match[0][1:]}", text)
 
 
 def map_strings(value: Json, change: Callable[[str], str]) -> Json:
-    """The value with `change` applied to all its strings and keys, in order.
+    """Applies `change` to all strings and keys of a value, in order.
 
     Raises KeyError if two keys of one object become equal.
     """
@@ -85,7 +85,7 @@ def map_strings(value: Json, change: Callable[[str], str]) -> Json:
 
 
 def without_folders(value: Json) -> Json:
-    """The value with only the last part of absolute paths, which name this machine and its user."""
+    """Reduces absolute paths to their last part: they would name this machine and its user."""
     if isinstance(value, dict):
         return {key: without_folders(item) for key, item in value.items()}
     if isinstance(value, list):

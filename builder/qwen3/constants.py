@@ -53,7 +53,7 @@ TOOLS_BEGIN = (
     "You are provided with function signatures within <tools></tools> XML tags:\n"
     "<tools>"
 )
-"""The specification's text before the tool definitions, one a line, in the system turn."""
+"""The specification's text before the tool definitions (one per line) in the system turn."""
 
 TOOLS_END = (
     "\n</tools>\n\n"
@@ -66,7 +66,7 @@ TOOLS_END = (
 """The specification's text after the tool definitions, at the end of the system turn."""
 
 EMPTY_THINK = "<think>\n\n</think>\n\n"
-"""What the template puts before a last assistant turn without thoughts."""
+"""The empty think block that the template writes before a last assistant turn without thoughts."""
 
 EMBEDDED_FILES = {
     "tokenizer.json": "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",

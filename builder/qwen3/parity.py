@@ -1,15 +1,15 @@
-"""Parity with inference: is a turn trained in the bytes that a server would have shown before it?
+"""Parity with inference: is a turn trained after the same bytes that a server would render?
 
-For an assistant turn and a mode of inference (thinking, non-thinking) the question is whether
+An assistant turn is in parity in a mode of inference (thinking, non-thinking) if
 `apply_chat_template(messages before it, add_generation_prompt=True, enable_thinking=…)` is a byte
-prefix of the rendering in which the turn is trained (verification.md, `parity`). Asking the
-template so for every turn costs a rendering each; the answer follows from the one rendering:
+prefix of the rendering in which the turn is trained (verification.md, `parity`). Rendering every
+prefix would cost one rendering per turn; the answer follows from the one rendering:
 
-- What stands before a turn is rendered the same with and without what follows, but for thoughts:
-  they are shown after the last query only, and a later query hides those of earlier turns.
-- The generation prompt itself is there if the rendering goes on with it. Without thoughts that is
-  so for the last turn only in non-thinking mode: the template writes the empty think block there
-  and nowhere else.
+- The messages before a turn render the same with and without what follows, except for thoughts:
+  the template shows them only after the last query, so a later query hides those of earlier turns.
+- The generation prompt is a prefix if the rendering continues with it. In non-thinking mode, a
+  conversation without thoughts satisfies this at its last turn only: the template writes the empty
+  think block there and nowhere else.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Spans = tuple[tuple[int, int], ...]
 
 
 def spans(rendering: Rendering, prompt: str) -> Spans:
-    """[start, end) of each assistant turn's trained text: what follows the generation prompt.
+    """Returns [start, end) of each assistant turn's trained text, after the generation prompt.
 
-    `prompt` is the mode's. A turn that the template begins otherwise (the empty think block stands
-    before the last only) is trained from after the beginning of the assistant turn.
+    `prompt` is the generation prompt of the mode. A turn that does not start with all of it (only
+    the last turn has the empty think block) is trained from right after its assistant header.
     """
     tail = prompt.removeprefix(ASSISTANT)
     return tuple(
@@ -47,8 +47,11 @@ def in_parity(
     prompts: Mapping[str, str],
     style: Style,
 ) -> tuple[frozenset[str], ...]:
-    """For each assistant turn the modes in which it is in parity. `prompts` is {mode: prompt}."""
-    hybrid = style.thoughts is Thoughts.hybrid  # in the others no later query hides a thought
+    """Returns, for each assistant turn, the modes in which it is in parity.
+
+    `prompts` maps each mode to its generation prompt.
+    """
+    hybrid = style.thoughts is Thoughts.hybrid  # in other styles no later query hides a thought
     same = same_context(messages) if hybrid else [True] * len(rendering.answers)
     begins = [start - len(ASSISTANT) for start, _ in rendering.answers]
     return tuple(
@@ -60,7 +63,7 @@ def in_parity(
 
 
 def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
-    """For each assistant turn: do the messages before it render alike alone and in the whole?"""
+    """Returns for each assistant turn whether what precedes it renders alike without the rest."""
     whole = last_query(messages)
     thoughtful: list[int] = []
     same: list[bool] = []
@@ -70,9 +73,11 @@ def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
             query = at
         if role != "assistant":
             continue
-        alone = at - 1 if query is None else query  # without any query the last index counts
+        alone = (
+            at - 1 if query is None else query
+        )  # the template uses the last index if there is no query
         low, high = sorted((alone, whole))
-        # A thought between the two borders is shown in one rendering and hidden in the other.
+        # A thought between the two boundaries is shown in one rendering and hidden in the other.
         equal = bisect_right(thoughtful, high) == bisect_right(thoughtful, low)
         if equal and at and messages[at - 1][0] == "assistant":
             before = messages[at - 1][1]
@@ -86,5 +91,5 @@ def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
 
 
 def counts(turns: Sequence[frozenset[str]]) -> dict[str, Json]:
-    """{mode: turns in parity}, every mode named."""
+    """Returns {mode: number of turns in parity} with every mode as a key."""
     return {mode: sum(mode in modes for modes in turns) for mode in MODES}

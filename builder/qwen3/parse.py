@@ -1,4 +1,4 @@
-"""The inverse of rendering, and the structure that a flat sample means."""
+"""Parses renderings back into samples, and flat samples into structured dialogues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
 
 
 class ParseFault(ValueError):
-    """Text that is not what rendering gives: `code` and the `offset` (code points) of the fault."""
+    """Text that no rendering produces: the `code` and `offset` (code points) of the fault."""
 
     def __init__(self, code: str, detail: str, offset: int = 0) -> None:
         super().__init__(detail)
@@ -27,11 +27,11 @@ class ParseFault(ValueError):
 
 
 def parse(text: str, style: Style = SPECIFIED) -> Sample:
-    """The sample of which `text` is the rendering in this style. Raises ParseFault.
+    """Returns the sample that renders to `text` in this style. Raises ParseFault.
 
-    The think block that the template adds to a last turn without thoughts is taken off again;
-    a think block with a thought stays in the content, where the flat form has it. A system text
-    that is the template's own is none of the sample's.
+    The empty think block that the template adds to a last turn without thoughts is removed. A think
+    block with a thought stays in the content, as in the flat form. The template's own default
+    system text is not part of the sample.
     """
     messages: list[tuple[str, str]] = []
     tools: tuple[tuple[Json, str], ...] = ()
@@ -62,9 +62,9 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
 
 
 def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[tuple[Json, str], ...]]:
-    """(system text or None, definitions and their texts) of the content of a first system turn.
+    """Splits the first system turn into (system text or None, definitions with their JSON texts).
 
-    A system text may quote the tools block. A definition is one line, so the last beginning counts.
+    The system text may quote a tools block. Every definition is one line, so the last header wins.
     """
     if not content.endswith(TOOLS_END):
         return content, ()
@@ -82,14 +82,14 @@ def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[tuple[Json,
 
 @lru_cache(maxsize=1024)
 def _definition(line: str) -> tuple[Json, str]:
-    """(a definition, its text), remembered: it stands in many samples. Raises JsonFault."""
+    """Returns (definition, its JSON text). Cached: samples share definitions. Raises JsonFault."""
     tool = loads(line)
     return tool, dumps(tool)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """An assistant content taken apart: thought, text, calls."""
+    """An assistant content split into thought, text and calls."""
 
     thought: str
     text: str
@@ -97,12 +97,12 @@ class ParsedAnswer:
 
 
 def split_answer(content: str) -> ParsedAnswer:
-    """Thought, text and calls of a flat assistant content.
+    """Splits a flat assistant content into thought, text and calls.
 
-    Exact: joined again by `flatten` the parts give the content back, or it is a fault, but for what
-    the inverse tells: an empty think block, a newline before a call without text. Markup that the
-    specification's pattern does not find, or that is no call, is a fault too.
-    Raises ParseFault (`calls`, `tools`, `lossy`); its offset is one of `content`.
+    The split is exact: `flatten` joins the parts into the same content again. Exceptions that the
+    check `inverse` reports are an empty think block and a newline before a call without text.
+    Markup that the specification's pattern does not match, or that is not a call, is a fault.
+    Raises ParseFault (`calls`, `tools`, `lossy`) with an offset into `content`.
     """
     thought, body = leading_thought(content)
     if content not in (body, f"<think>\n{thought}\n</think>\n\n{body}"):
@@ -130,7 +130,7 @@ def split_answer(content: str) -> ParsedAnswer:
 
 
 def _no_markup(text: str, at: int) -> None:
-    """Raises ParseFault if there are tags in text that should hold none; it begins at `at`."""
+    """Raises ParseFault if text that starts at offset `at` contains tags."""
     found = re.search("</?tool_call>", text)
     if found:
         detail = "<tool_call> markup that holds no call"
@@ -138,10 +138,10 @@ def _no_markup(text: str, at: int) -> None:
 
 
 def leading_thought(content: str) -> tuple[str, str]:
-    """(thought, rest) of a content that begins with a think block, else ("", content).
+    """Returns (thought, rest) of a content that starts with a think block, else ("", content).
 
-    The thought is without newlines at its ends, the rest without newlines before it. A closing tag
-    anywhere else is text: what the template makes of that is a fault that the verifier finds.
+    The thought is stripped of newlines at both ends, the rest of leading newlines. A closing tag
+    elsewhere is text; the verifier reports what the template does to it.
     """
     begun = content.lstrip("\n")
     if not begun.startswith("<think>") or "</think>" not in begun:
@@ -155,12 +155,12 @@ UNFIT_NAME = "a name that holds a quote, a backslash or a control character"
 
 
 def breaks_json(name: str) -> bool:
-    """Would the name break the JSON of a call, into which the template inserts it as it is?"""
+    """Returns whether a name would break the JSON of a call; the template inserts it unescaped."""
     return _BREAKS_JSON.search(name) is not None
 
 
 def read_call(found: CallText, content: str) -> Call:
-    """The call that `find_calls` found in `content`. Raises ParseFault (`calls`, `tools`)."""
+    """Returns the call at a match of `find_calls`. Raises ParseFault (`calls`, `tools`)."""
     inner, at = found.inner, found.inner_at
     if content[found.start : found.end] != f"<tool_call>\n{inner}\n</tool_call>":
         detail = "no newline after <tool_call> or before </tool_call>"
@@ -184,7 +184,7 @@ def read_call(found: CallText, content: str) -> Call:
 
 
 def is_canonical(call: Call) -> bool:
-    """Is the text of the arguments what `tojson` writes, but for escapes in control tokens?"""
+    """Returns whether arguments are written as `tojson` writes them, except in control tokens."""
     return call.text == call.plain or _unescaped_tokens(call.text) == call.plain
 
 
@@ -199,7 +199,7 @@ _ESCAPED_TOKEN = re.compile(
     + "|".join("".join(_SPELLINGS.get(char, char) for char in token) for token in ADDED_TOKENS)
     + ")"
 )
-"""A control token in JSON text, its marks as they are or escaped, after no odd backslash."""
+"""Matches a control token in JSON text, plain or with escaped angle brackets."""
 
 
 def _unescaped_tokens(text: str) -> str:
@@ -207,9 +207,9 @@ def _unescaped_tokens(text: str) -> str:
 
 
 def split_responses(content: str) -> tuple[str, ...] | None:
-    """The texts of a turn of `<tool_response>` blocks; None if it is not made of them alone.
+    """Returns the texts of a turn of `<tool_response>` blocks; None if it contains anything else.
 
-    A block ends at the first newline and closing tag: what holds a further tag is no clean block.
+    A block ends at the first newline and closing tag; a block with another tag inside is rejected.
     """
     if not is_response(content):
         return None
@@ -228,7 +228,7 @@ def split_responses(content: str) -> tuple[str, ...] | None:
 
 
 def to_dialogue(sample: Sample) -> Dialogue:
-    """Read the structured form that a flat sample means. Raises ParseFault."""
+    """Returns the structured form of a flat sample. Raises ParseFault."""
     turns: list[Turn] = []
     weights = sample.weights or (None,) * len(sample.messages)
     for (role, content), weight in zip(sample.messages, weights, strict=True):

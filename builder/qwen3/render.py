@@ -1,8 +1,8 @@
-"""An independent renderer of the flat form, written from the specification. No template engine.
+"""An independent renderer of the flat form, written from the specification: no template engine.
 
-It exists to disagree: the check `spec` compares its bytes with those of Hugging Face's template.
-It also knows what the template does not tell, where the trained text of each turn stands and which
-control tokens belong to the structure.
+It exists to disagree: the check `spec` compares its bytes with those of Hugging Face's template. It
+also reports what the template cannot: where the trained text of each turn is, and which control
+tokens belong to the structure.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Rendering:
 def render(
     messages: Sequence[tuple[str, str]], tools: Sequence[Json] = (), style: Style = SPECIFIED
 ) -> Rendering:
-    """Render (role, content) messages of roles system, user and assistant, with tools."""
+    """Renders (role, content) messages of the roles system, user and assistant, with tools."""
     return _render(messages, tuple(map(dumps, tools)), style)
 
 
 def render_sample(sample: Sample, style: Style = SPECIFIED) -> Rendering:
-    """Render a sample, its roles being those of `render`."""
+    """Renders a sample whose roles are those of `render`."""
     return _render(sample.messages, sample.definitions, style)
 
 
@@ -89,7 +89,7 @@ def _render(
 
 
 def last_query(messages: Sequence[tuple[str, str]]) -> int:
-    """Index of the last user turn that is no tool response; the last index if there is none."""
+    """Returns the index of the last user turn that is not a tool response, else the last index."""
     for index in range(len(messages) - 1, -1, -1):
         role, content = messages[index]
         if role == "user" and not is_response(content):
@@ -98,25 +98,25 @@ def last_query(messages: Sequence[tuple[str, str]]) -> int:
 
 
 def is_response(content: str) -> bool:
-    """Does the template take this user turn for tool responses?"""
+    """Returns whether the template treats this user turn as tool responses."""
     return content.startswith(RESPONSE_OPEN) and content.endswith(RESPONSE_CLOSE)
 
 
 def is_bare(sample: Sample) -> bool:
-    """Are there tools and no system turn? The template then writes one, trainers may differ."""
+    """Returns whether there are tools but no system turn: only the template then writes one."""
     return bool(sample.tools) and [role for role, _ in sample.messages[:1]] != ["system"]
 
 
 def is_following(sample: Sample) -> bool:
-    """Does a query stand right after tool responses, two user turns in a row?"""
+    """Returns whether a query directly follows tool responses: two user turns in a row."""
     pairs = pairwise(sample.messages)
     return any(one == two == "user" and is_response(text) for (one, text), (two, _) in pairs)
 
 
 def split_thought(content: str) -> tuple[str, str]:
-    """(thought, rest) as the template splits assistant text: at the last `</think>`.
+    """Returns (thought, rest) as the template splits assistant text, at the last `</think>`.
 
-    The thought is what stands before the FIRST closing tag, after the last opening one in it.
+    The thought ends at the FIRST closing tag and starts after the last opening tag before it.
     """
     if "</think>" not in content:
         return "", content
@@ -126,7 +126,7 @@ def split_thought(content: str) -> tuple[str, str]:
 
 
 def shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, str]:
-    """(think block, body) of an assistant turn; the block is "" where the template writes none."""
+    """Returns (think block, body) of an assistant turn; the block is "" where there is none."""
     thought, body = split_thought(content)
     if after_query and (last or thought):
         thought = thought.strip("\n")
@@ -135,7 +135,7 @@ def shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, 
 
 
 class _Writer:
-    """Pieces of the text, with what is known of them."""
+    """Collects the pieces of the text and the positions of turns and control tokens."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -152,7 +152,7 @@ class _Writer:
         self.text(token)
 
     def marked(self, text: str, control: Sequence[tuple[int, str]]) -> None:
-        """Text in which control tokens of the structure stand at the given offsets."""
+        """Appends text that has control tokens of the structure at the given offsets."""
         self.control += [(self.length + offset, token) for offset, token in control]
         self.text(text)
 
@@ -177,7 +177,7 @@ class _Writer:
 
 @lru_cache(maxsize=256)
 def tools_block(definitions: tuple[str, ...]) -> Rendering:
-    """The tools block of the system turn, from the definitions' JSON texts."""
+    """Returns the tools block of the system turn from the JSON texts of the definitions."""
     listing = "".join(f"\n{text}" for text in definitions)
     text = TOOLS_BEGIN + listing + TOOLS_END
     tail = len(TOOLS_BEGIN) + len(listing)
@@ -205,9 +205,9 @@ class CallText:
 
 
 def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
-    """What CALL_PATTERN finds from `start` on, in time that is linear in the text.
+    """Yields the matches of CALL_PATTERN from `start` on, in linear time.
 
-    The pattern itself runs to the end of the text from every opening tag that is never closed.
+    The pattern alone would scan to the end of the text for every opening tag that is never closed.
     """
     while opens := _CALL_OPENS.search(text, start):
         closes = _CALL_CLOSES.search(text, opens.end() + 1)
@@ -223,7 +223,7 @@ def _tokens_in(text: str) -> list[tuple[int, str]]:
 
 
 def _response_tags(content: str) -> list[tuple[int, str]]:
-    """The tags of a turn made of `<tool_response>` blocks joined by newlines, else none."""
+    """Yields the tags of a turn that consists of `<tool_response>` blocks, else nothing."""
     if not is_response(content):
         return []
     tags: list[tuple[int, str]] = []
@@ -243,7 +243,7 @@ def _response_tags(content: str) -> list[tuple[int, str]]:
 
 
 def _call_tags(body: str) -> list[tuple[int, str]]:
-    """The tags of the calls in an assistant text, found by the specification's pattern."""
+    """Yields the tags of the calls that the specification's pattern finds in an assistant text."""
     tags: list[tuple[int, str]] = []
     for call in find_calls(body):
         tags += [(call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")]

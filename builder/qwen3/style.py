@@ -1,8 +1,8 @@
-"""In what the templates of the family differ where the format is the same.
+"""How the chat templates of the family differ.
 
 All of them write calls, tool responses and the tools block alike (qwen3-template-pitfalls.md,
-conformance-vectors.md "Template texts"). They differ in thoughts and in what stands in a system
-turn that the sample does not have.
+conformance-vectors.md "Template texts"). They differ in how they treat thoughts, and in the system
+turn that they add where a sample has none.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from enum import StrEnum
 
 
 class Thoughts(StrEnum):
-    """What a template does with the thoughts in assistant text."""
+    """How a template treats the thoughts in assistant text."""
 
     hybrid = "hybrid"
-    """Shows those after the last query, and gives a last answer without one an empty block (Qwen3,
+    """Shows thoughts after the last query; adds an empty block to a last answer without one (Qwen3,
     Thinking-2507, VL-Thinking)."""
     verbatim = "verbatim"
-    """Knows none: every assistant text as it is (Instruct-2507, VL-Instruct, Qwen2.5)."""
+    """Writes every assistant text unchanged (Instruct-2507, VL-Instruct, Qwen2.5)."""
     last = "last"
-    """Drops those of all turns but the last, whose text stays as it is (QwQ)."""
+    """Drops the thoughts of all turns but the last, whose text is unchanged (QwQ)."""
     dropped = "dropped"
-    """Drops those of all turns (QwQ's early text)."""
+    """Drops the thoughts of all turns (the early QwQ template)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One template's ways. The defaults are those of the specification.
+    """The behaviour of one template. The defaults are those of the specification.
 
     default_system  the system text where a sample has neither system nor tools; None: no turn
-    tools_lead      what stands before the tools block where a sample has tools and no system
+    tools_lead      the text before the tools block where a sample has tools but no system text
     """
 
     thoughts: Thoughts = Thoughts.hybrid

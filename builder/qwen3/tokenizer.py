@@ -1,4 +1,4 @@
-"""The tokenizer that a dataset is proven against: the authority, never our code."""
+"""The tokenizer that a dataset is proven against. It is the authority, not our code."""
 
 from __future__ import annotations
 
@@ -32,26 +32,23 @@ _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_
 
 @dataclass(frozen=True)
 class Target:
-    """A tokenizer with its chat template. `files`: {name: sha256} of what it is loaded from.
+    """A tokenizer with its chat template. `files` maps the names of its files to their sha256.
 
-    Of the embedded one all else is loaded when something is rendered or tokenised: it takes a
-    second, which not every process needs. `definition` gives the text of a tokenizer.json.
+    The embedded tokenizer is loaded when something is first rendered or tokenised: that takes a
+    second, which not every process needs. `definition` returns the text of its tokenizer.json.
     """
 
     name: str
     files: dict[str, str]
     template: str
     added_tokens: tuple[str, ...]
-    """The tokens that are matched as text anywhere, in the order of their ids."""
+    """The tokens that are matched anywhere in a text, in the order of their ids."""
     loaded: Callable[[], PreTrainedTokenizerBase]
     definition: Callable[[], str]
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """What renders and tokenises, loaded when it is first asked for.
-
-        Raises UsageError: it cannot be loaded.
-        """
+        """The Hugging Face tokenizer, loaded on first use. Raises UsageError if that fails."""
         tokenizer = self.loaded()
         keep_loaded()
         return tokenizer
@@ -68,7 +65,7 @@ class Target:
 
     @cached_property
     def style(self) -> Style:
-        """The template's ways, as it shows them on a few messages."""
+        """The style of the template, determined by rendering a few messages."""
         query = {"role": "user", "content": "a"}
         thought = {"role": "assistant", "content": "<think>\nb\n</think>\n\nc"}
         answered = self.render([query, {"role": "assistant", "content": "b"}], None)
@@ -96,13 +93,13 @@ class Target:
         ]
         try:
             text = self.render(messages, None)
-        except Exception:  # some templates raise on it
+        except Exception:  # some templates refuse it
             return False
         return "<|im_start|>system\nc<|im_end|>\n<|im_start|>user\nd<|im_end|>" in text
 
     @cached_property
     def generation_prompts(self) -> dict[str, str]:
-        """What the template puts before a turn to be generated, in each mode of inference."""
+        """The generation prompt of each mode of inference."""
         probe = [{"role": "user", "content": "a"}]
         before = self.render(probe, None)
         prompts = {}
@@ -120,16 +117,16 @@ class Target:
         return Encoder(self.tokenizer.backend_tokenizer, self.definition)
 
     def prepare(self) -> None:
-        """Load all that is loaded on first use; no thread of it is left."""
-        with ThreadPoolExecutor(1) as beside:  # it leaves the interpreter to the rest
-            fast = beside.submit(lambda: fast_backend(self.definition()))
+        """Loads everything that is otherwise loaded on first use. Leaves no thread running."""
+        with ThreadPoolExecutor(1) as background:  # it releases the interpreter for the rest
+            fast = background.submit(lambda: fast_backend(self.definition()))
             _ = self._table, self.style, self.generation_prompts
         self._encoder.fast = fast.result()
 
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
     ) -> str:
-        """The text of the tokenizer's own `apply_chat_template`. Raises whatever that raises."""
+        """Renders messages by the tokenizer's own `apply_chat_template`. Raises what it raises."""
         definitions: Any = list(tools) if tools else None
         text = self.tokenizer.apply_chat_template(
             list(messages), tools=definitions, tokenize=False, **options
@@ -140,7 +137,7 @@ class Target:
     def render_all(
         self, conversations: Sequence[Sequence[dict[str, Any]]], tools: Sequence[Json]
     ) -> list[str]:
-        """The renderings of conversations with the same tools. Raises whatever that raises."""
+        """Renders conversations with the same tools. Raises whatever the template raises."""
         definitions: Any = list(tools) if tools else None
         texts: Any = self.tokenizer.apply_chat_template(
             [list(messages) for messages in conversations], tools=definitions, tokenize=False
@@ -149,32 +146,32 @@ class Target:
         return list(texts)
 
     def render_sample(self, sample: Sample) -> str:
-        """The rendering of a training record. Raises whatever the template raises."""
+        """Renders a sample. Raises whatever the template raises."""
         messages = [{"role": role, "content": content} for role, content in sample.messages]
         return self.render(messages, sample.tools)
 
     def encode(self, text: str) -> TokenSequence:
-        """The tokens of a rendering, no special tokens added."""
+        """Tokenises a rendering without adding special tokens."""
         return TokenSequence(text, self._encoder(text), self._table)
 
     def decode(self, ids: list[int]) -> str:
-        """The text of ids, control tokens included, nothing cleaned up."""
+        """Decodes ids, control tokens included, without clean-up."""
         text = self.tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=False)
         assert isinstance(text, str)
         return text
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """[start, end) of each token in code points; those of one character's bytes share it."""
+        """Returns [start, end) of each token in code points; of one character share it."""
         encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         offsets: list[tuple[int, int]] = encoding.offsets
         return offsets
 
 
 def load(name: str = EMBEDDED) -> Target:
-    """Load a tokenizer: "qwen3" (embedded), a folder, or a Hub id, perhaps with @revision.
+    """Loads a tokenizer: "qwen3" (embedded), a folder, or a Hub id with an optional @revision.
 
-    Raises UsageError: it cannot be found or reached, has no chat template, or is not of the
-    Qwen3 family (its control tokens, its JSON calls). The embedded one is loaded later.
+    The embedded one is loaded on first use. Raises UsageError if it cannot be found or reached, has
+    no chat template, or is not of the Qwen3 family (control tokens, calls as JSON).
     """
     _quiet()
     if name == EMBEDDED:
@@ -188,10 +185,10 @@ def load(name: str = EMBEDDED) -> Target:
 
 
 def _fetch(name: str) -> Path:
-    """The folder that the Hub client keeps the tokenizer in, fetched if it is not there yet.
+    """Returns the folder in the Hub client's cache, after downloading the tokenizer if needed.
 
-    Asking for the files at once ends quickly where the Hub cannot be reached; transformers asks
-    for each and tries each again, for most of a minute.
+    One request for all files fails fast if the Hub cannot be reached; transformers requests each
+    file by itself and retries for most of a minute.
     """
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
 
@@ -200,7 +197,7 @@ def _fetch(name: str) -> Path:
         return Path(
             snapshot_download(repository, revision=revision or None, allow_patterns=list(_FETCHED))
         )
-    except Exception as error:  # a library's many ways of saying that a tokenizer is not there
+    except Exception as error:  # the client raises many types if a tokenizer cannot be had
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(
             f"tokenizer {name!r}: no such folder, and not had from the Hub: {reason}"
@@ -208,18 +205,18 @@ def _fetch(name: str) -> Path:
 
 
 def _embedded() -> Target:
-    """What its configuration tells, and how the rest is loaded."""
+    """Returns the embedded tokenizer: its configuration now, everything else on first use."""
     with as_file(_ASSETS) as folder:
-        told: Any = loads((folder / "tokenizer_config.json").read_bytes())
+        configured: Any = loads((folder / "tokenizer_config.json").read_bytes())
         hashes = _hashes(folder)
-    added = told["added_tokens_decoder"]
+    added = configured["added_tokens_decoder"]
     tokens = tuple(added[number]["content"] for number in sorted(added, key=int))
-    return Target(EMBEDDED, hashes, told["chat_template"], tokens, _open, _definition)
+    return Target(EMBEDDED, hashes, configured["chat_template"], tokens, _open, _definition)
 
 
 def _open() -> PreTrainedTokenizerBase:
-    # AutoTokenizer looks through the files of all models first: half a second. What it makes of the
-    # vocabulary tokenises a fifth faster, which counts where fastokens does not do that.
+    # AutoTokenizer imports all model configurations first, which takes half a second. The tokenizer
+    # that it builds is a fifth faster, which matters only where fastokens is not installed.
     by = "PreTrainedTokenizerFast" if fastokens() else "AutoTokenizer"
     with as_file(_ASSETS) as folder:
         return _pretrained(EMBEDDED, folder, by)
@@ -251,7 +248,7 @@ def _load(name: str, folder: Path) -> Target:
             f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"
             " in its tokens and template"
         )
-    tokenizer.backend_tokenizer.no_truncation()  # a saved tokenizer may cut what it is given
+    tokenizer.backend_tokenizer.no_truncation()  # a saved tokenizer may truncate its input
     tokenizer.backend_tokenizer.no_padding()
     tokens = tokenizer.added_tokens_decoder
     target = Target(
@@ -277,7 +274,7 @@ def _pretrained(name: str, folder: Path, by: str = "AutoTokenizer") -> PreTraine
         loaded = getattr(transformers, by).from_pretrained(
             str(folder), trust_remote_code=False, local_files_only=True
         )
-    except Exception as error:  # a broken installation, or files of any origin
+    except Exception as error:  # a broken installation, or corrupt files
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason}") from None
     tokenizer: PreTrainedTokenizerBase = loaded
@@ -285,10 +282,7 @@ def _pretrained(name: str, folder: Path, by: str = "AutoTokenizer") -> PreTraine
 
 
 def _quiet() -> None:
-    """Keep transformers and the Hub's client from writing to stderr; both read this when imported.
-
-    No torch is needed for tokenizers.
-    """
+    """Silences transformers and the Hub client, which read these variables when imported."""
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -1,10 +1,10 @@
-"""A text's tokens and where they lie, from ids alone.
+"""The tokens of a text and their positions, computed from ids alone.
 
-The tokens of a byte-level vocabulary, joined, are the text, so ids say where each token begins and
-whether they decode to the text: no offsets are asked of the tokenizer, and ids may come from a
-faster one. `tokenizers` is the truth (library-measurements.md); fastokens (extra `fast`) counts
-where it is installed, and its ids are compared with the truth: on the first text of each process
-and on one in CHECKED.
+The tokens of a byte-level vocabulary concatenate to the text, so the ids determine where each token
+starts and whether they decode to the text. No offsets are requested from the tokenizer, and the ids
+may come from a faster one: fastokens (extra `fast`) is used where it is installed. `tokenizers` is
+the reference (library-measurements.md): its ids are compared on the first text of each process and
+on one text in CHECKED.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from numpy.typing import NDArray
 from builder.problem import UsageError
 
 WORTH_LOADING = 1 << 20
-"""Code points after which fastokens is loaded: as long takes tokenising some more without it."""
+"""Code points after which loading fastokens pays off."""
 
 CHECKED = 128
-"""The ids of one text in so many (of one piece, if it is long) come from both tokenizers."""
+"""One text in this many (one piece of it, if it is long) is tokenised by both tokenizers."""
 
 _SHIFTED = 0x100
-"""From here on GPT-2's table puts the bytes that are no printable characters of their own."""
+"""GPT-2's table maps bytes that are not printable characters to code points from here on."""
 
 PIECE = 1 << 18
-"""Code points that are tokenised at a time: the tokenizer's own values take 100 bytes a token."""
+"""Code points that are tokenised at a time; the tokenizer allocates 100 bytes per token."""
 BLOCK = 1 << 18
-"""Tokens whose bytes are joined at a time: the places of these bytes take 16 bytes each."""
+"""Tokens whose bytes are concatenated at a time; their positions take 16 bytes each."""
 
 _QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
@@ -44,26 +44,25 @@ _QWEN_STEPS = [
     {"type": "Split", "pattern": {"Regex": _QWEN_WORDS}, "behavior": "Isolated", "invert": False},
     {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
 ]
-"""How Qwen's tokenizer.json cuts a text into words before it looks for the tokens of each."""
+"""The pattern by which Qwen's tokenizer.json splits a text into words before it tokenises them."""
 _WORD_END = re.compile(r"(?<=[A-Za-z])(?=[\x00-\x40\x5b-\x60\x7b-\x7f])|(?<=[0-9])(?=[\x00-\x7f])")
-"""Where a word of _QWEN_WORDS ends whatever else is in the text: none goes on after a letter with
-anything but letters, or after a digit at all."""
+"""Positions where a word of _QWEN_WORDS ends in any text: only letters continue a word after a
+letter, and nothing continues one after a digit."""
 
 Ids = NDArray[np.uint32]
 
 
 class TokenSequence:
-    """The tokens of one text: their `numbers`, and what follows from their lengths in bytes.
+    """The tokens of one text in NFC: their ids (`numbers`) and positions.
 
-    `control` are (offset, token) of the added ones; offsets are code points. The text is in NFC, to
-    which the tokenizer would bring it.
+    `control` lists (offset, token) of the added tokens; offsets are code points.
     """
 
     def __init__(self, text: str, numbers: Ids, table: TokenTable) -> None:
         self.text = text
         self.numbers = numbers
         self._table = table
-        self._indices = at = numbers.astype(np.intp)  # once: each look into a table would
+        self._indices = at = numbers.astype(np.intp)  # bound once: a table lookup per id is slow
         self._lengths = lengths = table.lengths.take(at)
         self._ends = lengths.cumsum()
         places = np.flatnonzero(at >= table.first_added)
@@ -74,7 +73,7 @@ class TokenSequence:
         ]
 
     def __len__(self) -> int:
-        """How many."""
+        """Returns the number of tokens."""
         return len(self.numbers)
 
     @cached_property
@@ -101,24 +100,24 @@ class TokenSequence:
             yield self._table.joined.take(places).tobytes()
 
     def decode(self) -> str:
-        """The text of the ids, control tokens included, nothing cleaned up."""
+        """Decodes the ids, control tokens included, without clean-up."""
         return b"".join(self._blocks()).decode("utf-8", "replace")
 
     def first(self, count: int) -> str:
-        """The text of the first tokens, without a character that is not whole in them."""
+        """Returns the text of the first tokens, without an incomplete last character."""
         return self._raw[: self._byte_end(count)].decode("utf-8", "ignore")
 
     def last(self, count: int) -> str:
-        """The text of the last tokens, without a character that is not whole in them."""
+        """Returns the text of the last tokens, without an incomplete first character."""
         return self._raw[self._byte_end(len(self) - count) :].decode("utf-8", "ignore")
 
     def _byte_end(self, count: int) -> int:
-        """The offset in bytes at which the first tokens end."""
+        """Returns the offset in bytes at which the first tokens end."""
         return int(self._ends[count - 1]) if count > 0 else 0
 
     @property
     def are_exact(self) -> bool:
-        """Do the ids decode to the text?"""
+        """Returns whether the ids decode to the text."""
         at = 0
         for block in self._blocks():
             if not self._raw.startswith(block, at):
@@ -127,7 +126,7 @@ class TokenSequence:
         return at == len(self._raw)
 
     def across(self, borders: Sequence[int]) -> list[int]:
-        """Those of the borders (code points, in order) that lie inside a token."""
+        """Yields those of the sorted positions (code points) that are inside a token."""
         if not len(self):
             return []
         places = np.asarray(self._places(borders), dtype=self._ends.dtype)
@@ -136,7 +135,7 @@ class TokenSequence:
         return [border for border, is_whole in zip(borders, whole, strict=True) if not is_whole]
 
     def _places(self, borders: Sequence[int]) -> Sequence[int]:
-        """Bytes for places in code points, in order."""
+        """Converts sorted positions from code points to bytes."""
         if self.text.isascii():
             return borders
         text, pairs = self.text, pairwise((0, *borders))
@@ -144,7 +143,7 @@ class TokenSequence:
         return list(accumulate(map(len, pieces)))
 
     def _offsets(self, places: Sequence[int]) -> Sequence[int]:
-        """Code points for places in bytes, in order; each is the beginning of a character."""
+        """Converts sorted positions at starts of characters from bytes to code points."""
         if self.text.isascii():
             return places
         raw, pairs = self._raw, pairwise((0, *places))
@@ -155,8 +154,8 @@ class TokenSequence:
 class TokenTable:
     """The bytes of each id of a byte-level tokenizer (`tokenizers.Tokenizer`).
 
-    `added` are the tokens that are matched as text, by id. Raises ValueError: it is of another
-    kind.
+    `added` maps ids to the tokens that are matched as text. Raises ValueError for a tokenizer of
+    another kind.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -186,9 +185,9 @@ class TokenTable:
 
 
 def _byte_table() -> NDArray[np.int16]:
-    """The byte that each code point stands for in a byte-level vocabulary (GPT-2's table), or -1.
+    """Returns the byte of each code point in a byte-level vocabulary (GPT-2's table), or -1.
 
-    The last place stands for all code points from there on: none is one of the table's.
+    The last entry stands for all higher code points, none of which is in the table.
     """
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     shifted = [byte for byte in range(0x100) if byte not in set(plain)]
@@ -202,10 +201,10 @@ _BYTES = _byte_table()
 
 
 class Encoder:
-    """Text to ids, no special tokens added. Raises UsageError: fastokens gives other ids.
+    """Tokenises texts without special tokens. Raises UsageError if fastokens gives other ids.
 
-    fastokens is loaded where it is installed and there is text enough to be worth a second, from
-    what `definition` gives (`fast_backend`), unless it is there (`fast`).
+    fastokens is used if it is installed, and loaded once there is enough text to make up for the
+    second that loading takes.
     """
 
     def __init__(self, backend: Any, definition: Callable[[], str]) -> None:
@@ -217,7 +216,7 @@ class Encoder:
         self._encoded = 0
 
     def __call__(self, text: str) -> Ids:
-        """The ids of a text."""
+        """Returns the tokens of a text."""
         if self.fast is None:
             self._encoded += len(text)
             if self._is_there and self._encoded >= WORTH_LOADING:
@@ -292,7 +291,7 @@ def _joined(pieces: Iterable[Ids]) -> Ids:
 
 
 def fastokens() -> Any:
-    """The module, None: it is not installed (an extra)."""
+    """Returns the module; None if the extra is not installed."""
     try:
         return importlib.import_module("fastokens")
     except ImportError:
@@ -300,9 +299,9 @@ def fastokens() -> Any:
 
 
 def fast_backend(definition: str) -> Any:
-    """What fastokens makes of a tokenizer.json's text; None: it is not installed.
+    """Returns the fastokens tokenizer of a tokenizer.json; None if the extra is not installed.
 
-    It takes a second, for most of which the interpreter is free.
+    Takes a second, for most of which it releases the interpreter.
     """
     module = fastokens()
     if module is None:
