@@ -20,7 +20,9 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.volatile import without_volatile
 
+_PROMPTS = frozenset({"system", "developer"})
 _BILLING = "x-anthropic-billing-header:"
 
 MAX_DIGESTED = 16
@@ -45,8 +47,8 @@ def words(message: Message) -> str:
 def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:
     """Returns the digest of each prefix of the messages, for finding it in a later request.
 
-    Reasoning and call ids do not count: clients drop the former and replace the latter. The name
-    of the session does.
+    Reasoning and call ids do not count: clients drop the former and replace the latter. Nor do
+    dates and times of day in system prompts. The name of the session does.
     """
     return _Digested(session).extended(messages).marks
 
@@ -118,7 +120,8 @@ def _is_alike_part(one: Part, other: Part) -> bool:
 
 
 def _comparable(message: Message) -> list[object]:
-    compared: list[object] = [words(message)]
+    text = words(message)
+    compared: list[object] = [without_volatile(text) if message.role in _PROMPTS else text]
     for part in message.parts:
         match part:
             case ToolCall(name=name, arguments=arguments):

@@ -10,14 +10,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from builder.conversation import Event, Ignored, Json, Used
+from builder.conversation import Context, Event, Ignored, Json, Used
 from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
 from builder.readers.api.anthropic.bodies import MESSAGES
+from builder.readers.api.bedrock import rows as bedrock_rows
 from builder.readers.api.bedrock.bodies import CONVERSE
 from builder.readers.api.capture import batch
 from builder.readers.api.capture.api import Api, History
-from builder.readers.api.capture.dialect import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from builder.readers.api.capture.dialect import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+)
 from builder.readers.api.capture.envelope import (
     PEEK_EXCHANGES,
     Exchange,
@@ -27,12 +34,14 @@ from builder.readers.api.capture.envelope import (
 )
 from builder.readers.api.capture.histories import Log
 from builder.readers.api.capture.rows import read_list, row_conversation
+from builder.readers.api.gemini import rows as gemini_rows
 from builder.readers.api.gemini.bodies import GENERATE
 from builder.readers.api.openai_chat import rows as chat_rows
 from builder.readers.api.openai_chat.bodies import CHAT
 from builder.readers.api.openai_responses import rows as responses_rows
 from builder.readers.api.openai_responses.bodies import RESPONSES
-from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.sources.once import once
 from builder.sources.source import Record, Source
 
@@ -41,63 +50,76 @@ APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CON
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Conversations in an API's form without a request: a row each, or a list of messages.
-
-    `what` are its messages, in words; `listed` is what a list of them says.
-    """
+    """Records of an API's form that are whole conversations. `messages`: its messages, in words."""
 
     name: str
-    what: str
+    messages: str
     is_row: Callable[[Json], bool]
     read_row: Callable[[str, dict[str, Json]], Iterator[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """Lists of an API's messages, one conversation each. `messages`: its messages, in words."""
+
+    name: str
+    messages: str
     is_list: Callable[[Sequence[Json]], bool]
-    listed: Callable[[list[Json]], History]
+    history: Callable[[list[Json]], History]
 
 
 _ROWS = (
-    _Rows(
-        OPENAI_CHAT, "chat messages",
-        chat_rows.is_row, chat_rows.read_row, chat_rows.is_list, chat_rows.listed,
-    ),
-    _Rows(
-        ANTHROPIC, "messages of blocks",
-        anthropic_rows.is_row, anthropic_rows.read_row,
-        anthropic_rows.is_list, anthropic_rows.listed,
-    ),
-    _Rows(
-        OPENAI_RESPONSES, "items",
-        responses_rows.is_row, responses_rows.read_row,
-        responses_rows.is_list, responses_rows.listed,
-    ),
-)  # fmt: skip
+    _Rows(OPENAI_CHAT, "chat messages", chat_rows.is_row, chat_rows.read_row),
+    _Rows(ANTHROPIC, "messages of blocks", anthropic_rows.is_row, anthropic_rows.read_row),
+    _Rows(OPENAI_RESPONSES, "items", responses_rows.is_row, responses_rows.read_row),
+    _Rows(BEDROCK, "messages of Converse", bedrock_rows.is_row, bedrock_rows.read_row),
+    _Rows(GEMINI, "contents", gemini_rows.is_row, gemini_rows.read_row),
+)
+_LISTS = (
+    _Lists(OPENAI_CHAT, "chat messages", chat_rows.is_list, chat_rows.listed),
+    _Lists(ANTHROPIC, "messages of blocks", anthropic_rows.is_list, anthropic_rows.listed),
+    _Lists(OPENAI_RESPONSES, "items", responses_rows.is_list, responses_rows.listed),
+)
 
 
-def _row(value: Json) -> _Rows | None:
-    """Whose row a record is; it may be the bare list of its messages."""
+def _row(value: Json) -> _Rows | _Lists | None:
+    """Returns how to read a record that is a whole conversation or the list of its messages."""
     if isinstance(value, list):
         return _list(value)
     return next((rows for rows in _ROWS if rows.is_row(value)), None)
 
 
-def _read_row(rows: _Rows, item: Record) -> Iterator[Event]:
-    if isinstance(item.value, list):
-        yield row_conversation(item.where, item.where, rows.listed(item.value), complete=False)
+def _read_row(rows: _Rows | _Lists, item: Record) -> Iterator[Event]:
+    if isinstance(rows, _Lists):
+        history = rows.history(as_list(item.value))
+        yield row_conversation(item.where, item.where, history, complete=False)
     else:
         yield from rows.read_row(item.where, as_dict(item.value))
 
 
-def _list(values: Sequence[Json]) -> _Rows | None:
-    """Whose messages the values are, if they are one conversation's."""
-    return next((rows for rows in _ROWS if rows.is_list(values)), None)
+def _list(values: Sequence[Json]) -> _Lists | None:
+    """Returns how to read values that are the messages of one conversation."""
+    return next((lists for lists in _LISTS if lists.is_list(values)), None)
 
 
 class Logs:
-    """The exchanges of one source, a `Log` for each API. `own` is that of what says no API."""
+    """Distributes the exchanges of one source to a `Log` for each API.
 
-    def __init__(self, own: str, apis: Mapping[str, Api] = APIS) -> None:
+    `own` is the API of exchanges that do not show one. `context` is that of the conversations: by
+    default the exchanges are the requests as they were sent.
+    """
+
+    def __init__(
+        self,
+        own: str,
+        apis: Mapping[str, Api] = APIS,
+        context: Context = Context("proven"),  # noqa: B008 - frozen
+    ) -> None:
         self.own = own
         self._apis = apis
         self._logs: dict[str, Log] = {}
+        self._answers = LoggedAnswers()
+        self._context = context
         self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
@@ -120,7 +142,7 @@ class Logs:
         exchange = replace(exchange, log=None, api=name)  # whoever wrote it down
         name = name if name is not None and name in self._apis else self.own
         if name not in self._logs:
-            self._logs[name] = Log(self._apis[name])
+            self._logs[name] = Log(self._apis[name], self._answers, self._context)
         yield from self._logs[name].take(exchange)
 
     def rest(self) -> Iterator[Event]:
@@ -144,13 +166,13 @@ def _joined(one: Exchange, other: Exchange) -> Exchange | None:
 def first_api(source: Source) -> tuple[str | None, str]:
     """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
     if (whole := _list(source.peek.records)) is not None:
-        return whole.name, f"a list of {whole.what}"
+        return whole.name, f"a list of {whole.messages}"
     parts = [islice(peeked(part), PEEK_EXCHANGES) for part in batch.members(source) or [source]]
     for value in chain.from_iterable(parts):
         opened = open_exchange(Record("", value))
         logged = isinstance(opened, Exchange) and opened.log is not None
         if not logged and (rows := _row(value)) is not None:
-            return rows.name, f"rows with {rows.what}"
+            return rows.name, f"rows with {rows.messages}"
         if not isinstance(value, dict):
             continue
         name = opened.dialect if isinstance(opened, Exchange) else None
@@ -186,7 +208,7 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
 def read_captures(source: Source, own: str) -> Iterator[Event]:
     """The conversations of a source of exchanges, and what became of its other records."""
     if (whole := _list(source.peek.records)) is not None:
-        yield from read_list(source, whole.listed)
+        yield from read_list(source, whole.history)
         return
     logs = Logs(own)
     for item in _records(source):

@@ -73,6 +73,8 @@ class Exchange:
     key       joins the input and output lines of a Batch file (`custom_id`, `key`)
     log       the reader whose records these are, where a gateway's own log is the envelope
     api       the API of the bodies, where the record itself names it or it was judged before
+    sent      where a server or SDK ran functions itself, the request without the turns that the
+              response holds before its last answer; `request` includes them
     """
 
     where: str
@@ -85,6 +87,7 @@ class Exchange:
     key: str | None = None
     log: str | None = None
     api: str | None = None
+    sent: dict[str, Json] | None = None
 
     @property
     def dialect(self) -> str | None:

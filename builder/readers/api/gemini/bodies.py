@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from builder.conversation import Json, Message, Part, Reasoning, Text, ToolResult
+from builder.conversation import Json, Message, Part, Reasoning, Text, ToolResult, Unparsed
 from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import GEMINI, is_interaction, path_of
@@ -135,6 +135,8 @@ def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
     parts = [part for message in found for part in message.parts]
     odd = any(isinstance(part, ToolResult) for part in parts)
     kept = tuple(part for part in parts if not isinstance(part, ToolResult))
+    if candidate.get("grounded"):
+        kept = (*kept, Unparsed("grounding", "server_tool"))
     return ApiAnswer(
         _joined(Message("assistant", kept)),
         fault=finish_fault(_reason(candidate), unknown="truncated"),

@@ -45,6 +45,7 @@ def _with_own_calls(exchange: Exchange) -> Exchange:
     if contents is None:
         return exchange
     request = {**(exchange.request or {}), "contents": contents}
+    exchange = replace(exchange, sent=exchange.request)
     if exchange.events is None:
         return replace(exchange, request=request)
     # A stream of several answers: those before the last are among the contents.

@@ -14,6 +14,12 @@ from builder.readers.api.gemini.contents import wire_part
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_GROUNDING = (
+    "groundingChunks", "groundingSupports", "webSearchQueries", "retrievalQueries",
+    "searchEntryPoint", "grounding_chunks", "grounding_supports", "web_search_queries",
+    "retrieval_queries", "search_entry_point",
+)  # fmt: skip
+"""Fields of `groundingMetadata` that tell of a search (gemini-api.md, google-genai types)."""
 _VALUES = (
     ("numberValue", "number_value"),
     ("boolValue", "bool_value"),
@@ -22,9 +28,9 @@ _VALUES = (
 
 
 def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
-    """`candidates` with `parts` and `finishReason`, ordered by index, and `modelVersion`.
+    """`candidates` with `parts`, `finishReason` and `grounded`, ordered by index; `modelVersion`.
 
-    With an error in the stream no candidate has a finishReason; one with a call that did not come
+    `grounded`: the service searched the web, files or pages for the answer. With an error in the stream no candidate has a finishReason; one with a call that did not come
     to its end, or whose pieces do not fit together, has none either.
     """
     found: dict[int, _Candidate] = {}
@@ -42,10 +48,18 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
         {
             "parts": found[index].parts(),  # before what follows: it ends the last call
             "finishReason": None if broken or found[index].broken else found[index].finish,
+            "grounded": found[index].grounded,
         }
         for index in sorted(found)
     ]
     return {"candidates": candidates, "modelVersion": model}
+
+
+def _is_grounded(candidate: dict[str, Json]) -> bool:
+    """Tells whether the service searched for an answer: metadata are also sent where it did not."""
+    metadata = as_dict(candidate.get("groundingMetadata") or candidate.get("grounding_metadata"))
+    pages = as_dict(candidate.get("urlContextMetadata") or candidate.get("url_context_metadata"))
+    return any(metadata.get(key) for key in _GROUNDING) or any(pages.values())
 
 
 class _Candidate:
@@ -56,6 +70,7 @@ class _Candidate:
         self.whole: list[Json] = []
         self.call: _Call | None = None  # the one that goes on
         self.broken = False  # a call that is not whole
+        self.grounded = False
 
     def add(self, candidate: dict[str, Json]) -> None:
         for item in as_list(as_dict(candidate.get("content")).get("parts")):
@@ -64,6 +79,7 @@ class _Candidate:
                 self._call(as_dict(part["functionCall"]))
             else:
                 self.whole.append(part)
+        self.grounded = self.grounded or _is_grounded(candidate)
         self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
 
     def _call(self, piece: dict[str, Json]) -> None:

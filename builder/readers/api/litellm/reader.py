@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from builder.conversation import Conversation, Event, Ignored, Json
+from builder.conversation import Context, Conversation, Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.capture.api import Api, ApiAnswer, History
@@ -38,7 +38,7 @@ def read(source: Source) -> Iterator[Event]:
         name: replace(api, history=partial(_history, api), answers=_answers)
         for name, api in APIS.items()
     }
-    logs = Logs(OPENAI_CHAT, apis)
+    logs = Logs(OPENAI_CHAT, apis, Context("rendered"))  # as LiteLLM was asked, not as it sent it
     for item in records(source):
         opened = item if isinstance(item, Problem | Ignored) else open_exchange(item)
         if not isinstance(opened, Exchange):

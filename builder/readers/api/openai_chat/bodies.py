@@ -6,12 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from builder.conversation import Data, Json, Media, Message, Part, Reasoning, Text, ToolResult
+from builder.conversation import (
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolResult,
+    Unparsed,
+)
 from builder.jsonio import JsonFault
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.api.openai_chat.chunks import whole_response
+from builder.readers.api.openai_chat.chunks import SEARCHES, whole_response
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import (
     assistant_parts,
@@ -206,27 +216,40 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     choices.sort(key=lambda choice: at if isinstance(at := choice.get("index"), int) else 0)
     sent = [as_dict(item) for item in as_list((exchange.request or {}).get("messages"))]
     return [
-        _answer(choice, sent, name_or_none(body.get("model")))
-        for choice in choices
-        if isinstance(choice.get("message"), dict)
+        _answer(choice, sent, body) for choice in choices if isinstance(choice.get("message"), dict)
     ]
 
 
-def _answer(choice: dict[str, Json], sent: list[dict[str, Json]], model: str | None) -> ApiAnswer:
+def _answer(
+    choice: dict[str, Json], sent: list[dict[str, Json]], body: dict[str, Json]
+) -> ApiAnswer:
     changes: Counter[str] = Counter()
     unknown: list[str] = []
     item = {**as_dict(choice.get("message")), "role": "assistant"}
     (message,) = read_message(item, unknown, changes, flat=is_flat([*sent, item]))
+    if _searched(item, body):
+        message = replace(message, parts=(*message.parts, Unparsed("search", "server_tool")))
     finish, failed = choice.get("finish_reason"), bool(choice.get("error"))
     return ApiAnswer(
         message,
         # Servers have many names for a normal end; without any, the answer has no end.
         fault="truncated" if failed or finish is None else finish_fault(finish),
-        model=model,
+        model=name_or_none(body.get("model")),
         prefill=bool(sent) and sent[-1].get("prefix") is True,
         problems=unknown_parts(unknown, "response"),
         changes=changes,
     )
+
+
+def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
+    """Tells whether the provider ran tools for an answer, whose results the log does not hold.
+
+    OpenAI's search models and OpenRouter cite pages in `annotations`, Perplexity and xAI in fields
+    of the response; Groq's compound models list `executed_tools`.
+    """
+    annotations = map(as_dict, as_list(message.get("annotations")))
+    cited = any(as_str(one.get("type")).endswith("_citation") for one in annotations)
+    return cited or any((message.get("executed_tools"), *map(body.get, SEARCHES)))
 
 
 def continues(before: Json, after: Json) -> bool:

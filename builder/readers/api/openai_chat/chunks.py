@@ -9,27 +9,33 @@ from builder.jsonio import JsonFault, loads
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_LISTS = ("reasoning_details", "annotations", "executed_tools")
+SEARCHES = ("citations", "search_results")
+"""Fields of a response that list the pages which its answers are based on (Perplexity, xAI)."""
 
 
 def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
-    """The response that the chunks are pieces of: `choices` with whole messages, and `model`.
+    """Returns the response that the chunks are pieces of: `choices` with whole messages, `model`.
 
-    A choice that never got a finish_reason has "length": its end is missing. So have all choices
-    of a stream in which an error stands.
+    A choice without a finish_reason gets "length", since its end is missing; so do all choices of a
+    stream with an error.
     """
     choices: dict[int, _Choice] = {}
     model = ""
+    searches: dict[str, Json] = {}
     broken = False
     for item in chunks:
         chunk = as_dict(item)
         broken = broken or bool(chunk.get("error"))
         model = model or as_str(chunk.get("model"))
+        searches |= {key: chunk[key] for key in SEARCHES if chunk.get(key)}
         for entry in as_list(chunk.get("choices")):
             piece = as_dict(entry)
             index = piece.get("index")
             at = index if isinstance(index, int) else 0
             choices.setdefault(at, _Choice()).add(piece)
     return {
+        **searches,
         "model": model,
         "choices": [
             {
@@ -88,7 +94,7 @@ class _Choice:
 
     def __init__(self) -> None:
         self.pieces: dict[str, list[str]] = {name: [] for name in _TEXTS}
-        self.details: list[Json] = []
+        self.lists: dict[str, list[Json]] = {name: [] for name in _LISTS}
         self.calls: list[_Call] = []
         self.at: dict[int, _Call] = {}  # the call that an index means now
         self.legacy = _Call("function")
@@ -101,7 +107,8 @@ class _Choice:
                 self.pieces[name].append(text)
         for item in as_list(delta.get("content")):
             self._part(as_dict(item))
-        self.details += as_list(delta.get("reasoning_details"))
+        for name in _LISTS:
+            self.lists[name] += as_list(delta.get(name))
         for item in as_list(delta.get("tool_calls")):
             self._call(as_dict(item))
         self.legacy.add("", as_dict(delta.get("function_call")))
@@ -139,11 +146,10 @@ class _Choice:
 
     def message(self) -> dict[str, Json]:
         texts = {name: "".join(pieces) for name, pieces in self.pieces.items()}
-        said: dict[str, Json] = {name: text for name, text in texts.items() if text}
-        if self.details:
-            said["reasoning_details"] = self.details
+        message: dict[str, Json] = {name: text for name, text in texts.items() if text}
+        message |= {name: [*items] for name, items in self.lists.items() if items}
         if self.calls:
-            said["tool_calls"] = [call.logged() for call in self.calls]
+            message["tool_calls"] = [call.logged() for call in self.calls]
         if self.legacy.name:
-            said["function_call"] = {"name": self.legacy.name, "arguments": self.legacy.text}
-        return {"role": "assistant", **said}
+            message["function_call"] = {"name": self.legacy.name, "arguments": self.legacy.text}
+        return {"role": "assistant", **message}

@@ -207,9 +207,10 @@ class Links:
         output = as_list(response.get("output"))
         found = replace(exchange, request=request)
         if turns := _server_turns(output):
+            sent_alone = dict(request)
             request["input"] = [*as_list(request["input"]), *output[:turns]]
             rest: dict[str, Json] = {**response, "output": output[turns:]}
-            found = replace(found, response=rest, events=None)
+            found = replace(found, response=rest, events=None, sent=sent_alone)
         answered = answers(found)
         if answered:
             added = [*own, *output]

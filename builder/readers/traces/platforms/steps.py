@@ -18,9 +18,9 @@ from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.traces.any_vendor.requests import with_system
-from builder.readers.traces.platforms.logged_answers import LoggedAnswers
 from builder.readers.traces.platforms.model_call import ModelCall, Step
 from builder.readers.traces.platforms.nesting import resolve
 from builder.readers.traces.platforms.outcomes import TraceFacts

@@ -36,11 +36,19 @@ class LoggedAnswers:
         while len(self._seen) > MAX_REMEMBERED:
             self._seen.popitem(last=False)
 
+    def holds(self, message: Message) -> bool:
+        """Tells whether a turn is an answer as it was logged, ids and thoughts apart."""
+        return digests([message])[0] in self._seen
+
+    def shares_call(self, message: Message) -> bool:
+        """Tells whether a turn has a call of a logged answer, by a random id."""
+        return any(name in self._seen for name in _ids(message))
+
     def mark(self, message: Message) -> Message:
         """Returns a message of a request; marked `inserted` if it is no answer that was logged."""
         if message.role != "assistant" or message.untrained is not None:
             return message
-        if any(key in self._seen for key in _keys(message)):
+        if self.holds(message) or self.shares_call(message):
             return message
         return replace(message, untrained="inserted")
 
@@ -48,7 +56,10 @@ class LoggedAnswers:
 def _keys(message: Message) -> list[bytes | str]:
     """Returns what identifies a turn when a client sends it back: its content, its calls' ids.
 
-    Thoughts are no part of it: clients leave them out.
+    Thoughts do not count: clients leave them out.
     """
-    ids = [call.id for call in calls(message) if call.id and looks_random(call.id)]
-    return [*digests([message]), *ids]
+    return [*digests([message]), *_ids(message)]
+
+
+def _ids(message: Message) -> list[str]:
+    return [call.id for call in calls(message) if call.id and looks_random(call.id)]

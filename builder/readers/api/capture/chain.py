@@ -1,0 +1,335 @@
+"""One conversation of a capture: a chain of requests, each of which repeats the one before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Part,
+    Unparsed,
+)
+from builder.problem import Problem
+from builder.readers.api.capture.api import ApiAnswer, History
+from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.comparison import (
+    calls,
+    cut_off,
+    digests,
+    is_same_turn,
+    prefilled,
+    thoughts,
+)
+from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.narrow import as_dict, as_str
+
+_PROMPTS = ("system", "developer")
+
+
+class Chain:
+    """A conversation as far as its requests have come.
+
+    `again`: the same messages were answered before, and no request continued from there.
+    """
+
+    def __init__(
+        self, exchange: Exchange, history: History, answers: tuple[ApiAnswer, ...], *, again: bool
+    ) -> None:
+        self.first = exchange
+        self.again = again
+        self.last = exchange
+        self.history = history
+        self.answers = answers
+        self.answered = history  # by the last request that has a usable answer
+        self.marks: list[bytes] = []
+        self.given: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
+        self.changes: Counter[str] = Counter()  # from request to request
+
+    @property
+    def id(self) -> str:
+        """The place of the first request."""
+        return self.first.where
+
+    def holds(self, history: History, answers: Sequence[ApiAnswer]) -> ApiAnswer | None:
+        """Returns the answer to a prefix of this history that the history continues with."""
+        rest = self.history.messages[len(history.messages) :]
+        return next((answer for answer in answers if is_same_turn(answer.message, rest)), None)
+
+    def repeated_by(
+        self, exchange: Exchange, history: History, answers: Sequence[ApiAnswer]
+    ) -> str | None:
+        """Returns `retry` or `prefix` for an exchange that adds nothing to this chain, else None.
+
+        The exchange's messages are a prefix of this history, or all of it.
+        """
+        if not self.has_prompts_of(history):
+            return None
+        usable = [answer for answer in answers if answer.usable]
+        if len(history.messages) < len(self.history.messages):  # an earlier one, logged late
+            chosen = self.holds(history, answers)
+            if chosen is not None:
+                self.given.setdefault(len(history.messages), (exchange, chosen))
+            return "prefix" if chosen is not None or not usable else None
+        mine = [answer for answer in self.answers if answer.usable]
+        same = [digests([answer.message]) for answer in usable]
+        again = all(digests([answer.message]) in same for answer in mine)
+        return "retry" if mine and (not usable or again) else None
+
+    def is_continued_by(self, history: History, *, tools: bool) -> bool:
+        """Tells whether messages that begin with this history continue after one of its answers.
+
+        After an error, or an answer that is no target, any messages do. Where they continue with
+        something that the model did not answer, the client has rewritten the history. `tools`: a
+        request that changes or takes away tools begins a conversation of its own.
+        """
+        if tools and not _only_adds(self.history, history):
+            return False
+        rest = history.messages[len(self.history.messages) :]
+        if any(is_same_turn(answer.message, rest) for answer in self.answers):
+            return True
+        return self.has_prompts_of(history) and not any(answer.usable for answer in self.answers)
+
+    def has_prompts_of(self, history: History) -> bool:
+        """Tells whether the system prompts are equal to the letter, as far as both histories go."""
+        pairs = zip(self.history.messages, history.messages, strict=False)
+        return all(one == other for one, other in pairs if one.role in _PROMPTS)
+
+    def go_on(
+        self, exchange: Exchange, history: History, answers: tuple[ApiAnswer, ...]
+    ) -> Iterator[Event]:
+        """Take the next request; yields the answers that it leaves behind."""
+        at = len(self.history.messages)
+        rest = history.messages[at:]
+        fits = (answer for answer in self.answers if is_same_turn(answer.message, rest))
+        chosen = next(fits, None)
+        yield from left_behind(self.last, self.history, self.answers, chosen)
+        if chosen is not None:
+            self.given[at] = self.last, chosen
+            self.again = False
+        if not self.has_prompts_of(history):
+            self.changes["volatile_prompt"] += 1
+        if self.history.tools and len(history.tools or ()) > len(self.history.tools):
+            self.changes["tools_added_later"] += 1
+        self.last, self.history, self.answers = exchange, history, answers
+        if any(answer.usable for answer in answers):
+            self.answered = history
+
+    def events(
+        self,
+        remembered: Mapping[str, tuple[Part, ...]],
+        logged: LoggedAnswers | None,
+        context: Context | None,
+    ) -> Iterator[Event]:
+        """Yields the conversation, and answers that it does not hold.
+
+        `remembered` are thoughts by call id. `logged`: the answers of the whole capture, by which
+        turns of the history are judged; None: they are not judged.
+        """
+        chosen = next((answer for answer in self.answers if answer.usable), None)
+        chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
+        changes = self.history.changes + self.changes
+        history = list(self._with_thoughts(remembered, changes))
+        if logged is not None:
+            history = self._judged(history, logged)
+        messages = list(history)
+        if chosen is not None and chosen.prefill:
+            messages[-1] = prefilled(messages[-1], written(chosen))
+            changes["prefill_joined"] += 1
+        elif chosen is not None:
+            messages.append(written(chosen))
+        elif messages[-1].untrained is not None and not calls(messages[-1]):
+            messages.pop()  # the client's beginning of an answer that did not come
+        turns = [message for message in messages if message.role == "assistant"]
+        if chosen is None and all(turn.untrained == REPEAT for turn in turns):
+            yield Problem("no_response", self.last.where, why_none(self.last))
+            return
+        if chosen is not None:
+            changes += chosen.changes
+        answered = self.history if chosen is not None and chosen.usable else self.answered
+        problems = self.history.problems + (chosen.problems if chosen is not None else ())
+        if self.again:
+            problems = (
+                Problem("retry", "", "the same messages were answered before", 0),
+                *problems,
+            )
+        conversation = Conversation(
+            id=self.id,
+            record=record_of(self.first, self.last),
+            messages=with_request_keys(messages),
+            tools=offered(answered, messages),
+            model=(chosen.model if chosen is not None else None) or answered.model,
+            records=1,
+            problems=tuple(replace(problem, where=self.last.where) for problem in problems),
+            changes=changes,
+            complete=logged is not None and chosen is not None and chosen.usable,
+            context=context,
+            outcome=self.history.outcome,
+        )
+        yield conversation
+        yield from self._rewritten(history, conversation)
+        yield from left_behind(self.last, self.history, self.answers, chosen)
+
+    def _rewritten(
+        self, history: Sequence[Message], conversation: Conversation
+    ) -> Iterator[Conversation]:
+        """Yields a conversation for each answer that the client changed in later requests."""
+        for at, (exchange, answer) in sorted(self.given.items()):
+            if history[at].untrained != "edited" or not answer.usable:
+                continue
+            before = [
+                replace(one, untrained=REPEAT)
+                if one.role == "assistant" and one.untrained is None
+                else one
+                for one in history[:at]
+            ]
+            yield replace(
+                conversation,
+                id=f"{exchange.where} answer",
+                record=exchange.where,
+                messages=with_request_keys([*before, answer.message]),
+                model=answer.model or conversation.model,
+                records=0,
+                changes=conversation.changes,
+                complete=True,
+            )
+
+    def _with_thoughts(
+        self, remembered: Mapping[str, tuple[Part, ...]], changes: Counter[str]
+    ) -> Iterator[Message]:
+        """Yields the history, its turns with the thoughts that their own responses held.
+
+        Requests lack them, since providers do not want them back.
+        """
+        for at, message in enumerate(self.history.messages):
+            given = self.given[at][1] if at in self.given else None
+            if message.role == "assistant" and not thoughts(message):
+                ids = (call.id for call in calls(message) if call.id is not None)
+                found = thoughts(given.message) if given is not None else ()
+                found = found or next((remembered[one] for one in ids if one in remembered), ())
+                if found:
+                    changes["reasoning_restored"] += 1
+                    message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
+            if given is not None and given.is_no_target:  # though the client continued with it
+                message = replace(message, untrained=_code(given))  # noqa: PLW2901 - completed
+            yield message
+
+    def _judged(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
+        """Returns the history, each assistant turn that is no target with the reason.
+
+        A turn is a target here if it is the response to an earlier request of this chain. A
+        response of another chain is a target there.
+        """
+        judged: list[Message] = []
+        turn = 0  # where the current run of assistant messages begins
+        for at, message in enumerate(history):
+            if message.role != "assistant":
+                turn = at + 1
+            elif message.untrained is None:
+                code = self._code_of(history, turn, at, logged)
+                message = replace(message, untrained=code)  # noqa: PLW2901 - completed
+            judged.append(message)
+        return judged
+
+    def _code_of(
+        self, history: Sequence[Message], turn: int, at: int, logged: LoggedAnswers
+    ) -> str | None:
+        """Returns why the assistant message at `at`, of the run from `turn`, is no target."""
+        message = history[at]
+        if at in self.given:
+            return None if _is_whole(self.given[at][1].message, history[at:]) else "edited"
+        if turn in self.given and _is_whole(self.given[turn][1].message, history[turn : at + 1]):
+            return None
+        if logged.holds(message):
+            return REPEAT
+        return "edited" if logged.shares_call(message) else "inserted"
+
+
+def _is_whole(answer: Message, messages: Sequence[Message]) -> bool:
+    """Tells whether messages begin with an answer as it was given, in one message or several."""
+    wanted = digests([answer])
+    turn = Message("assistant", ())
+    for message in messages:
+        if message.role != "assistant":
+            return False
+        turn = replace(turn, parts=(*turn.parts, *message.parts))
+        if digests([turn]) == wanted:
+            return True
+    return False
+
+
+def _code(answer: ApiAnswer) -> str:
+    """Returns the code of an answer that is no target."""
+    unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
+    return answer.fault or next(unread, "weight")
+
+
+def _only_adds(before: History, after: History) -> bool:
+    """Tells whether a request offers all the tools that an earlier one offered."""
+    if before.tools is None or before.tools == after.tools:
+        return True
+    offered_now = after.tools or ()
+    return all(tool in offered_now for tool in before.tools)
+
+
+def left_behind(
+    exchange: Exchange, history: History, answers: Sequence[ApiAnswer], chosen: ApiAnswer | None
+) -> Iterator[Conversation]:
+    """Yields rejected conversations for answers that no later request continued from.
+
+    Their calls were made, so they stay in the ledger.
+    """
+    for number, answer in enumerate(answers):
+        if answer is chosen or not answer.counts:
+            continue
+        detail = f"no request continues from answer {number} of {len(answers)}"
+        messages = [*history.messages, answer.message]
+        yield Conversation(
+            id=f"{exchange.where} answer {number}",
+            record=exchange.where,
+            messages=with_request_keys(messages),
+            tools=offered(history, messages),
+            model=answer.model or history.model,
+            problems=(Problem(answer.fault or "not_chosen", exchange.where, detail, records=0),),
+            changes=history.changes + answer.changes,
+            outcome=history.outcome,
+        )
+
+
+def offered(history: History, messages: Sequence[Message]) -> tuple[Json, ...] | None:
+    """Returns the request's tools. No record of any means none, unless tools are called."""
+    if history.tools is None and not any(calls(message) for message in messages):
+        return ()
+    return history.tools
+
+
+def written(answer: ApiAnswer) -> Message:
+    """Returns the answer's message; one that is no target ends with the reason."""
+    return cut_off(answer.message, answer.fault) if answer.fault else answer.message
+
+
+def record_of(first: Exchange, last: Exchange) -> str:
+    """Returns `Conversation.record` for the exchanges from the first to the last."""
+    return first.where if first.where == last.where else f"{first.where} to {last.where}"
+
+
+def why_none(exchange: Exchange) -> str:
+    """Returns why an exchange has no answer, without any text of its bodies but a code."""
+    if exchange.failed:
+        bodies = (exchange.response, *(exchange.events or ()))
+        errors = [as_dict(as_dict(body).get("error")) for body in bodies]
+        kind = next((as_str(error.get("type")) for error in errors if error), "")
+        status = f"status {exchange.status}" if exchange.status else "an error body"
+        return f"{status} {kind[:40]}".rstrip()
+    if exchange.response is None and exchange.text:
+        return "the response is not JSON"
+    if exchange.response is None and exchange.events is None:
+        return "no response was recorded"
+    return "the response is empty"
