@@ -28,10 +28,11 @@ _VALUES = (
 
 
 def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
-    """`candidates` with `parts`, `finishReason` and `grounded`, ordered by index; `modelVersion`.
+    """Returns `candidates` (`parts`, `finishReason`, `grounded`), by index, and `modelVersion`.
 
-    `grounded`: the service searched the web, files or pages for the answer. With an error in the stream no candidate has a finishReason; one with a call that did not come
-    to its end, or whose pieces do not fit together, has none either.
+    `grounded`: the service searched the web, files or pages for the answer. With an error in the
+    stream no candidate has a finishReason; nor has one with a call that is incomplete, or whose
+    pieces do not fit together.
     """
     found: dict[int, _Candidate] = {}
     model = ""
