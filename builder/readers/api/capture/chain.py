@@ -34,7 +34,7 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 _PROMPTS = ("system", "developer")
 
 
-class Chain:
+class RequestChain:
     """A conversation as far as its requests have come.
 
     `again`: the same messages were answered before, and no request continued from there.

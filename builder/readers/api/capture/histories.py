@@ -16,7 +16,7 @@ from builder.conversation import Context, Conversation, Event, Ignored, Json, Pa
 from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.chain import (
-    Chain,
+    RequestChain,
     left_behind,
     record_of,
     why_none,
@@ -99,8 +99,10 @@ class Histories:
         self.marks = Marks()
         self._logged = logged
         self._context = context
-        self._open: OrderedDict[str, Chain] = OrderedDict()  # by id, the last used at the end
-        self._index: dict[bytes, list[Chain]] = {}  # by the digests of their prefixes
+        self._open: OrderedDict[str, RequestChain] = (
+            OrderedDict()
+        )  # by id, the last used at the end
+        self._index: dict[bytes, list[RequestChain]] = {}  # by the digests of their prefixes
         self._thoughts: OrderedDict[str, tuple[Part, ...]] = OrderedDict()  # by call id
 
     def rest(self) -> Iterator[Event]:
@@ -110,7 +112,7 @@ class Histories:
         self._open.clear()
         self._index.clear()
 
-    def _events(self, chain: Chain) -> Iterator[Event]:
+    def _events(self, chain: RequestChain) -> Iterator[Event]:
         return chain.events(self._thoughts, self._logged, self._context)
 
     def take(
@@ -145,7 +147,7 @@ class Histories:
                 len(known.marks) == len(marks) and known.has_prompts_of(history)
                 for known in self._index.get(marks[-1], ())
             )
-            chain = Chain(exchange, history, answers, again=again)
+            chain = RequestChain(exchange, history, answers, again=again)
             self._open[chain.id] = chain
         else:
             same = len(marks) == len(chain.history.messages)
@@ -165,7 +167,7 @@ class Histories:
                     del self._index[mark]
             yield from self._events(oldest)
 
-    def _continued(self, history: History, marks: list[bytes]) -> Chain | None:
+    def _continued(self, history: History, marks: list[bytes]) -> RequestChain | None:
         """Returns the conversation that a request continues: the longest of those that fit.
 
         Of two equally long ones, that with the same system prompt to the letter.
