@@ -3,16 +3,29 @@
 Every worker process imports this module: what a command needs it imports when it is called.
 """
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C or SIGTERM."""
+
 
 def main() -> None:
     """Runs the command line and exits with its code."""
-    import sys  # noqa: PLC0415 - see above
+    import os  # noqa: PLC0415 - see above
+    import sys  # noqa: PLC0415
 
-    from builder import cli  # noqa: PLC0415
-    from builder.parallel.garbage import collect_seldom  # noqa: PLC0415
+    try:
+        from builder import cli  # noqa: PLC0415
+        from builder.parallel.garbage import collect_seldom  # noqa: PLC0415
 
-    collect_seldom()
-    sys.exit(cli.main())
+        collect_seldom()
+        code = cli.main()
+    except KeyboardInterrupt:  # while modules are imported
+        print("builder: interrupted", file=sys.stderr)
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # not `exit`, which waits for threads: one may be in a long library call
+    sys.exit(code)
 
 
 if __name__ == "__main__":

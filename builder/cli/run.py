@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from builder.cli.app import COMMANDS, app
-from builder.problem import UsageError, nearest
+from builder.problem import BuilderError, UsageError, nearest
 
 MISTAKE = 2
 """The exit code after the user's mistake: a bad option, configuration or path."""
@@ -32,6 +32,9 @@ def run(arguments: list[str]) -> int:
         result = app(arguments, standalone_mode=False)
     except UsageError as error:
         return refused(str(error), arguments)
+    except BuilderError as error:
+        print(f"builder: {error}", file=sys.stderr)
+        return 1
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED  # as typer itself returns in other versions
     except BrokenPipeError:

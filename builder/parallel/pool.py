@@ -10,6 +10,7 @@ import signal
 import stat
 import sys
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -21,9 +22,11 @@ from typing import Protocol, TypeVar
 
 from builder.parallel.garbage import collect_seldom
 from builder.parallel.signals import die_with_parent, sigint_blocked
+from builder.problem import BuilderError
 
 PRELOAD = "BUILDER_PRELOAD"
-"""The environment variable that tells the fork server what to load (`Preload`), as JSON."""
+"""The environment variable with the instructions for the fork server, as JSON: what to `load`
+(`Preload`), and whether it `dies` with its parent."""
 
 AHEAD = 3
 """Items submitted for each worker besides the one that it works on."""
@@ -46,6 +49,10 @@ class Preload:
     module: str
     function: str
     argument: str
+
+
+class WorkersNotStarted(BuilderError):
+    """Worker processes could not be started: the system lacks memory, or killed a helper."""
 
 
 class OpenPool(Protocol):
@@ -103,15 +110,47 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def prepare(preload: Preload | None) -> None:
-    """Starts the fork server, which loads what workers share while this process goes on."""
+    """Starts the fork server, which loads what workers share while this process goes on.
+
+    One that was killed is started again. Raises WorkersNotStarted.
+    """
     if sys.platform == "win32":
         return
     from multiprocessing import forkserver  # noqa: PLC0415 - there is none on Windows
 
-    os.environ[PRELOAD] = json.dumps(asdict(preload) if preload else None)
+    os.environ[PRELOAD] = json.dumps(
+        {
+            "load": asdict(preload) if preload else None,
+            # The kernel takes the end of the thread that starts a process for that of its parent.
+            "dies": threading.current_thread() is threading.main_thread(),
+        }
+    )
     multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.preload"])
-    with sigint_blocked():
+    # A resource tracker that was killed is started again as well, with a warning for developers.
+    warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
+    with sigint_blocked(), _starting():
         forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Raises WorkersNotStarted for what the system refuses, or a killed helper, while starting."""
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        detail = f"worker processes cannot be started: {reason} (was a helper process killed?)"
+        raise WorkersNotStarted(f"{detail}; the same command goes on") from error
+
+
+class _Workers(ProcessPoolExecutor):
+    """A pool that raises WorkersNotStarted if its processes cannot be started."""
+
+    def submit(
+        self, fn: Callable[..., Result], /, *args: object, **kwargs: object
+    ) -> Future[Result]:
+        with _starting():
+            return super().submit(fn, *args, **kwargs)
 
 
 def prepare_for(paths: Iterable[Path | None], workers: int, preload: Preload | None) -> None:
@@ -125,12 +164,14 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
     """Opens a pool of worker processes; after an exception they are killed, not waited for.
 
     Where the system can fork, workers are forked from a server that has done the preloading: N
-    workers cost one start and share its memory.
+    workers cost one start and share its memory. Raises WorkersNotStarted, also when work is
+    submitted.
     """
     prepare(preload)
     method = "spawn" if sys.platform == "win32" else "forkserver"
     context = multiprocessing.get_context(method)
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    with _starting():
+        executor = _Workers(workers, mp_context=context, initializer=_start_worker)
     try:
         yield executor
     except BaseException:
@@ -156,7 +197,7 @@ def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]
         def start(work: Callable[[], Result]) -> Callable[[], Result]:
             try:
                 future = executor.submit(work)
-            except BrokenProcessPool:
+            except (BrokenProcessPool, WorkersNotStarted):
                 return work
 
             def result() -> Result:
@@ -212,7 +253,7 @@ def imap(
     with worker_pool(workers, preload) as executor:
         for item in chain(first, rest):
             future = None
-            with contextlib.suppress(BrokenProcessPool):
+            with contextlib.suppress(BrokenProcessPool, WorkersNotStarted):
                 future = executor.submit(work, item)
             waiting.append((item, future))
             if len(waiting) > workers * (1 + AHEAD):

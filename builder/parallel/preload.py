@@ -12,6 +12,7 @@ import signal
 
 from builder.parallel.garbage import keep_loaded
 from builder.parallel.pool import PRELOAD
+from builder.parallel.signals import die_with_parent
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
 # There are as many workers as cores: their libraries need no threads of their own.
@@ -19,7 +20,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 with contextlib.suppress(Exception):
-    if wanted := json.loads(os.environ[PRELOAD]):
+    instructions = json.loads(os.environ[PRELOAD])
+    if instructions["dies"]:
+        die_with_parent()
+    if wanted := instructions["load"]:
         load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
         load(wanted["argument"])
     keep_loaded()

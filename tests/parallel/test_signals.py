@@ -1,0 +1,145 @@
+"""Signals: SIGTERM ends a run in time whatever it computes, and killed helpers are survived."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+from builder.parallel.pool import WorkersNotStarted, imap, worker_pool
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for its processes")
+
+SECONDS = 2.0
+SLACK = 4.0
+"""What a loaded machine may add: less than the endless calls by far."""
+
+STUCK = "sum(range(10**15))  # one call that holds the interpreter for days"
+START = "import os, sys, time; from builder.parallel.signals import interrupt_on_sigterm\n"
+
+
+def run(code, **options):
+    process = subprocess.Popen(
+        [sys.executable, "-c", START + code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        **options,
+    )
+    line = process.stdout.readline()
+    assert line.startswith("ready"), process.communicate()
+    return process, line.split()[1:]
+
+
+def end(process):
+    """Sends SIGTERM; returns the seconds until the end, and what was written to stderr."""
+    time.sleep(0.3)
+    begun = time.monotonic()
+    process.terminate()
+    _, error = process.communicate(timeout=60)
+    return time.monotonic() - begun, error
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids):
+    limit = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < limit:
+        time.sleep(0.05)
+    return not any(map(is_running, pids))
+
+
+def test_python_code_is_interrupted_at_once_and_cleans_up():
+    process, _ = run(
+        "interrupt_on_sigterm()\n"
+        "try:\n    print('ready', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    sys.exit(7)"
+    )
+    seconds, error = end(process)
+    assert (process.returncode, error) == (7, "")
+    assert seconds < SECONDS + SLACK
+
+
+def test_a_call_that_holds_the_interpreter_is_killed():
+    process, _ = run(f"interrupt_on_sigterm(); print('ready', flush=True); {STUCK}")
+    seconds, error = end(process)
+    assert process.returncode == -signal.SIGKILL
+    assert error == "builder: terminated; what is finished is kept, the same command goes on\n"
+    assert seconds < SECONDS + SLACK
+
+
+def test_workers_that_are_stuck_end_with_the_driver():
+    process, pids = run(
+        "from builder.parallel.pool import worker_pool\n"
+        "interrupt_on_sigterm()\n"
+        "with worker_pool(2, None) as pool:\n"
+        "    pids = {pool.submit(os.getpid).result() for _ in range(20)}\n"
+        "    stuck = [pool.submit(eval, " + repr(STUCK) + ") for _ in range(2)]\n"
+        "    print('ready', *pids, flush=True)\n"
+        "    stuck[0].result()"
+    )
+    seconds, error = end(process)
+    assert "KeyboardInterrupt" in error, "left to the command line to report"
+    assert seconds < SECONDS + SLACK
+    assert pids
+    assert wait_until_gone(map(int, pids))
+
+
+def test_stuck_workers_of_a_killed_driver_end_too():
+    process, pids = run(
+        "from builder.parallel.pool import worker_pool\n"
+        "with worker_pool(2, None) as pool:\n"
+        "    pids = {pool.submit(os.getpid).result() for _ in range(20)}\n"
+        "    stuck = [pool.submit(eval, " + repr(STUCK) + ") for _ in range(2)]\n"
+        "    print('ready', *pids, flush=True)\n"
+        "    stuck[0].result()"
+    )
+    process.kill()
+    process.communicate(timeout=60)
+    assert wait_until_gone(list(map(int, pids)))
+
+
+def helpers(kind):
+    """The pids of this process's helpers: "forkserver" or "resource_tracker"."""
+    listed = subprocess.run(
+        ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if f"{kind} import" in line]
+
+
+def double(number):
+    time.sleep(0.002)
+    return 2 * number
+
+
+def test_work_goes_on_when_the_fork_server_is_killed():
+    found = imap(double, range(400), 2, None)
+    first = [next(found) for _ in range(20)]
+    (server,) = helpers("forkserver")
+    os.kill(server, signal.SIGKILL)
+    assert first + list(found) == [2 * number for number in range(400)]
+    assert list(imap(double, range(20), 2, None)) == [2 * number for number in range(20)]
+
+
+def test_a_fork_server_that_is_gone_is_an_error_of_one_line():
+    with worker_pool(2, None) as pool:
+        (server,) = helpers("forkserver")
+        os.kill(server, signal.SIGKILL)
+        os.waitpid(server, 0)
+        with pytest.raises(WorkersNotStarted, match=re.escape("cannot be started")) as failed:
+            pool.submit(double, 1).result()
+        assert "\n" not in str(failed.value)
