@@ -47,6 +47,11 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "I'll read the file.", "calls": [_read("app.py")]},
         {"text": "app.py prints a greeting."},
     ],
+    "submit": [
+        {"text": "Look first.", "calls": [_bash("cat app.py")]},
+        {"text": "Two at once.", "calls": [_bash("cat missing.txt"), _bash("cat data.txt")]},
+        {"text": "Done.", "calls": [_bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")]},
+    ],
     "think": [
         {
             "think": "The user wants app.py, so read it first.",

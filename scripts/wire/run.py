@@ -51,7 +51,8 @@ def install(agent: Agent, version: str) -> Path:
     for package in agent.packages(version):
         kind, _, name = package.partition(":")
         if kind == "npm":
-            (folder / "package.json").write_text('{"private": true}')
+            if not (folder / "package.json").exists():  # npm removes what it does not list
+                (folder / "package.json").write_text('{"private": true}')
             command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", name]
         else:
             if not (folder / "bin").exists():

@@ -51,7 +51,7 @@ _TRANSCRIPT = frozenset({
 
 
 def recognise(source: Source) -> str | None:
-    """The store by its tables and columns, transcripts and audit log by their entries."""
+    """Recognise the store by its tables and columns, transcripts and audit log by their entries."""
     if source.peek.kind == "sqlite":
         # Tables only: a view may compute without end.
         columns = tables(source)
@@ -65,7 +65,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _telemetry(entry: dict[str, Json]) -> str | None:
-    """Which of egirl's JSONL files an entry is of: transcript, audit log, or neither (None)."""
+    """Return which of egirl's JSONL files an entry belongs to: transcript, audit log, or None."""
     if isinstance(entry.get("session"), str) and as_str(entry.get("type")) in _TRANSCRIPT:
         return "transcript"
     if set(entry) >= {"timestamp", "tool", "args", "blocked"}:
@@ -75,7 +75,7 @@ def _telemetry(entry: dict[str, Json]) -> str | None:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The sessions of a database in which all have names: none is read with another."""
+    """Return the sizes of the sessions of a database in which all have names."""
     if source.peek.kind != "sqlite":
         return ()
     try:
@@ -88,7 +88,7 @@ def item_sizes(source: Source) -> Sequence[int]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each session, its rows in the order of their ids."""
+    """Yield a conversation for each session, its rows in the order of their ids."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _sessions(source))
         return
@@ -129,7 +129,7 @@ def _sessions(source: Source) -> Iterator[Event]:
 
 
 def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | None]:
-    """What the query asks for: all sessions, or from the first to the last of a piece."""
+    """Return the parameters of the query: all sessions, or the first and last of a chunk."""
     values: dict[str, str | int | None] = {"limit": source.max_record_bytes, "whole": 1}
     if source.window is not None:
         own = source.own([name for (name,) in store.execute(_NAMES)]) or [None]
@@ -138,14 +138,14 @@ def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | 
 
 
 def _plain(value: object) -> Json:
-    """A column's value; sqlite may give bytes where text is expected."""
+    """Return a column's value; sqlite may give bytes where text is expected."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
-    """The rows of one session. A row that cannot be read leaves a gap: the session is no sample.
+    """The rows of one session. A row that cannot be read leaves a gap, and the session is rejected.
 
     The calls of such a row are kept for the ledger, as far as they can be read.
     """
@@ -186,7 +186,7 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
 
 
 def _content(text: Json, unknown: list[str]) -> list[Part]:
-    """The content column: JSON of a string or of parts. Raises JsonFault."""
+    """Decode the content column: JSON of a string or of parts. Raises JsonFault."""
     value = loads(text) if isinstance(text, str) else text
     if isinstance(value, str):
         return [Text(value)] if value else []
@@ -205,7 +205,7 @@ def _content(text: Json, unknown: list[str]) -> list[Part]:
 
 
 def _calls(text: Json) -> list[Part]:
-    """The tool_calls column: JSON of a list of {id, name, arguments}, not nested."""
+    """Decode the tool_calls column: JSON of a list of {id, name, arguments}, not nested."""
     if text is None or text == "":
         return []
     try:

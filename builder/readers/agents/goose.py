@@ -1,8 +1,8 @@
 """Goose: its database of sessions and the JSONL files of before 1.10.
 
-Source: goose.md, which was written from the program's source alone. Both keep one message a row,
-its parts tagged in camelCase. After a compaction the older messages are hidden from the model and
-a summary that only the model sees follows: each is a segment. System prompt and tools are not
+Source: goose.md, which was written from the program's source alone. Both keep one message in each
+row, its parts tagged in camelCase. After a compaction the older messages are hidden from the model
+and a summary that only the model sees follows: each is a segment. System prompt and tools are not
 recorded.
 """
 
@@ -34,6 +34,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
+from builder.readers.toolkit.repeats import mark_repeats
 from builder.sources.source import Source
 from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 
@@ -50,7 +51,7 @@ _KNOWN = _SILENT | {
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source is of Goose, or None."""
+    """Recognise session metadata, messages with tagged content, or the tables of the database."""
     if source.peek.kind in ("jsonl", "json"):
         for item in source.peek.objects:
             if "working_dir" in item and {"description", "message_count"} & item.keys():
@@ -75,12 +76,12 @@ def _is_message(item: dict[str, Json]) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The sessions of the database: none is read with another."""
+    """Return the sizes of the database's sessions, which are read independently."""
     return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of all sessions."""
+    """Yield the conversations of all sessions."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source))
     else:
@@ -192,6 +193,7 @@ def _conversations(
             yield Ignored("empty_session", records)
         return
     made = 0
+    targets: set[str] = set()
     for segment, hidden in _segments(found):
         reading = _Reading(CallKeys(session))
         for row in segment:
@@ -206,7 +208,7 @@ def _conversations(
         yield Conversation(
             id=session if made == 1 else f"{session}#{made}",
             record=place,
-            messages=tuple(reading.messages),
+            messages=tuple(mark_repeats(reading.messages, targets)),
             model=model,
             records=records if made == 1 else 0,
             problems=tuple(more),
@@ -216,10 +218,10 @@ def _conversations(
 
 
 def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
-    """The rows until each summary and since the last, and whether they are no more in use.
+    """Yield the rows between summaries, and whether they are out of use.
 
-    Since the last summary, what the model does not see was for the user alone; before it, all
-    was hidden by the summary, and what was for the user alone cannot be told apart.
+    After the last summary, rows that the model does not see were for the user alone. Before it all
+    are hidden by the summary, so that rows for the user alone cannot be distinguished.
     """
     segments: list[list[_Row]] = [[]]
     for before, row in zip([None, *found], found, strict=False):
@@ -257,8 +259,8 @@ class _Reading:
             part = self._part(item)
             if isinstance(part, ToolResult):
                 results.append(part)
-            elif isinstance(part, Text) and row.role == "assistant" and not row.user:
-                parts.append(replace(part, harness=True))  # put on after a summary
+            elif isinstance(part, Text) and not row.user:
+                parts.append(replace(part, harness=True))  # a summary, and the reply put after it
             elif part is not None:
                 parts.append(part)
         if results:
@@ -345,7 +347,7 @@ class _Reading:
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:
-    """The blocks that the model saw: one for the user alone has a twin for the model."""
+    """Return the blocks that the model saw: one for the user alone has a twin for the model."""
     blocks = [as_dict(item) for item in items]
     if not any("assistant" in _audience(block) for block in blocks):
         return blocks

@@ -38,12 +38,12 @@ from builder.sources.source import Source
 from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
 
 _STRUCTURED = ("\x00json:", "\x01json:")
-"""What content begins with that is JSON in a column of text."""
+"""How content begins that is JSON in a column of text."""
 _ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source is of Hermes Agent, or None."""
+    """Recognise the database by its tables, session files and trajectories by their shape."""
     if source.peek.kind == "sqlite":
         columns = tables(source)
         if {"session_id", "role", "tool_calls", "tool_name", "timestamp"} <= columns.get(
@@ -73,12 +73,12 @@ def _is_session(item: dict[str, Json]) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The sessions of the database: none is read with another, not even with its parent."""
+    """Return the sizes of the database's sessions, which are read independently."""
     return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of all sessions, or of all trajectories."""
+    """Yield the conversations of all sessions, or of all trajectories."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source))
         return
@@ -102,7 +102,7 @@ def read(source: Source) -> Iterator[Event]:
 def _messages(
     items: Sequence[dict[str, Json]], session: str, system: str | None, unknown: list[str]
 ) -> list[Message]:
-    """The messages, with the system prompt before them."""
+    """Return the messages after the system prompt."""
     keys = CallKeys(session)
     answered = {as_str(item.get("tool_call_id")) for item in items}
     found = [Message("system", (Text(system),))] if system else []
@@ -135,7 +135,7 @@ def _messages(
 
 
 def _with_id(call: Json, answered: set[str]) -> Json:
-    """The call with the one of its two ids that results name."""
+    """Return the call with the one of its two ids that results name."""
     item = as_dict(call)
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
@@ -234,7 +234,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
 def _histories(
     items: list[dict[str, Json]],
 ) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
-    """What the model saw last, and what was taken from it, with the code of why."""
+    """Yield what the model saw last, and what was removed from it with the code of the reason."""
     active = [item for item in items if item.get("active") != 0]
     yield active, "", ""
     compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]
@@ -248,7 +248,7 @@ def _histories(
 
 
 def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:
-    """A row with its JSON columns decoded."""
+    """Return a row with its JSON columns decoded."""
     where = f"message {row.get('id')}"
     item: dict[str, Json] = {"tool_calls": None, **row}
     text = row.get("content")
@@ -305,7 +305,7 @@ def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
 
 
 def _result(block: str) -> ToolResult:
-    """The tool's answer: the program writes {"tool_call_id", "name", "content"} into the block."""
+    """Return the result in a block, into which Hermes writes {tool_call_id, name, content}."""
     try:
         item = as_dict(loads(block))
     except JsonFault:

@@ -1,8 +1,8 @@
 """Hugging Face session traces (STS): a line for the session, a line for each message.
 
-Source: hf-session-traces.md, which is written from the Hub's pages alone. Results whose calls are
-not in the file are known to occur: such a session is `calls_unrecorded`. Rows of the columns that
-the Hub converts such files to leave turns out and are refused (`unverified_format`).
+Source: hf-session-traces.md, which is written from the Hub's pages alone. Some sessions hold
+results without their calls (`calls_unrecorded`). Rows of the columns that the Hub converts such
+files to leave turns out and are rejected (`unverified_format`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CONVERTED = frozenset({"harness", "session_id", "file_path"})
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source holds session traces, or None."""
+    """Recognise a session line with a harness, or the columns that the Hub converts it to."""
     for item in source.peek.objects:
         if _is_session(item):
             return "a session line with harness"
@@ -71,7 +71,7 @@ class _Session:
         self.last = where
         self.records += 1
         role = as_str(message.get("role"))
-        said = content(message.get("content"), self.unknown)
+        written = content(message.get("content"), self.unknown)
         if role == "tool":
             call_id = name_or_none(message.get("toolCallId") or message.get("tool_call_id"))
             name = name_or_none(message.get("toolName") or message.get("name"))
@@ -79,14 +79,14 @@ class _Session:
             if not self._is_called(call_id):
                 detail = "a result, but the turn that called is not in the file"
                 self.problems.append(Problem("calls_unrecorded", where, detail, records=0))
-            result = ToolResult(said, call_id=call_id, name=name, is_error=failed)
+            result = ToolResult(written, call_id=call_id, name=name, is_error=failed)
             self.messages.append(Message("tool", (result,)))
             return
-        parts: list[Part] = [*said]
+        parts: list[Part] = [*written]
         if role == "assistant":
             self.model = name_or_none(message.get("model")) or self.model
             calls = message.get("toolCalls") or message.get("tool_calls")
-            parts = [*reasoning(message), *said, *map(self._call, as_list(calls))]
+            parts = [*reasoning(message), *written, *map(self._call, as_list(calls))]
         if parts:
             self.messages.append(Message(role, tuple(parts)))
 
@@ -100,7 +100,7 @@ class _Session:
         return ToolCall(name, body.get("arguments"), call_id, self.keys.of(call_id))
 
     def _is_called(self, call_id: str | None) -> bool:
-        """Does the last turn of the assistant hold the call?"""
+        """Tell whether the last turn of the assistant holds the call."""
         for message in reversed(self.messages):
             if message.role == "assistant":
                 calls = [part for part in message.parts if isinstance(part, ToolCall | Unparsed)]
@@ -111,7 +111,7 @@ class _Session:
         return False
 
     def events(self) -> Iterator[Event]:
-        """The session as a conversation."""
+        """Yield the session as a conversation."""
         if self.messages:
             place = span(self.first, self.last)
             yield Conversation(
@@ -127,7 +127,7 @@ class _Session:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The sessions of a file, one after the other."""
+    """Yield the sessions of a file in order."""
     session: _Session | None = None
     fault: Problem | None = None
     names: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Agents whose logs are known from third parties alone: recognised, and refused.
+"""Agents whose logs are known from third parties alone: recognised, and rejected.
 
 Source: kimi-copilot-cursor-hermes.md (GitHub Copilot CLI, VS Code chat, Cursor), where each is
 marked unverified. Guessing at a format would train on what no model saw: each record is a Problem
@@ -26,7 +26,7 @@ _COPILOT_EVENTS = frozenset(
 
 
 def recognise(source: Source) -> str | None:
-    """Which of the agents wrote the source, or None."""
+    """Return which of the agents wrote the source, or None."""
     if source.peek.kind == "sqlite":
         if {"key", "value"} <= tables(source).get("cursorDiskKV", frozenset()):
             return "Cursor's database (cursorDiskKV)"
@@ -44,7 +44,7 @@ def _is_chat(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A Problem for each event, request or row of a conversation."""
+    """Yield a Problem for each event, request or row of a conversation."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _cursor(source))
         return

@@ -1,6 +1,6 @@
 """Messages of Cline and Roo: Anthropic's blocks, or tools as tags, as parts.
 
-Source: cline-roo.md, both layouts; `_cline_text` reads the tags.
+Source: cline-roo.md, both layouts; `text` reads the tags.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _SPOKEN = {
     "plan_mode_respond": ("response", "plan_as_text"),
     "plan_mode_response": ("response", "plan_as_text"),
 }
-"""Tools of B that talk to the user: the parameter that holds the words, the code counted."""
+"""Tools of B that talk to the user: the parameter that holds the text, the code counted."""
 _FAILED = (
     "The tool execution failed with the following error:",
     "The user denied this operation",
     "<error>",
     "Task was interrupted before this tool call could be completed.",
 )
-"""How results begin that say that the call failed."""
+"""How the result of a failed call begins."""
 
 
 def texts(content: Json) -> Iterator[str]:
-    """The texts of a message's content."""
+    """Yield the texts of a message's content."""
     if isinstance(content, str):
         yield content
     for block in as_list(content):
@@ -72,9 +72,10 @@ class ClineReading:
             words = tuple(Text(text, harness=True) for text in texts(item.get("content")))
             self._append("user", words, turn)
         elif item.get("isSummary") is True:
-            # The next request begins with it: context, whoever it is said to be by.
+            # The next request begins with it: context, whatever role is logged.
             self.changes["summary_as_context"] += 1
-            self._append("user", tuple(map(Text, texts(item.get("content")))), turn)
+            summary = tuple(Text(text, harness=True) for text in texts(item.get("content")))
+            self._append("user", summary, turn)
         elif item.get("role") == "assistant":
             info = as_dict(item.get("modelInfo"))
             self.model = name_or_none(info.get("id") or info.get("modelId")) or self.model
@@ -115,7 +116,7 @@ class ClineReading:
         self._append("assistant", tuple(parts), turn)
 
     def _call(self, call: ToolCall, place: str) -> ToolCall | Text:
-        """The call with its key, or what it says to the user."""
+        """Return the call with its key, or the text that it says to the user."""
         spoken = _SPOKEN.get(call.name) if self.tags else None
         words = as_dict(call.arguments).get(spoken[0]) if spoken else None
         if spoken is None or not isinstance(words, str):
@@ -129,29 +130,29 @@ class ClineReading:
 
     def _user(self, item: dict[str, Json], turn: str | None) -> None:
         results: list[ToolResult] = []
-        said: list[Part] = []
+        user: list[Part] = []
         head: str | None = None  # of the result, in the dialect of tags, that goes on
         for block in _blocks(item.get("content")):
             match block.get("type"):
                 case "text":
-                    head = self._user_text(as_str(block.get("text")), head, results, said)
+                    head = self._user_text(as_str(block.get("text")), head, results, user)
                 case "tool_result":
-                    self._native_result(block, results, said)
+                    self._native_result(block, results, user)
                 case "file":
-                    said.append(Data({k: v for k, v in block.items() if k != "type"}))
+                    user.append(Data({k: v for k, v in block.items() if k != "type"}))
                 case _ if head is not None and head not in _SPOKEN:
                     _extend(results, tuple(self._other(block)))
                 case _:
-                    said += self._other(block)
+                    user += self._other(block)
         self._append("tool", tuple(results), None)
-        self._append("user", tuple(said), turn)
+        self._append("user", tuple(user), turn)
 
     def _user_text(
-        self, text: str, head: str | None, results: list[ToolResult], said: list[Part]
+        self, text: str, head: str | None, results: list[ToolResult], user: list[Part]
     ) -> str | None:
-        """Words of the user or the program, or (more of) a result; the head that still holds."""
+        """Add a text of the user, the program or a result; returns the head still in force."""
         if not self.tags:
-            said += user_parts(text, self.changes)
+            user += user_parts(text, self.changes)
             return None
         at = text.find("<environment_details>")
         body, context = (text, "") if at < 0 else (text[:at].rstrip(), text[at:])
@@ -160,17 +161,17 @@ class ClineReading:
             if head not in _SPOKEN:
                 results.append(ToolResult((), name=head))
         if head is None:
-            said += user_parts(body, self.changes)
+            user += user_parts(body, self.changes)
         elif head in _SPOKEN:
-            said += _reply(body, self.changes)
+            user += _reply(body, self.changes)
         elif body.strip():
-            _extend(results, (Text(body),), failed=_says_failed(body))
+            _extend(results, (Text(body),), failed=_states_failure(body))
         if context:
-            said.append(Text(context, harness=True))
+            user.append(Text(context, harness=True))
         return head
 
     def _native_result(
-        self, block: dict[str, Json], results: list[ToolResult], said: list[Part]
+        self, block: dict[str, Json], results: list[ToolResult], user: list[Part]
     ) -> None:
         call_id = name_or_none(block.get("tool_use_id"))
         if call_id is not None and call_id in self.answered:
@@ -181,16 +182,16 @@ class ClineReading:
             self.answered.add(call_id)
         if call_id in self.spoken:
             for part in content:
-                said += _reply(part.text, self.changes) if isinstance(part, Text) else [part]
+                user += _reply(part.text, self.changes) if isinstance(part, Text) else [part]
             return
         failed = failed or block.get("is_error") is True
         name = name_or_none(block.get("name"))
         results.append(ToolResult(content, call_id=call_id, name=name, is_error=failed))
 
     def _result_content(self, content: Json) -> tuple[tuple[Text | Data | Media, ...], bool]:
-        """What a result says, and whether it says that the call failed."""
+        """Return the content of a result, and whether it states that the call failed."""
         if isinstance(content, str):
-            return (Text(content),), _says_failed(content)
+            return (Text(content),), _states_failure(content)
         if not isinstance(content, list):
             return ((Data(content),), False) if content is not None else ((), False)
         if content and not any("type" in as_dict(item) for item in content):
@@ -200,7 +201,7 @@ class ClineReading:
         for block in map(as_dict, content):
             if block.get("type") == "text":
                 text = as_str(block.get("text"))
-                failed = failed or _says_failed(text)
+                failed = failed or _states_failure(text)
                 parts.append(Text(text))
             else:
                 parts += self._other(block)
@@ -228,21 +229,21 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 def _extend(
     results: list[ToolResult], content: tuple[Text | Media, ...], *, failed: bool = False
 ) -> None:
-    """Add to the last result."""
+    """Extend the last result."""
     last = results[-1]
     whole = (*last.content, *content)
     results[-1] = replace(last, content=whole, is_error=last.is_error or failed)
 
 
 def _reply(text: str, changes: Counter[str]) -> list[Part]:
-    """The user's reply to words of the model; without a tag of the user it is the program's."""
+    """Return the user's reply to text of the model; without a user's tag it is the program's."""
     found = list(user_parts(text, changes))
     if len(found) == 1 and found[0].text == text:
         return [replace(found[0], harness=True)]
     return list(found)
 
 
-def _says_failed(text: str) -> bool:
+def _states_failure(text: str) -> bool:
     if text.lstrip().startswith(_FAILED):
         return True
     return _not_successful(json_in_text(text))

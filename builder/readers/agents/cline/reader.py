@@ -1,11 +1,11 @@
 """Cline (SDK and CLI sessions; its VS Code extension), Roo Code and Kilo Code.
 
 Source: cline-roo.md. A: `<id>.messages.json`, whose blocks are Anthropic's and which holds the
-system prompt. B: `api_conversation_history.json`, in two dialects, told apart in each message:
-native blocks, or tools written as tags in the text (`_cline_text`). Condensed and truncated
-histories of B are segments. Tools are not recorded.
+system prompt. B: `api_conversation_history.json`, in two dialects, distinguished in each message:
+native blocks, or tools written as tags in the text (`text`). Condensed and truncated histories of B
+are segments; answers that several hold are targets in the first. Tools are not recorded.
 
-In B three tools are ways of talking to the user and become words: `attempt_completion` (the final
+In B three tools are ways of talking to the user and become text: `attempt_completion` (the final
 answer), `ask_followup_question` and `plan_mode_respond`; what answers them is the user's turn.
 """
 
@@ -22,6 +22,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
+from builder.readers.toolkit.repeats import mark_repeats
 from builder.sources.source import Source
 
 _ROO_FIELDS = frozenset(
@@ -29,11 +30,11 @@ _ROO_FIELDS = frozenset(
 )
 
 Rows = list[tuple[str, dict[str, Json]]]
-"""Messages, each with where it stands."""
+"""Messages, each with its place."""
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source is of Cline or one of its kin, or None."""
+    """Recognise a session, a manifest, a log of the interface, or the history of a task."""
     if source.peek.kind != "json" or not source.peek.records:
         return None
     if source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
@@ -65,7 +66,7 @@ def _is_message(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversation of a session, or of a task and its segments."""
+    """Yield the conversation of a session, or those of a task."""
     document = source.document()
     if isinstance(document, Problem):
         source.count_records()
@@ -111,7 +112,7 @@ def _is_compacted(item: dict[str, Json]) -> bool:
 
 
 def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
-    """The messages, and the Problems of elements that are none."""
+    """Return the messages, and the Problems of elements that are none."""
     found: Rows = []
     lost: list[Problem] = []
     for record in source.counted(values):
@@ -124,7 +125,7 @@ def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
 
 
 def _gap(lost: list[Problem]) -> tuple[Problem, ...]:
-    """A message that was lost may have been seen by the model."""
+    """Return the problem of a conversation with a gap: the model may have seen a lost message."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
@@ -153,20 +154,22 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
     yield from lost
     scope = str(next((row["ts"] for _, row in rows if "ts" in row), source.name))
     seen: set[str] = set()
+    targets: set[str] = set()
     for number, segment in enumerate(_segments(rows), 1):
         reading = ClineReading(CallKeys(scope), tags=True)
         for where, row in segment:
-            reading.take(row, where, None)
+            reading.take(row, where, where)
         fresh = [where for where, _ in segment if where not in seen]
         seen.update(fresh)
         name = "task" if number == 1 else f"task#{number}"
         place = span(segment[0][0], segment[-1][0])
         problems = _gap(lost) + unknown_parts(sorted(reading.unknown), place)
+        reading.messages = mark_repeats(reading.messages, targets)
         yield from _conversation(reading, name, place, len(fresh), problems)
 
 
 def _segments(rows: Rows) -> Iterator[Rows]:
-    """What the model saw until each summary or truncation hid earlier messages, and since."""
+    """Yield what the model saw between the summaries and truncations that hid earlier messages."""
     visible: Rows = []
     for where, row in rows:
         for own, parent in (("condenseId", "condenseParent"), ("truncationId", "truncationParent")):

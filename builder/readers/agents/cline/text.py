@@ -1,4 +1,4 @@
-"""Cline's and Roo's texts: tools written as tags, the user's words among the program's.
+"""Texts of Cline and Roo: tools written as tags, user text mixed with harness text.
 
 Source: cline-roo.md "B". The tags are no XML: values hold raw `<` and `&`, so that a scanner
 looks for known names only and, for the values that hold file text, for the last closing tag.
@@ -57,7 +57,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
 
 _OPEN = re.compile("<(" + "|".join(sorted(TOOLS)) + ")>")
 _FILE_TEXT = frozenset({"content", "diff", "code_edit", "arguments", "input"})
-"""Values that may hold anything, closing tags among it."""
+"""Parameters whose values may hold anything, closing tags included."""
 _THINKING = re.compile(r"<thinking>(.*?)</thinking>", re.DOTALL)
 _WRAPPED = re.compile(
     r"<(?P<tag>task|feedback|answer|user_message|user_input)(?: [^<>]*)?>(?P<words>.*?)</(?P=tag)>"
@@ -71,7 +71,7 @@ RESULT = re.compile(r"\[(?P<name>\w+)(?:[^\n]*?)\] Result:[ \t]*\n?")
 
 
 def assistant_parts(text: str) -> list[Part]:
-    """Words, `<thinking>` and tools of an assistant's text, in order.
+    """Split an assistant's text into text, `<thinking>` and tools, in order.
 
     A tool whose tag is never closed is Unparsed with the code `bad_call`.
     """
@@ -106,7 +106,7 @@ def _text(text: str) -> list[Part]:
 
 
 def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
-    """The parameters from `at` on, and where the last of them ends."""
+    """Return the parameters from `at` on, and the end of the last one."""
     names = "|".join((*TOOLS[name], "task_progress"))
     opening = re.compile(rf"\s*<({names})>")
     found: dict[str, Json] = {}
@@ -130,7 +130,7 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
 
 
 def user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:
-    """The user's words and the program's in a text of the user's side.
+    """Separate the user's text from the program's in a user message.
 
     Words in `<task>`, `<feedback>`, `<answer>`, `<user_message>` and `<user_input>` are the
     user's, without the tags (`wrapper_removed`); what stands around them is the program's, as

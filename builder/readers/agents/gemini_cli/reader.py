@@ -223,13 +223,13 @@ class _Session:
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
             records += state.records
             first = first or state.first
-            later = [other.said for other in views[at + 1 :] if other.said]
-            if not view.said or any(begins(other, view.said) for other in later):
+            later = [other.compared for other in views[at + 1 :] if other.compared]
+            if not view.compared or any(begins(other, view.compared) for other in later):
                 continue
-            if later and not answered_in(view.said[common(view.said, later[0]) :]):
+            if later and not answered_in(view.compared[common(view.compared, later[0]) :]):
                 continue  # only what a user typed was taken back
             problems = state.problems
-            if state.rewound or (later and begins(view.said, later[0])):
+            if state.rewound or (later and begins(view.compared, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
             conversation = Conversation(

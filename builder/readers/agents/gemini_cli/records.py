@@ -32,7 +32,7 @@ _DENIED = "User did not allow tool call"
 
 _SUMMARY = "<state_snapshot>"
 
-Said = Sequence[tuple[str, Part]]
+Comparable = Sequence[tuple[str, Part]]
 """Roles and parts in order, without thoughts, harness text and incidental fields."""
 
 
@@ -41,7 +41,7 @@ class View:
     """The messages, the same in comparable form, the model, and what the log lacks of them."""
 
     messages: tuple[Message, ...]
-    said: Said
+    compared: Comparable
     model: str | None
     context: Context
 
@@ -83,7 +83,7 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
             messages.append(Message("tool", tuple(results)))
         if role == "user" and rest:
             messages.append(Message(role, tuple(rest), turn=key))
-    said = tuple(
+    compared = tuple(
         (message.role, _bare(part))
         for message in messages
         for part in message.parts
@@ -92,7 +92,7 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     opens = bool(messages) and any(map(_is_context, messages[0].parts))
     missing = NOT_RECORDED if opens else ("reminders", *NOT_RECORDED)
     context = Context("partial", missing)
-    return View(tuple(after_unknown(messages, unknown_from, context)), said, model, context)
+    return View(tuple(after_unknown(messages, unknown_from, context)), compared, model, context)
 
 
 def _is_context(part: Part) -> bool:
@@ -215,7 +215,7 @@ def _bare(part: Part) -> Part:
     return part
 
 
-def common(one: Said, other: Said) -> int:
+def common(one: Comparable, other: Comparable) -> int:
     """Returns how many leading messages two histories share."""
     length = 0
     for ours, theirs in zip(one, other, strict=False):
@@ -225,11 +225,11 @@ def common(one: Said, other: Said) -> int:
     return length
 
 
-def begins(whole: Said, start: Said) -> bool:
+def begins(whole: Comparable, start: Comparable) -> bool:
     """Returns whether a history begins with another."""
     return len(start) <= len(whole) and common(whole, start) == len(start)
 
 
-def answered_in(said: Said) -> bool:
+def answered_in(compared: Comparable) -> bool:
     """Returns whether a history holds an answer of the model."""
-    return any(role == "assistant" for role, _ in said)
+    return any(role == "assistant" for role, _ in compared)

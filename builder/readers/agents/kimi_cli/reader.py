@@ -1,13 +1,13 @@
-"""Kimi CLI sessions: the folder of a session (context.jsonl beside wire.jsonl), or one old file.
+"""Kimi CLI sessions: the folder of a session (context.jsonl and wire.jsonl), or one old file.
 
 Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
 
 - `context.jsonl` is what the model sees, in OpenAI's shape, with control rows whose role begins
   with an underscore; `_system_prompt` holds the prompt. Tool definitions are not stored.
-- A rewind or a compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and begins it
-  anew. A rewind copies what stays: what the old file holds beyond that was left, and the file is a
-  conversation with the problem `rewound`. After a compaction nothing is copied: the old file is
-  the segment before.
+- A rewind or a compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and starts a
+  new one. A rewind copies what stays: the old file is then a conversation with the problem
+  `rewound`, and the answers that were copied are repeats in it. After a compaction nothing is
+  copied: the old file is the segment before.
 - `wire.jsonl` repeats everything for the screen; it is read for which tools failed.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from builder.conversation import Conversation, Event, Ignored, Message, Text, Used
+from builder.conversation import REPEAT, Conversation, Event, Ignored, Message, Text, Used
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_cli.rows import row_message, rows
@@ -36,13 +36,13 @@ _CONTEXT = re.compile(r"context(?:_([0-9]{1,9}))?\.jsonl")
 
 
 def is_store(folder: Path) -> bool:
-    """A session's folder: its context, and beside it the stream for the screen or its state."""
-    beside = (folder / _WIRE).is_file() or (folder / "state.json").is_file()
-    return beside and (folder / "context.jsonl").is_file()
+    """Tell whether a folder is a session's: its context with the screen's stream or its state."""
+    has_more = (folder / _WIRE).is_file() or (folder / "state.json").is_file()
+    return has_more and (folder / "context.jsonl").is_file()
 
 
 def recognise(source: Source) -> str | None:
-    """By the control rows of a context."""
+    """Recognise the control rows of a context."""
     if source.peek.kind == "folder":
         own = [m for m in source.members if _CONTEXT.fullmatch(_file(m)) or _file(m) == _WIRE]
         return next((reason for member in own if (reason := recognise(member))), None)
@@ -58,11 +58,11 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each context that holds more than the next one took over from it."""
+    """Yield a conversation for each context that holds more than the next one took over."""
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     if not source.members:
         context = yield from _read_context(source, frozenset())
-        yield from _tell(session, source.name, [context])
+        yield from _conversations(session, source.name, [context])
         return
     failed = yield from _failed_calls(source)
     chains: dict[str, list[tuple[float, Source]]] = {}
@@ -79,7 +79,7 @@ def read(source: Source) -> Iterator[Event]:
         for _, member in sorted(chain, key=lambda item: item[0]):
             contexts.append((yield from _read_context(member, failed, f"{member.name} ")))
         name = f"{session}/{folder}" if folder else session
-        yield from _tell(name, f"{source.name}/{folder}", contexts)
+        yield from _conversations(name, f"{source.name}/{folder}", contexts)
 
 
 def _file(member: Source) -> str:
@@ -91,7 +91,7 @@ def _folder(member: Source) -> str:
 
 
 def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
-    """The ids of calls whose tools always reported an error, from the streams for the screen."""
+    """Collect the ids of calls whose tools always report an error in the screen's streams."""
     reports: dict[str, set[bool]] = {}
     counts: Counter[str] = Counter()
     for member in source.members:
@@ -114,7 +114,7 @@ def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What one context file holds; `records` are the rows that its conversation counts."""
+    """The content of one context file; `records` are the rows that its conversation counts."""
 
     where: str
     system: str
@@ -125,9 +125,9 @@ class _Context:
 def _read_context(
     source: Source, failed: frozenset[str], file: str = ""
 ) -> Generator[Event, None, _Context]:
-    """The context in a file; what is no part of it goes out as events.
+    """Return the context in a file; yields events for what is no part of it.
 
-    `file` is what stands before a place in it.
+    `file` is the prefix of places in it.
     """
     counts: Counter[str] = Counter()
     places: list[str] = []
@@ -160,8 +160,8 @@ def _read_context(
     return _Context(where, system, tuple(messages), len(places))
 
 
-def _tell(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
-    """The conversations of the contexts that followed each other, the oldest first."""
+def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
+    """Yield the conversations of consecutive contexts, the oldest first."""
     begun = 0
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
@@ -175,7 +175,11 @@ def _tell(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Ev
         else:
             detail = f"rewound to its message {kept}"
             system = (Message("system", (Text(context.system),)),) if context.system else ()
-            messages = (*system, *context.messages)
+            shared = (
+                replace(message, untrained=REPEAT) if message.role == "assistant" else message
+                for message in context.messages[:kept]
+            )
+            messages = (*system, *shared, *left)
             yield Conversation(
                 id=f"{session}#{number}" if following else session,
                 record=context.where,
@@ -187,7 +191,7 @@ def _tell(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Ev
 
 
 def _in_common(first: Sequence[Message], second: Sequence[Message]) -> int:
-    """How many messages both begin with."""
+    """Return how many leading messages two contexts share."""
     pairs = zip(first, second, strict=False)
     return next(
         (at for at, (one, other) in enumerate(pairs) if one != other),

@@ -30,7 +30,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
 def rows(source: Source) -> Iterator[Record | Problem]:
-    """The rows of a file; control characters may stand bare in strings, as the program has it."""
+    """Yield the rows of a file; strings may hold unescaped control characters."""
     for item in source.lines():
         if isinstance(item, Problem):
             yield item
@@ -52,11 +52,11 @@ def _lenient(line: bytes) -> Json:
 
 
 def row_message(row: Row, failed: frozenset[str]) -> Message:
-    """The message that a row holds. `failed` are the ids of calls whose tools reported an error."""
+    """Return the message of a row. `failed` are the ids of calls whose tools reported an error."""
     role = as_str(row.get("role"))
     content = row.get("content")
     if role == "assistant":
-        return Message(role, (*_said(content), *_calls(row.get("tool_calls"))))
+        return Message(role, (*_answer_parts(content), *_calls(row.get("tool_calls"))))
     parts = tuple(_contents(content))
     if role == "tool":
         call_id = name_or_none(row.get("tool_call_id"))
@@ -69,13 +69,13 @@ def row_message(row: Row, failed: frozenset[str]) -> Message:
 
 
 def _marked(part: Text | Data | Media) -> Part:
-    """Text between `<system>` tags in a user's message is the program's: a checkpoint, a notice."""
+    """Mark text in `<system>` tags in a user's message as harness: a checkpoint, a notice."""
     if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
         return Text(part.text, harness=True)
     return part
 
 
-def _said(content: Json) -> Iterator[Part]:
+def _answer_parts(content: Json) -> Iterator[Part]:
     if isinstance(content, str):
         yield Text(content)
     for value in as_list(content):

@@ -77,12 +77,12 @@ _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
 def is_store(folder: Path) -> bool:
-    """Whether the folder is a conversation: its state, beside a folder of events."""
+    """Tell whether the folder is a conversation: its state and a folder of events."""
     return (folder / _STATE_FILE).is_file() and (folder / _EVENTS).is_dir()
 
 
 def recognise(source: Source) -> str | None:
-    """Claim events of the SDK's kinds, its LLM logs, and its dump of messages."""
+    """Recognise events of the SDK's kinds, its LLM logs, and its dump of messages."""
     if source.peek.kind == "folder":
         events = (member for member in source.members if _EVENT_FILE.search(member.name))
         first = next(events, None)
@@ -96,7 +96,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation, more where its history was rewritten; one for each model call."""
+    """Yield one conversation, more where its history was rewritten; one for each model call."""
     if is_dump(source):
         yield from _dump(source)
         return
@@ -262,7 +262,7 @@ def _result(
 
 
 def _dump(source: Source) -> Iterator[Event]:
-    """A list of messages without anything beside it."""
+    """Yield the conversation of a bare list of messages."""
     names: list[str] = []
     messages: list[Message] = []
     last = ""

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
-    REPEAT,
     Context,
     Conversation,
     Data,
@@ -35,6 +34,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import span
+from builder.readers.toolkit.repeats import mark_repeats
 
 FAMILY = "openhands"
 """What the keys of calls begin with: both generations may log one call."""
@@ -238,7 +238,7 @@ class Segments:
         place = where or self.where
         targets: set[str] = set()
         found = [
-            (with_repeats(segment, targets), ended, changes)
+            (mark_repeats(segment, targets), ended, changes)
             for segment, ended, changes in self.done
             if segment
         ]
@@ -272,20 +272,6 @@ class Segments:
     def where(self) -> str:
         """The span of its first to its last place."""
         return span(self.places[0], self.places[-1]) if self.places else "file"
-
-
-def with_repeats(found: Sequence[Message], targets: set[str]) -> list[Message]:
-    """Mark answers that are targets already as repeats; adds the others to `targets`."""
-    marked = []
-    for message in found:
-        if message.role == "assistant" and message.untrained is None:
-            answer = message.turn or repr(message.parts)
-            is_repeat = answer in targets
-            targets.add(answer)
-            marked.append(replace(message, untrained=REPEAT) if is_repeat else message)
-        else:
-            marked.append(message)
-    return marked
 
 
 def with_affixes(

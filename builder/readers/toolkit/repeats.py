@@ -1,0 +1,28 @@
+"""Answers that several conversations of one log hold: targets in one, repeats in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from builder.conversation import REPEAT, Message, Part, ToolCall
+
+
+def mark_repeats(messages: Iterable[Message], targets: set[str]) -> list[Message]:
+    """Mark answers that are targets already as repeats, and add all others to `targets`.
+
+    An answer is known by the log's id of its turn, or else by its parts.
+    """
+    marked = []
+    for message in messages:
+        if message.role != "assistant" or message.untrained is not None:
+            marked.append(message)
+            continue
+        answer = message.turn or repr([_without_key(part) for part in message.parts])
+        marked.append(replace(message, untrained=REPEAT) if answer in targets else message)
+        targets.add(answer)
+    return marked
+
+
+def _without_key(part: Part) -> Part:
+    return replace(part, key=None) if isinstance(part, ToolCall) else part

@@ -1,0 +1,59 @@
+"""OpenAI Codex CLI: the native program from the npm registry, run by `codex exec`."""
+
+from __future__ import annotations
+
+from wire.agents import Agent
+
+_SETUP = """
+export CODEX_HOME=$HOME/.codex MOCK_KEY=dummy; mkdir -p $CODEX_HOME
+cat > $CODEX_HOME/config.toml <<X
+model = "gpt-5.1-codex"
+model_provider = "mock"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.mock]
+name = "mock"
+base_url = "http://127.0.0.1:$PORT/v1"
+wire_api = "responses"
+env_key = "MOCK_KEY"
+request_max_retries = 1
+stream_max_retries = 1
+X
+D=$INSTALL/node_modules/@openai
+CX=$(find $D/ -path '*x86_64-unknown-linux*' -name codex -type f | head -1)
+P="$CX exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox"
+"""
+
+_INSTRUCTIONS = """
+printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md
+echo 'SUBDIR RULE 11.' > sub/AGENTS.md
+"""
+
+_SKILL = """
+mkdir -p .codex/skills/shout .agents/skills/shout
+printf -- '---\\nname: shout\\ndescription: Say it loudly.\\n---\\n\\nSHOUT SKILL BODY.\\n' |
+  tee .codex/skills/shout/SKILL.md > .agents/skills/shout/SKILL.md
+"""
+
+AGENT = Agent(
+    name="codex",
+    versions=("0.169.0", "0.157.0", "0.145.0", "0.128.0", "0.77.0"),
+    packages=lambda version: (f"npm:@openai/codex@{version}",),
+    setup=_SETUP,
+    scenarios={
+        "plain": '$P "[[S:plain]] What does app.py do?"',
+        "parallel": '$P "[[S:parallel]] Change hello to goodbye."',
+        "thinking": '$P "[[S:think]] What does app.py do?"',
+        "instructions": _INSTRUCTIONS + '$P "[[S:subfolder]] What is in sub?"',
+        "skill": _SKILL + '$P "[[S:plain]] Use the \\$shout skill."',
+        "resumed": '$P "[[S:plain]] What does app.py do?"; '
+        '$P resume --last "[[S:second]] And data.txt?"',
+        "interrupted": 'timeout -s INT -k 8 5 $P "[[S:sleep2]] Run two commands."; '
+        '$P resume --last "[[S:second]] And data.txt?"',
+        "compacted": '$P "[[S:plain]] What does app.py do?"; '
+        '$P -c model_auto_compact_token_limit=110 resume --last "[[S:third]] Go on."',
+    },
+    logs=(".codex/sessions",),
+    limits={},
+)
