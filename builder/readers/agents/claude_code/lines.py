@@ -1,47 +1,46 @@
-"""One line of a Claude Code session: what it is, and whose words it holds.
+"""One line of a Claude Code session.
 
-Source of every rule: the reference claude-code.md ("Line envelope", "Injected user text",
-"Errors / synthetic", "Reasoning").
+Source: claude-code.md "Line envelope", "Errors / synthetic".
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
-from builder.conversation import Data, Json, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.conversation import Data, Json, Media, Text, ToolResult
+from builder.readers.agents.claude_code.words import is_by_program, split_result_text
+from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
-INTERRUPTED = "[Request interrupted by user"
-"""How the program notes that the user stopped the model; what follows differs by version."""
+NOT_SENT = "isApiErrorMessage"
+"""The flag of a line in an answer's place that says what went wrong; no request holds it."""
 
-_TAGS = (
-    "command-name", "command-message", "command-args", "command-contents", "local-command-stdout",
-    "local-command-stderr", "local-command-caveat", "bash-input", "bash-stdout", "bash-stderr",
-    "task-notification", "system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics",
-    "teammate-message", "user-memory-input", "user-prompt-submit-hook", "session-start-hook",
-)  # fmt: skip
-_LEADING = re.compile(rf"\s*<({'|'.join(_TAGS)})\b[^>]*>[\s\S]*?(?:</\1>\s*|\Z)")
-_REMINDER = re.compile(r"\s*<system-reminder>[\s\S]*?</system-reminder>\s*")
-_OPEN, _CLOSE = "<system-reminder>", "</system-reminder>"
-_WHOLE = ("Caveat: The messages below were generated", INTERRUPTED, "[Image: source:")
+_DENIALS = (
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action right now",
+    "Permission to use ",
+    "Claude requested permissions to",
+)
+_INTERRUPTIONS = ("[Tool call interrupted", "[Request interrupted")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionLine:
     """A line that is a node of the session's tree.
 
     at        position in the file; the order of nodes
     where     for people: "line 12"
-    kind      user, assistant, boundary (of a compaction) or link (no turn, but part of the tree)
+    kind      user, assistant, attachment (text for the request, most often), boundary (of a
+              compaction) or link (nothing that was sent, but part of the tree)
     agent     the sub-agent whose line it is; "" for the session itself
     response  assistant: the id of the response that the line is a block of
-    attached  user: words that stand in an attachment, not in a line of their own
-    said      user: its texts and media, those of the program marked
     results   user: the tool results in it
-    is_answer assistant: it is the model's; API errors and the like stand in its place too
-    value     the line as logged; of an attachment, in the shape of a user line
+    is_typed  user: it holds words or pictures of the user
+    is_answer assistant: it is the model's own; errors and placeholders of the program stand in the
+              place of an answer too
+    value     the line as logged
     """
 
     at: int
@@ -52,9 +51,8 @@ class SessionLine:
     session: str
     agent: str
     response: str
-    attached: bool
-    said: tuple[Text | Media, ...]
     results: tuple[ToolResult, ...]
+    is_typed: bool
     is_answer: bool
     value: dict[str, Json]
 
@@ -63,10 +61,15 @@ class SessionLine:
         """Lines of one group can follow one another: a session's, or one sub-agent's of it."""
         return self.session, self.agent
 
-    @property
+    @cached_property
     def blocks(self) -> list[dict[str, Json]]:
         """The content blocks; a string is one text block."""
         return _blocks(self.value)
+
+    @property
+    def attachment(self) -> dict[str, Json]:
+        """What is attached; {} if the line is no attachment."""
+        return as_dict(self.value.get("attachment"))
 
     @property
     def model(self) -> str | None:
@@ -75,41 +78,33 @@ class SessionLine:
 
     @property
     def is_meta(self) -> bool:
-        """Was the text of the user line put there by the program?"""
+        """Whether the program wrote the text of the user line."""
         return self.value.get("isMeta") is True
 
     @property
     def is_summary(self) -> bool:
-        """Is it the summary that a compaction put in the place of what was before?"""
-        return self.kind == "user" and _is_summary(self.value)
-
-    @property
-    def is_typed(self) -> bool:
-        """Does the user line hold words (or pictures) of the user?"""
-        if self.is_meta:
-            return False
-        return any(not isinstance(part, Text) or not part.harness for part in self.said)
+        """Whether it is the summary that a compaction put in the place of what was before."""
+        return self.kind == "user" and self.value.get("isCompactSummary") is True
 
 
 def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None:
-    """The line as a node, or None if it is not part of the tree."""
+    """Returns the line as a node, or None if it is not part of the tree."""
     kind = as_str(value.get("type"))
     message = as_dict(value.get("message"))
     uuid = name_or_none(value.get("uuid"))
-    attached = _attached(as_dict(value.get("attachment"))) if kind == "attachment" else None
-    if attached is not None:
-        kind = "user"
-        value = {**value, **attached}
-    elif kind == "system" and value.get("subtype") == "compact_boundary":
+    if kind == "system" and value.get("subtype") == "compact_boundary":
         kind = "boundary"
+    elif kind == "attachment" and isinstance(value.get("attachment"), dict):
+        pass
     elif kind not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
         if uuid is None:
             return None
         kind = "link"
-    sidechain = value.get("isSidechain") is True
     uuid = uuid or f"#{at}"
+    sidechain = value.get("isSidechain") is True
     blocks = _blocks(value) if kind == "user" else []
-    synthetic = message.get("model") == "<synthetic>" or value.get("isApiErrorMessage") is True
+    is_summary = value.get("isCompactSummary") is True
+    synthetic = message.get("model") == "<synthetic>" or value.get(NOT_SENT) is True
     return SessionLine(
         at=at,
         where=where,
@@ -119,9 +114,8 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
         session=as_str(value.get("sessionId")),
         agent=(as_str(value.get("agentId")) or "sidechain") if sidechain else "",
         response=as_str(message.get("id")) or uuid,
-        attached=attached is not None,
-        said=tuple(_said(blocks, _is_summary(value))),
-        results=tuple(_results(blocks)),
+        results=tuple(_results(blocks, value)),
+        is_typed=value.get("isMeta") is not True and any(_typed(b, is_summary) for b in blocks),
         is_answer=kind == "assistant" and not synthetic,
         value=value,
     )
@@ -134,145 +128,41 @@ def _blocks(value: dict[str, Json]) -> list[dict[str, Json]]:
     return [as_dict(block) for block in as_list(content)]
 
 
-def _is_summary(value: dict[str, Json]) -> bool:
-    return value.get("isCompactSummary") is True
+def _typed(block: dict[str, Json], is_summary: bool) -> bool:
+    match block.get("type"):
+        case "text":
+            return is_summary or not is_by_program(as_str(block.get("text")))
+        case "image" | "document":
+            return True
+    return False
 
 
-def _attached(attachment: dict[str, Json]) -> dict[str, Json] | None:
-    """What makes a user line of an attachment that entered the context; None for any other."""
-    match attachment.get("type"):
-        case "queued_command":  # typed while the model worked
-            return {"message": {"role": "user", "content": attachment.get("prompt")}}
-        case "hook_additional_context":
-            text = attachment.get("content")
-            if isinstance(text, list):
-                text = "\n".join(item for item in text if isinstance(item, str))
-            return {"isMeta": True, "message": {"role": "user", "content": text}}
-    return None
-
-
-def words(text: str) -> list[Text]:
-    """A user's text taken apart into the user's words and what the program put around them."""
-    if text.startswith(_WHOLE):
-        return [Text(text, harness=True)]
-    parts: list[Text] = []
-    at = 0
-    while match := _LEADING.match(text, at):
-        parts.append(Text(match[0], harness=True))
-        at = match.end()
-    rest = text[at:]
-    return parts + without_reminders(rest) if rest.strip() or not parts else parts
-
-
-def without_reminders(text: str) -> list[Text]:
-    """Text with the `<system-reminder>` blocks at its beginning and end set apart.
-
-    The program puts them there; one in the middle is part of the text that speaks of them. The
-    space around a block goes with it.
-    """
-    before: list[Text] = []
-    after: list[Text] = []
-    start, end = 0, len(text)
-    while match := _REMINDER.match(text, start):
-        before.append(Text(match[0], harness=True))
-        start = match.end()
-    while True:
-        body = text[start:end].rstrip()
-        if not body.endswith(_CLOSE) or (at := body.rfind(_OPEN)) < 0:
-            break
-        at = start + len(body[:at].rstrip())
-        after.insert(0, Text(text[at:end], harness=True))
-        end = at
-    middle = [Text(text[start:end])] if start < end or not (before or after) else []
-    return [*before, *middle, *after]
-
-
-def answer_parts(line: SessionLine, unknown: list[str]) -> list[Part]:
-    """The blocks of an assistant line; names of block types that are not known go to `unknown`.
-
-    Signatures and redacted thoughts are opaque and never kept; empty thoughts are none.
-    """
-    parts: list[Part] = []
-    for block in line.blocks:
-        match block.get("type"):
-            case "text":
-                parts.append(Text(as_str(block.get("text"))))
-            case "thinking":
-                if as_str(block.get("thinking")).strip():
-                    parts.append(Reasoning(as_str(block.get("thinking"))))
-            case "redacted_thinking":
-                pass
-            case "tool_use":
-                call_id = name_or_none(block.get("id"))
-                known = call_id is not None and not line.uuid.startswith("#")
-                key = f"{line.uuid}/{call_id}" if known else None
-                parts.append(ToolCall(as_str(block.get("name")), block.get("input"), call_id, key))
-            case "image" | "document":
-                parts.append(_media(block))
-            case other:
-                unknown.append(_type_name(other))
-    return parts
-
-
-def _said(blocks: list[dict[str, Json]], is_summary: bool) -> Iterator[Text | Media]:
-    for block in blocks:
-        text = as_str(block.get("text"))
-        if block.get("type") == "text" and is_summary:
-            yield Text(text)  # it quotes what was said, whoever said it
-        elif block.get("type") == "text":
-            yield from words(text)
-        elif block.get("type") in ("image", "document"):
-            yield _media(block)
-
-
-def _results(blocks: list[dict[str, Json]]) -> Iterator[ToolResult]:
+def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[ToolResult]:
     """What the model saw of each tool's answer, never `toolUseResult`."""
     for block in blocks:
         if block.get("type") == "tool_result":
-            yield ToolResult(
-                tuple(_result_content(block.get("content"))),
-                name_or_none(block.get("tool_use_id")),
-                is_error=block.get("is_error") is True,
-            )
+            denial = as_str(line.get("toolDenialKind"))
+            for part in read_parts([block], []):
+                if isinstance(part, ToolResult):
+                    yield mark_result(part, denial)
 
 
-def as_harness(part: Text | Media) -> Text | Media:
-    """The part, a text as the program's."""
-    return replace(part, harness=True) if isinstance(part, Text) else part
+def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
+    """Returns the result with its reminders apart, and marked if it was refused or interrupted.
 
-
-def unknown_blocks(line: SessionLine) -> list[str]:
-    """Types of blocks in a user line that are not known."""
-    known = ("text", "image", "document", "tool_result")
-    kinds = [block.get("type") for block in line.blocks]
-    return [_type_name(kind) for kind in kinds if kind not in known]
-
-
-def _type_name(value: Json) -> str:
-    return value if isinstance(value, str) else type(value).__name__
-
-
-def _media(block: dict[str, Json]) -> Media:
-    source = as_dict(block.get("source"))
-    kind = "image" if block.get("type") == "image" else "file"
-    return Media(kind, as_str(source.get("media_type")))
-
-
-def _result_content(content: Json) -> list[Text | Data | Media]:
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return list(without_reminders(content))
-    if not isinstance(content, list):
-        return [Data(content)]
-    parts: list[Text | Data | Media] = []
-    for item in content:
-        block = as_dict(item)
-        match block.get("type"):
-            case "text":
-                parts += without_reminders(as_str(block.get("text")))
-            case "image" | "document":
-                parts.append(_media(block))
-            case _:
-                parts.append(Data(item))  # tool_reference and what may come
-    return parts
+    `denial` is the log's own word for the kind of refusal, "" where it has none.
+    """
+    content: list[Text | Data | Media] = []
+    for part in result.content:
+        content += split_result_text(part.text) if isinstance(part, Text) else [part]
+    head = content[0] if content and result.is_error else None
+    first = head.text if isinstance(head, Text) else ""
+    is_interrupted = first.startswith(_INTERRUPTIONS) or "interrupt" in denial
+    return ToolResult(
+        tuple(content),
+        result.call_id,
+        result.name,
+        is_error=result.is_error,
+        is_denied=not is_interrupted and (bool(denial) or first.startswith(_DENIALS)),
+        is_interrupted=is_interrupted,
+    )

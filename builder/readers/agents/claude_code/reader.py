@@ -3,37 +3,42 @@
 Reference: claude-code.md. The rules, in short:
 
 - A uuid counts once, the first time: a resumed session replays lines.
-- A conversation is a way from a root of the tree to its latest leaf (`_claude_tree`). A branch
-  beside it with an answer of the model is one that the user went back from (`rewound`).
-- Lines that share a `message.id` are one turn, wherever they stand. Each result belongs behind the
-  turn that called, wherever it was written: parallel calls fork the tree.
+- A branch leads from a root of the tree to its latest leaf (`tree`). A fork of it with an answer of
+  the model is one that the user went back from (`rewound`).
+- Lines that share a `message.id` are one turn, wherever they stand. Each result belongs to the turn
+  that called, wherever it was logged: parallel calls fork the tree.
 - A compaction begins a new segment, a conversation of its own, with its summary as the first
-  message (`compact_summary`).
-- What the program put into the user's mouth is harness text. A slash command's prompt is what the
-  model answered, so it stands as the user's where the user said nothing else (`command_prompt`).
-- Errors in the place of an answer are left out (`synthetic_turn`). So is an answer that the user
-  interrupted before any of its calls was answered (`aborted_turn`): it is a conversation of its
-  own with the problem `aborted`, since a cut answer is no example.
+  message (`compact_summary`). Turns that it kept are repeats there.
+- What a turn saw is the request that the log names, if its digests agree (`digests`), else what
+  the lines give in the order of a request (`assembly`). Where requests do not continue one another,
+  a conversation begins (`stretches`).
+- Errors in the place of an answer are in no request (`synthetic_turn`). Turns whose calls were
+  never answered are in no later request: each is a conversation of its own, rejected as `aborted`
+  where the user interrupted it, else as `unanswered`.
+- "Warmup" prompts are the program's own; their answers are no targets.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from builder.conversation import Conversation, Event, Json, Media, Message, Text
+from builder.conversation import Conversation, Event, Json, Used
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.claude_code.lines import (
-    INTERRUPTED,
-    SessionLine,
-    as_harness,
-    read_line,
-    unknown_blocks,
+from builder.readers.agents.claude_code.assembly import assemble
+from builder.readers.agents.claude_code.digests import KINDS, Requests, Sent
+from builder.readers.agents.claude_code.lines import SessionLine, read_line
+from builder.readers.agents.claude_code.stretches import (
+    Stretch,
+    find_stretches,
+    lowest,
+    messages_of,
+    takes_system_turns,
 )
-from builder.readers.agents.claude_code.tree import Way, find_ways
-from builder.readers.agents.claude_code.turns import SessionTurn, Turns
+from builder.readers.agents.claude_code.tree import Branch, find_branches
+from builder.readers.agents.claude_code.turns import Turns
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
@@ -43,15 +48,19 @@ _IGNORED = frozenset(
     {
         "system", "progress", "attachment", "summary", "file-history-snapshot", "queue-operation",
         "last-prompt", "permission-mode", "ai-title", "custom-title", "agent-name", "pr-link",
-        "continued-in", "agent-setting", "started", "result",
+        "continued-in", "agent-setting", "started", "result", "mode", "atis-latch", "tools-used",
+        "cost-state", *KINDS,
     }
 )  # fmt: skip
 """Types of lines that by design hold no turn."""
 _SPEAKERS = ("user", "assistant")
+_WARMUP = "Warmup"
 
 
 def recognise(source: Source) -> str | None:
-    """Lines of a session: user and assistant lines, or a session's bookkeeping alone."""
+    """By lines of a session: user and assistant lines, or a session's bookkeeping alone."""
+    if _is_companion(source.name):
+        return "a file that Claude Code keeps beside its sessions"
     for value in _logged(source.peek.objects):
         kind, message = value.get("type"), as_dict(value.get("message"))
         if kind in ("user", "assistant") and message.get("role") == kind:
@@ -64,12 +73,22 @@ def recognise(source: Source) -> str | None:
             return "file-history-snapshot lines"
         if kind == "queue-operation" and "operation" in value and "sessionId" in value:
             return "queue-operation lines"
+        if isinstance(kind, str) and kind in KINDS and "sessionId" in value:
+            return f"{kind} lines"
         qwen = "systemPayload" in value  # Qwen Code's lines look alike
         if kind == "system" and "uuid" in value and "sessionId" in value and not qwen:
             return "system lines with uuid and sessionId"
         if kind in ("started", "result") and "agentId" in value and "key" in value:
             return "a workflow's journal"
     return None
+
+
+def _is_companion(name: str) -> bool:
+    """Whether the name is that of a file beside a session: what a sub-agent is, a large output."""
+    folders, _, file = name.rpartition("/")
+    if file.startswith("agent-") and file.endswith(".meta.json"):
+        return True
+    return folders.rpartition("/")[2] == "tool-results"
 
 
 def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
@@ -83,36 +102,15 @@ def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The source's conversations, and what became of its other lines."""
-    nodes: dict[str, SessionLine] = {}
-    counts: Counter[str] = Counter()
-    for at, item in enumerate(_records(source)):
-        if isinstance(item, Problem):
-            yield item
-            continue
-        if not isinstance(item.value, dict):
-            yield Problem("not_object", item.where, f"a bare {type(item.value).__name__}")
-            continue
-        line = read_line(at, item.where, item.value)
-        speaks = line is not None and line.kind in _SPEAKERS
-        if not speaks:
-            kind = as_str(item.value.get("type"))
-            counts[kind if kind in _IGNORED else unknown_code(item.value.get("type"))] += 1
-        seen = nodes.get(line.uuid) if line else None
-        if seen is not None and seen.kind in _SPEAKERS:
-            counts["replayed"] += speaks
-        elif line is not None and (speaks or seen is None):
-            nodes.pop(line.uuid, None)
-            nodes[line.uuid] = line
-    turns = Turns(nodes.values())
-    taken = _Taken()
-    for way in find_ways(nodes, turns.beside):
-        if any(line.is_answer or line.is_typed for line in way.lines):
-            yield from _conversations(way, turns, taken)
-    for line in nodes.values():
-        if line.kind in _SPEAKERS and line.uuid not in taken.lines:
-            counts[_left_over(line)] += 1
-    yield from ignored(counts)
+    """Yields the source's conversations, and what became of its other lines."""
+    if _is_companion(source.name):
+        source.count_records()
+        yield from ignored(Counter({"session_file": source.records_read}))
+        return
+    log = _Log(source)
+    yield from log.read()
+    yield from log.conversations()
+    yield from log.rest()
 
 
 def _records(source: Source) -> Iterator[Record | Problem]:
@@ -123,155 +121,228 @@ def _records(source: Source) -> Iterator[Record | Problem]:
         yield from source.records()
 
 
-def _left_over(line: SessionLine) -> str:
-    """Why a line is in no conversation: it stands beside all ways, or on one without a turn."""
-    if line.results:
-        return "orphan_result"
-    return "rewound" if line.is_typed or line.is_answer else "harness_text"
+@dataclass
+class _Log:
+    """The lines of a file, and what became of them.
+
+    targets  turns that are targets of a conversation, by key
+    """
+
+    source: Source
+    nodes: dict[str, SessionLine] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    requests: list[dict[str, Json]] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
+    names: Counter[str] = field(default_factory=Counter)
+
+    def read(self) -> Iterator[Problem]:
+        """Reads all lines; yields a problem for each that is none."""
+        for at, item in enumerate(_records(self.source)):
+            if isinstance(item, Problem):
+                yield item
+            elif not isinstance(item.value, dict):
+                yield Problem("not_object", item.where, f"a bare {type(item.value).__name__}")
+            else:
+                self._add(at, item.where, item.value)
+
+    def _add(self, at: int, where: str, value: dict[str, Json]) -> None:
+        if as_str(value.get("type")) in KINDS:
+            self.requests.append(value)
+            return
+        line = read_line(at, where, value)
+        if line is None:
+            self.counts[_code(value)] += 1
+            return
+        seen = self.nodes.get(line.uuid)
+        if seen is not None and (seen.kind in _SPEAKERS or line.kind not in _SPEAKERS):
+            self.counts["replayed" if line.kind in _SPEAKERS else _code(value)] += 1
+            return
+        if seen is not None:
+            self.counts[_code(seen.value)] += 1
+            del self.nodes[line.uuid]
+        self.nodes[line.uuid] = line
+
+    def conversations(self) -> Iterator[Conversation]:
+        """Yields the conversations of all branches."""
+        turns = Turns(self.nodes.values())
+        requests = Requests(self.requests)
+        lines = list(self.nodes.values())
+        renders = any(line.kind == "attachment" and "rendered" in line.value for line in lines)
+        branches = [
+            branch
+            for branch in find_branches(self.nodes, turns.lines_of)
+            if any(line.is_answer or line.is_typed for line in branch.lines)
+        ]
+        if requests:
+            for branch in branches:
+                answers = turns.answered(branch.lines)
+                requests.add_lines(branch.lines, turns.on(branch.lines), answers)
+        for branch in branches:
+            yield from self._branch(branch, turns, requests, renders=renders)
+
+    def _branch(
+        self, branch: Branch, turns: Turns, requests: Requests, *, renders: bool
+    ) -> Iterator[Conversation]:
+        lines = branch.lines
+        made = assemble(lines, turns, renders=renders, system_turns=takes_system_turns(lines))
+        stretches = find_stretches(lines, made, requests, renders=renders, repeated=self.targets)
+        about = _About.of(branch, made.changes)
+        untrained = dict.fromkeys(made.cut, "interrupted")
+        untrained |= dict.fromkeys(_warmups(lines, stretches), "warmup")
+        for stretch in stretches or [Stretch(made.before_turns())]:
+            new = made.members - self.used
+            conversation = self._conversation(about, stretch, untrained, len(new))
+            if conversation.messages:
+                self.used |= new
+                yield conversation
+            if not branch.rewound:
+                self.targets.update(turn.key for turn in stretch.targets)
+        for turn, place, code in made.left_out:
+            if turn.key not in self.left_out:
+                self.left_out.add(turn.key)
+                ended = Stretch(messages=[*made.messages[:place], Sent({}, turn)], targets=[turn])
+                why = "the user interrupted the answer" if code == "aborted" else "no result"
+                problem = Problem(code, turn.lines[-1].where, why, records=0)
+                yield self._conversation(about, ended, {}, 0, problem)
+
+    def _conversation(
+        self,
+        about: _About,
+        stretch: Stretch,
+        untrained: Mapping[str, str],
+        records: int,
+        problem: Problem | None = None,
+    ) -> Conversation:
+        unknown_kinds: list[str] = []
+        messages = tuple(
+            messages_of(
+                stretch,
+                untrained=untrained,
+                by_program=about.by_program,
+                denials=about.denials,
+                unknown=unknown_kinds,
+            )
+        )
+        last = stretch.targets[-1].lines[-1] if stretch.targets else about.last
+        problems = unknown_parts(unknown_kinds, last.where)
+        if about.rewound:
+            detail = "a branch that the user went back from"
+            problems = (Problem("rewound", about.last.where, detail, records=0), *problems)
+        if problem is not None:
+            problems = (problem, *problems)
+        shape = stretch.shape
+        models = [turn.lines[-1].model for turn in stretch.targets]
+        return Conversation(
+            id=unique_name(about.name, self.names),
+            record=span(about.first.where, about.last.where if problem is None else last.where),
+            messages=messages,
+            tools=shape.tools if shape is not None and "tools" in shape.known else None,
+            model=next((model for model in reversed(models) if model), None),
+            records=records,
+            problems=problems,
+            changes=dict(sorted((+(about.changes + stretch.changes)).items())),
+            context=lowest(list(stretch.contexts.values())),
+        )
+
+    def rest(self) -> Iterator[Event]:
+        """Yields what became of the lines that no conversation took."""
+        for line in self.nodes.values():
+            if line.uuid in self.used:
+                continue
+            speaks = line.kind in _SPEAKERS
+            self.counts[_left_over(line) if speaks else _code(line.value)] += 1
+        if self.requests and self.targets:
+            yield Used(len(self.requests))
+        else:
+            self.counts.update(_code(value) for value in self.requests)
+        yield from ignored(+self.counts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """What the conversations of a file took: lines, aborted answers (by turn), names."""
+class _About:
+    """What the conversations of a branch share."""
 
-    lines: set[str] = field(default_factory=set)
-    aborted: set[str] = field(default_factory=set)
-    names: Counter[str] = field(default_factory=Counter)
+    name: str
+    first: SessionLine
+    last: SessionLine
+    rewound: bool
+    by_program: frozenset[str]
+    denials: Mapping[str, str]
+    changes: Counter[str]
 
-
-def _conversations(way: Way, turns: Turns, taken: _Taken) -> Iterator[Conversation]:
-    """The way as a conversation; after it one for each answer on it that was aborted."""
-    reading = _Reading(way.lines, turns)
-    first, leaf = way.lines[0], way.lines[-1]
-    name = "/".join(part for part in (leaf.session, leaf.agent) if part) or "session"
-    problems = unknown_parts(reading.unknown, leaf.where)
-    if way.rewound:
-        detail = "a branch that the user went back from"
-        problems = (Problem("rewound", leaf.where, detail, records=0), *problems)
-    new = reading.members - taken.lines
-    taken.lines.update(new)
-    conversation = Conversation(
-        id=unique_name(name, taken.names),
-        record=span(first.where, leaf.where),
-        messages=tuple(reading.messages),
-        model=reading.model,
-        records=len(new),
-        problems=problems,
-        changes=dict(sorted(reading.changes.items())),
-    )
-    yield conversation
-    for turn, messages in reading.aborted:
-        if turn.key not in taken.aborted:
-            taken.aborted.add(turn.key)
-            where = turn.lines[-1].where
-            aborted = Problem("aborted", where, "the user interrupted the answer", records=0)
-            yield replace(
-                conversation,
-                id=unique_name(name, taken.names),
-                record=span(first.where, where),
-                messages=messages,
-                records=0,
-                problems=(aborted, *problems),
-            )
+    @classmethod
+    def of(cls, branch: Branch, changes: Counter[str]) -> _About:
+        first, last = branch.lines[0], branch.lines[-1]
+        name = "/".join(part for part in (last.session, last.agent) if part) or "session"
+        prompts = _command_prompts(branch.lines)
+        return cls(
+            name=name,
+            first=first,
+            last=last,
+            rewound=branch.rewound,
+            by_program=frozenset(
+                text.strip()
+                for line in branch.lines
+                if line.kind == "user" and line.is_meta and line.uuid not in prompts
+                for text in _texts(line)
+            ),
+            denials={
+                result.call_id: as_str(line.value.get("toolDenialKind"))
+                for line in branch.lines
+                for result in line.results
+                if result.call_id and line.value.get("toolDenialKind")
+            },
+            changes=changes + Counter({"command_prompt": len(prompts)}),
+        )
 
 
-class _Reading:
-    """One pass along a way.
+def _command_prompts(lines: Iterable[SessionLine]) -> set[str]:
+    """The lines with the prompts of slash commands, by uuid, where the user typed nothing else.
 
-    messages  what the model saw, in order
-    model     the model of the last answer
-    changes   what was altered, by code
-    unknown   types of blocks that are not known
-    aborted   answers that the user interrupted, each with the messages up to it
-    members   the lines of the way and of the turns on it
+    They are marked as the program's, yet they are what the user asked for.
     """
-
-    def __init__(self, lines: Sequence[SessionLine], turns: Turns) -> None:
-        self.messages: list[Message] = []
-        self.model: str | None = None
-        self.changes: Counter[str] = Counter()
-        self.unknown: list[str] = []
-        self.aborted: list[tuple[SessionTurn, tuple[Message, ...]]] = []
-        self.members = {line.uuid for line in lines if line.kind in _SPEAKERS}
-        self._answers = turns.answered(lines)
-        self._claimed = {answer.key for found in self._answers.values() for answer in found}
-        self._said: set[str] = set()
-        self._open: SessionTurn | None = None  # the turn before, if nothing has answered it
-        run: list[SessionLine] = []
-        for line in lines:
-            if line.kind == "user":
+    found: set[str] = set()
+    run: list[SessionLine] = []
+    command = typed = False
+    for line in lines:
+        if line.is_answer:
+            found |= set() if typed else {line.uuid for line in run}
+            run, command, typed = [], False, False
+        elif line.kind == "user":
+            typed = typed or line.is_typed
+            if line.is_meta and command and not any(map(_is_tagged, _texts(line))):
                 run.append(line)
-            elif line.is_answer:
-                self._user(run)
-                run = []
-                self._assistant(turns.of(line))
-            elif line.kind == "assistant":
-                self.changes["synthetic_turn"] += 1
-        self._user(run)
-
-    def _assistant(self, turn: SessionTurn) -> None:
-        """A turn, and the results of its calls behind it, in the order logged."""
-        if turn.key in self._said:
-            return
-        self._said.add(turn.key)
-        answers = self._answers[turn.key]
-        self.members.update(line.uuid for line in turn.lines)
-        self.members.update(answer.line.uuid for answer in answers)
-        self.model = turn.lines[-1].model or self.model
-        self.unknown += turn.unknown
-        if turn.repeated:
-            self.changes["repeated_block"] += turn.repeated
-        self.messages.append(Message("assistant", turn.parts, turn=turn.lines[0].response))
-        self.messages += [Message("tool", (answer.result,)) for answer in answers]
-        self._open = None if answers else turn
-
-    def _user(self, run: Sequence[SessionLine]) -> None:
-        """The user lines between two turns: the user's words, and what the program put there.
-
-        A slash command's own lines are harness text. The prompt that it expands to (isMeta) is what
-        the model answered: it stands as the user's words where there are no others.
-        """
-        if self._open is not None and _interrupted(run):
-            self.aborted.append((self._open, tuple(self.messages)))
-            self.messages.pop()
-            self.changes["aborted_turn"] += 1
-        if run:
-            self._open = None
-        typed = any(line.is_typed for line in run)
-        command = False
-        for line in run:
-            self.unknown += unknown_blocks(line)
-            for number, result in enumerate(line.results):
-                if (line.uuid, number) not in self._claimed:
-                    self.messages.append(Message("tool", (result,)))
-            parts = line.said
-            if line.is_summary:
-                self.changes["compact_summary"] += 1
-            elif line.is_meta and command and not typed and any(map(_is_plain, parts)):
-                self.changes["command_prompt"] += 1
-            elif line.is_meta:
-                parts = tuple(map(as_harness, parts))
-            command = command or any("<command-name>" in text for text in _texts(parts))
-            if parts:
-                self.messages.append(Message("user", parts))
+            command = command or any("<command-name>" in text for text in _texts(line))
+    return found if typed else found | {line.uuid for line in run}
 
 
-def _is_plain(part: Text | Media) -> bool:
-    return isinstance(part, Text) and not part.harness
+def _is_tagged(text: str) -> bool:
+    return text.lstrip().startswith("<")
 
 
-def _texts(parts: Iterable[Text | Media]) -> Iterator[str]:
-    return (part.text for part in parts if isinstance(part, Text))
+def _texts(line: SessionLine) -> Iterator[str]:
+    return (as_str(block.get("text")) for block in line.blocks if block.get("type") == "text")
 
 
-def _interrupted(run: Iterable[SessionLine]) -> bool:
-    """Did the user stop the model before saying anything else?"""
-    for line in run:
-        if line.is_typed:
-            return False
-        if any(text.startswith(INTERRUPTED) for text in _texts(line.said)):
-            return True
-    return False
+def _warmups(lines: Iterable[SessionLine], stretches: Iterable[Stretch]) -> Iterator[str]:
+    """The turns that answer a prompt that the program sends to warm up its cache, by key."""
+    prompts = [line for line in lines if line.kind == "user" and line.is_typed]
+    if prompts and all([*_texts(line)] == [_WARMUP] for line in prompts):
+        yield from (turn.key for stretch in stretches for turn in stretch.targets)
+
+
+def _code(value: dict[str, Json]) -> str:
+    kind = as_str(value.get("type"))
+    return kind if kind in _IGNORED else unknown_code(value.get("type"))
+
+
+def _left_over(line: SessionLine) -> str:
+    """Why a line is in no conversation: it stands apart from all branches, or nobody answered."""
+    if line.results:
+        return "orphan_result"
+    return "rewound" if line.is_typed or line.is_answer else "harness_text"
 
 
 READER = Reader(

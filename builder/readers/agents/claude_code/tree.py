@@ -1,4 +1,4 @@
-"""The tree of a Claude Code session: which line follows which, and the ways that were gone.
+"""The tree of a Claude Code session: which line follows which, and its branches.
 
 Source: claude-code.md "Rebuilding the conversation".
 """
@@ -15,58 +15,61 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The lines from a root to a leaf and what the program wrote below, one after the other.
+class Branch:
+    """The lines from a root to a leaf, and what the program logged below the leaf.
 
-    `rewound`: the user went back from it, and the session goes on along another way.
+    `rewound`: the user went back from it, and the session goes on along another branch.
     """
 
     lines: tuple[SessionLine, ...]
     rewound: bool
 
 
-def find_ways(
-    nodes: Mapping[str, SessionLine], beside: Callable[[Iterable[SessionLine]], Iterable[str]]
-) -> list[Way]:
-    """The ways through the tree of `nodes` (by uuid, in file order), ordered by their beginnings.
+def find_branches(
+    nodes: Mapping[str, SessionLine], lines_of: Callable[[Iterable[SessionLine]], Iterable[str]]
+) -> list[Branch]:
+    """Returns the branches of the tree of `nodes` (by uuid, in file order), by their beginnings.
 
-    `beside` names the lines that belong to the turns of a way although they stand beside it: forks
-    of the tree are mostly the results of parallel calls. What is left is a way of its own if it
-    leads to an answer of the model; the way to the latest leaf is the one that was kept.
+    `lines_of` gives the lines that belong to the turns of a branch wherever they are: most forks
+    of the tree are results of parallel calls. What remains is a branch of its own if it leads to
+    an answer of the model; the branch to the latest leaf is the one that was kept.
     """
     tree = _Tree(nodes)
     covered: set[str] = set()
     trees: dict[str, set[str]] = {}  # root → the lines covered below it
-    sessions: dict[str, set[str]] = {}  # root → sessions of the ways that were kept
-    found: list[Way] = []
+    sessions: dict[str, set[str]] = {}  # root → sessions of the branches that were kept
+    found: list[Branch] = []
     for leaf, final in tree.leaves():
         new, joins = tree.climb(leaf, covered)
         if not final and joins and not any(line.is_answer for line in new):
             covered.update(line.uuid for line in new)
             continue
-        lines = [*tree.way(leaf), *tree.below(leaf)]
+        lines = [*tree.branch(leaf), *tree.below(leaf)]
         root = lines[0].uuid
         if leaf.uuid in trees.setdefault(root, set()):
             continue
-        rewound = leaf.session in sessions.setdefault(root, set())  # else: a fork, asked for
+        rewound = leaf.session in sessions.setdefault(
+            root, set()
+        )  # else: a fork that the user asked for
         if not rewound:
             sessions[root].add(leaf.session)
         trees[root].update(line.uuid for line in lines)
-        trees[root].update(beside(lines))
+        trees[root].update(lines_of(lines))
         covered |= trees[root]
-        found.append(Way(tuple(lines), rewound))
-    return sorted(found, key=lambda way: (way.lines[0].at, way.rewound, way.lines[-1].at))
+        found.append(Branch(tuple(lines), rewound))
+    return sorted(
+        found, key=lambda branch: (branch.lines[0].at, branch.rewound, branch.lines[-1].at)
+    )
 
 
 class _Tree:
-    """Who follows whom, compactions considered."""
+    """Knows which line follows which, across compactions."""
 
     def __init__(self, nodes: Mapping[str, SessionLine]) -> None:
         self.nodes = nodes
         self.parents = _parents(nodes)
-        self.silent: dict[
-            str | None, SessionLine
-        ] = {}  # the first line below each that says nothing
+        self.silent: dict[str | None, SessionLine] = {}
+        """The first line below each that holds nobody's words."""
         for line in nodes.values():
             if not _speaks(line):
                 self.silent.setdefault(self.parents[line.uuid], line)
@@ -79,9 +82,9 @@ class _Tree:
                 self._keep(line, below)
 
     def _keep(self, boundary: SessionLine, below: Mapping[str | None, list[SessionLine]]) -> None:
-        """Note the lines that a compaction kept: after it they hang under its anchor.
+        """Moves the lines that a compaction kept below its anchor.
 
-        What hung under the anchor (the new lines) hangs under the last of them.
+        The new lines below the anchor come to stand below the last of the kept ones.
         """
         about = as_dict(boundary.value.get("compactMetadata"))
         messages = as_dict(about.get("preservedMessages"))
@@ -110,16 +113,16 @@ class _Tree:
         return []
 
     def parent(self, uuid: str, leaf: SessionLine) -> str | None:
-        """The line before, on the way to `leaf`: the last compaction before the leaf decides."""
+        """Returns the line before, as the last compaction before `leaf` left it."""
         moves = self.moved.get(uuid, [])
         before = bisect_left(moves, (leaf.at, ""))
         return moves[before - 1][1] if before else self.parents[uuid]
 
     def leaves(self) -> Iterator[tuple[SessionLine, bool]]:
-        """Where ways may end, the latest first, and whether one certainly does.
+        """Yields where branches may end, the latest first, and whether one certainly does.
 
-        The last line before each compaction ends a way, and so does the last that holds somebody's
-        words: the output of a local command hangs anywhere.
+        The last line before each compaction ends a branch, and so does the last that holds
+        somebody's words: the output of a local command may stand anywhere in the tree.
         """
         lines = [line for line in self.nodes.values() if line.kind in ("user", "assistant")]
         spoken = [line for line in lines if _speaks(line)]
@@ -139,7 +142,7 @@ class _Tree:
                 yield leaf, False
 
     def climb(self, leaf: SessionLine, covered: set[str]) -> tuple[list[SessionLine], bool]:
-        """The lines from `leaf` up to the first covered one, and whether there is such a one."""
+        """Returns the lines from `leaf` up to the first covered one, and whether there is one."""
         new: list[SessionLine] = []
         for line in self._upwards(leaf.uuid, leaf):
             if line.uuid in covered:
@@ -147,12 +150,12 @@ class _Tree:
             new.append(line)
         return new, False
 
-    def way(self, leaf: SessionLine) -> list[SessionLine]:
-        """The lines from the root to `leaf`."""
+    def branch(self, leaf: SessionLine) -> list[SessionLine]:
+        """Returns the lines from the root to `leaf`."""
         return list(self._upwards(leaf.uuid, leaf))[::-1]
 
     def below(self, leaf: SessionLine) -> Iterator[SessionLine]:
-        """The lines below `leaf` that hold nobody's words, such as the note of an interruption."""
+        """Yields the lines below `leaf` that hold nobody's words, such as a noted interruption."""
         at: SessionLine | None = leaf
         while at is not None:
             at = self.silent.pop(at.uuid, None)
@@ -169,14 +172,14 @@ class _Tree:
 
 
 def _speaks(line: SessionLine) -> bool:
-    """Does the line hold words of the user, of the model, or a tool's?"""
+    """Whether the line holds words of the user or the model, or a tool's result."""
     if line.kind == "user":
-        return bool(line.results) or (line.is_typed and not line.attached)
+        return bool(line.results) or line.is_typed
     return line.is_answer
 
 
 def _parents(nodes: Mapping[str, SessionLine]) -> dict[str, str | None]:
-    """Each line's parent in this file; None for a root.
+    """Returns each line's parent in this file, by uuid; None for a root.
 
     A line whose parent is not here follows the last line of its group. So does every line of a
     group in which no line names a parent that is here (logs without uuids).

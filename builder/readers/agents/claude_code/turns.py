@@ -9,14 +9,23 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
-from builder.conversation import Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
+from builder.conversation import (
+    Json,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
 from builder.jsonio import dumps
-from builder.readers.agents.claude_code.lines import SessionLine, answer_parts
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.agents.claude_code.lines import SessionLine
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
 
 @dataclass(frozen=True, slots=True)
-class ModelAnswer:
+class LoggedResult:
     """A tool result: the line that holds it, and its number among the results of that line."""
 
     line: SessionLine
@@ -25,8 +34,14 @@ class ModelAnswer:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its name in the file."""
+        """Names it within the file."""
         return self.line.uuid, self.number
+
+    @property
+    def block(self) -> dict[str, Json]:
+        """The block as logged."""
+        blocks = [block for block in self.line.blocks if block.get("type") == "tool_result"]
+        return blocks[self.number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +49,15 @@ class SessionTurn:
     """One response of the model.
 
     lines     its lines in file order
-    parts     what they say, each block once
+    blocks    their content blocks as logged, each once
+    parts     the blocks as parts
     calls     the ids of its calls in order, each with the line of the call
     unknown   types of blocks that are not known
-    repeated  number of blocks that were written a second time
+    repeated  number of blocks that were logged a second time
     """
 
     lines: tuple[SessionLine, ...]
+    blocks: tuple[dict[str, Json], ...]
     parts: tuple[Part, ...]
     calls: tuple[tuple[str, SessionLine], ...]
     unknown: tuple[str, ...]
@@ -48,56 +65,56 @@ class SessionTurn:
 
     @property
     def key(self) -> str:
-        """Its name in the file."""
+        """Names it within the file."""
         return self.lines[0].uuid
 
 
 class Turns:
-    """The turns of a file, and the results by the call that they answer."""
+    """Holds the turns of a file, and the results by the call that they answer."""
 
     def __init__(self, lines: Iterable[SessionLine]) -> None:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
-        self._answers: dict[tuple[str, str], list[ModelAnswer]] = {}
+        self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
         for line in lines:
             if line.is_answer:
                 responses.setdefault((*line.group, line.response), []).append(line)
             elif line.kind == "user":
                 for number, result in enumerate(line.results):
                     named = self._answers.setdefault((line.agent, result.call_id or ""), [])
-                    named.append(ModelAnswer(line, number, result))
+                    named.append(LoggedResult(line, number, result))
         self._turns = {
             line.uuid: turn for turn in map(_turn, responses.values()) for line in turn.lines
         }
 
     def of(self, line: SessionLine) -> SessionTurn:
-        """The turn that an assistant line is a block of."""
+        """Returns the turn that an assistant line is a block of."""
         return self._turns[line.uuid]
 
-    def on(self, way: Iterable[SessionLine]) -> list[SessionTurn]:
-        """The turns of a way in the order of their first lines on it."""
-        turns = (self.of(line) for line in way if line.is_answer)
+    def on(self, branch: Iterable[SessionLine]) -> list[SessionTurn]:
+        """Returns the turns of a branch in the order of their first lines on it."""
+        turns = (self.of(line) for line in branch if line.is_answer)
         return list({turn.key: turn for turn in turns}.values())
 
-    def beside(self, way: Iterable[SessionLine]) -> Iterator[str]:
-        """The lines that belong to the turns of a way, wherever they stand, by uuid."""
-        for turn in self.on(way):
+    def lines_of(self, branch: Iterable[SessionLine]) -> Iterator[str]:
+        """Yields the lines of the turns of a branch and of their results, on it or not, by uuid."""
+        for turn in self.on(branch):
             yield from (line.uuid for line in turn.lines)
             for call_id, line in turn.calls:
                 yield from (answer.line.uuid for answer in self._named(line, call_id))
 
-    def answered(self, way: Sequence[SessionLine]) -> dict[str, list[ModelAnswer]]:
-        """For each turn of a way (by its key) the results of its calls, in the order logged.
+    def answered(self, branch: Sequence[SessionLine]) -> dict[str, list[LoggedResult]]:
+        """Returns the results of each turn of a branch, by the turn's key, in the order logged.
 
-        A call takes one result. Where several name its id (a replay, ids that come again), it is
-        the one that is linked to the turn, else one on the way, else one of the session, else the
-        first after the call; never one that is linked to another turn with such a call.
+        A call takes one result. Where several name its id (a replay, repeated ids), it is the one
+        linked to the turn, else one on the branch, else one of the session, else the first after
+        the call; never one that is linked to another turn with such a call.
         """
-        on_way = {line.uuid for line in way}
+        on_branch = {line.uuid for line in branch}
         taken: set[tuple[str, int]] = set()
-        found: dict[str, list[ModelAnswer]] = {}
-        for turn in self.on(way):
+        found: dict[str, list[LoggedResult]] = {}
+        for turn in self.on(branch):
             uuids = {line.uuid for line in turn.lines}
-            answers: list[ModelAnswer] = []
+            answers: list[LoggedResult] = []
             for call_id, line in turn.calls:
                 named = [
                     answer
@@ -105,31 +122,31 @@ class Turns:
                     if answer.key not in taken and self._fits(answer, turn)
                 ]
                 if named:
-                    answers.append(min(named, key=partial(_distance, line, uuids, on_way)))
+                    answers.append(min(named, key=partial(_distance, line, uuids, on_branch)))
                     taken.add(answers[-1].key)
             found[turn.key] = sorted(answers, key=lambda answer: (answer.line.at, answer.number))
         return found
 
-    def _fits(self, answer: ModelAnswer, turn: SessionTurn) -> bool:
-        """May the result be the turn's? Not if it is linked to another turn with such a call."""
+    def _fits(self, answer: LoggedResult, turn: SessionTurn) -> bool:
+        """Whether the result may be the turn's: it is not linked to another turn with the call."""
         other = self._turns.get(answer.line.parent or "", turn)
         named = answer.result.call_id
         return other.key == turn.key or all(call_id != named for call_id, _ in other.calls)
 
-    def _named(self, line: SessionLine, call_id: str) -> list[ModelAnswer]:
-        """The results that name a call of the line."""
+    def _named(self, line: SessionLine, call_id: str) -> list[LoggedResult]:
+        """Returns the results that name a call of the line."""
         return self._answers.get((line.agent, call_id), [])
 
 
 def _distance(
-    call: SessionLine, turn: Set[str], way: Set[str], answer: ModelAnswer
+    call: SessionLine, turn: Set[str], branch: Set[str], answer: LoggedResult
 ) -> tuple[bool, bool, bool, bool, int]:
-    """How far a result is from a call of the turn; the least is the nearest."""
+    """Returns how far a result is from a call of the turn; the smallest is the nearest."""
     line = answer.line
     source = as_str(line.value.get("sourceToolAssistantUUID"))
     return (
         line.parent not in turn and source not in turn,
-        line.uuid not in way,
+        line.uuid not in branch,
         line.session != call.session,
         line.at < call.at,
         line.at,
@@ -137,31 +154,71 @@ def _distance(
 
 
 def _turn(lines: list[SessionLine]) -> SessionTurn:
-    """The turn of these lines; a block that comes again (the response was written twice) is one."""
+    """Returns the turn of these lines; a block that is logged again (a replay) counts once."""
+    blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
     calls: list[tuple[str, SessionLine]] = []
-    said: set[Hashable] = set()
+    seen: set[Hashable] = set()
     unknown: list[str] = []
     repeated = 0
     stop = ""
     for line in lines:
         stop = as_str(as_dict(line.value.get("message")).get("stop_reason")) or stop
-        for part in answer_parts(line, unknown):
-            saying = _saying(part)
-            if saying is not None and saying in said:
+        for block in line.blocks:
+            found = _part(block, line, unknown)
+            same = _identity(found)
+            if same is not None and same in seen:
                 repeated += 1
                 continue
-            said.add(saying)
-            parts.append(part)
-            if isinstance(part, ToolCall) and part.id is not None:
-                calls.append((part.id, line))
+            seen.add(same)
+            blocks.append(block)
+            if found is None:
+                continue
+            parts.append(found)
+            if isinstance(found, ToolCall) and found.id is not None:
+                calls.append((found.id, line))
     if stop == "max_tokens":
         parts.append(Unparsed("", "truncated_answer"))
-    return SessionTurn(tuple(lines), tuple(parts), tuple(calls), tuple(unknown), repeated)
+    return SessionTurn(
+        tuple(lines), tuple(blocks), tuple(parts), tuple(calls), tuple(unknown), repeated
+    )
 
 
-def _saying(part: Part) -> Hashable | None:
-    """What two blocks of one response have in common if one is the other written again."""
+def _part(block: dict[str, Json], line: SessionLine, unknown: list[str]) -> Part | None:
+    """Returns a block of an answer as a part; names of unknown types go to `unknown`.
+
+    Signatures and encrypted thoughts are never kept; empty thoughts are none.
+    """
+    match block.get("type"):
+        case "text":
+            return Text(as_str(block.get("text")))
+        case "thinking":
+            thought = as_str(block.get("thinking"))
+            return Reasoning(thought) if thought.strip() else None
+        case "redacted_thinking":
+            return None
+        case "tool_use":
+            call_id = name_or_none(block.get("id"))
+            known = call_id is not None and not line.uuid.startswith("#")
+            key = f"{line.uuid}/{call_id}" if known else None
+            return ToolCall(as_str(block.get("name")), block.get("input"), call_id, key)
+        case "image":
+            return Media("image", _media_type(block))
+        case "document":
+            return Media("file", _media_type(block))
+        case str(kind) if kind.endswith(("_tool_use", "_tool_result")):
+            return Unparsed(kind, "server_tool")
+        case kind:
+            unknown.append(kind if isinstance(kind, str) else type(kind).__name__)
+            return None
+
+
+def _media_type(block: dict[str, Json]) -> str:
+    return as_str(as_dict(block.get("source")).get("media_type"))
+
+
+def _identity(part: Part | None) -> Hashable | None:
+    """Returns what two blocks of one response share if one repeats the other; None: not known."""
     match part:
         case ToolCall(name=name, arguments=arguments, id=str(call_id)):
             return call_id, name, dumps(arguments)

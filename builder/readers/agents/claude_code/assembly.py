@@ -1,0 +1,269 @@
+"""The messages of a request as the lines of a log give them, in the order in which they are sent.
+
+For versions that do not log their requests, and for logs whose digests do not agree. Observed by
+running the program against a recording server (scripts/wire):
+
+- All between two answers is one user message: results first, then attachments, then the user's
+  lines. The results of a line are a border that no attachment moves across.
+- Where user lines meet, the first one ends with a newline.
+- Attachments hold their text in `rendered` since 2.1.290. Those of `renderedRole: system` follow
+  as one system message, without their `<system-reminder>` tags, joined by blank lines; for models
+  that take no system message on the way they are user text with tags, within the last result if
+  they follow one.
+- An answer whose calls were never answered is in no later request. An answer that was interrupted
+  before it called a tool stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from builder.conversation import Json
+from builder.readers.agents.claude_code.digests import Sent
+from builder.readers.agents.claude_code.lines import NOT_SENT, SessionLine
+from builder.readers.agents.claude_code.turns import SessionTurn, Turns
+from builder.readers.agents.claude_code.words import INTERRUPTED
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+Block = dict[str, Json]
+
+_REMINDER = re.compile(r"<system-reminder>\n([\s\S]*?)\n?</system-reminder>\n?")
+_NO_CONTEXT = frozenset({"prompt_snapshot", "command_permissions", "deferred_tools_record"})
+
+
+@dataclass
+class Assembly:
+    """The messages of a branch.
+
+    messages   all messages in order; those with a turn are the model's
+    places     where the turns stand among the messages, by key
+    left_out   turns that no later request holds, each with the number of messages before it, and
+               why: aborted or unanswered
+    cut        turns that the user interrupted before they were complete, by key
+    members    lines that are part of it, by uuid
+    changes    what was left out, by code
+    """
+
+    messages: list[Sent] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
+    cut: set[str] = field(default_factory=set)
+    members: set[str] = field(default_factory=set)
+    changes: Counter[str] = field(default_factory=Counter)
+
+    def before_turns(self) -> list[Sent]:
+        """Returns the messages before the first turn."""
+        return self.messages[: min(self.places.values(), default=len(self.messages))]
+
+
+def assemble(
+    lines: Sequence[SessionLine], turns: Turns, *, renders: bool, system_turns: bool
+) -> Assembly:
+    """Returns the messages of a branch.
+
+    `renders`: the log holds the text of attachments as sent. `system_turns`: the model takes
+    system messages on the way.
+    """
+    builder = _Builder(lines, turns, renders, system_turns)
+    run: list[SessionLine] = []
+    for line in lines:
+        if line.kind in ("user", "attachment"):
+            run.append(line)
+        elif line.kind == "assistant":
+            if line.is_answer and builder.has(line):
+                continue
+            if not line.is_answer and line.value.get(NOT_SENT) is True:
+                builder.made.members.add(line.uuid)
+                builder.made.changes["synthetic_turn"] += 1
+                continue
+            builder.close(run)
+            run = []
+            builder.answer(line)
+    builder.close(run, last=True)
+    return builder.made
+
+
+class _Builder:
+    def __init__(
+        self, lines: Sequence[SessionLine], turns: Turns, renders: bool, system_turns: bool
+    ) -> None:
+        self.made = Assembly()
+        self._turns = turns
+        self._renders = renders
+        self._system_turns = system_turns
+        self._answers = turns.answered(lines)
+        self._claimed = {answer.key for found in self._answers.values() for answer in found}
+        self._open: SessionTurn | None = None
+
+    def has(self, line: SessionLine) -> bool:
+        """Whether the turn of an assistant line was added."""
+        key = self._turns.of(line).key
+        return key in self.made.places or any(key == turn.key for turn, _, _ in self.made.left_out)
+
+    def answer(self, line: SessionLine) -> None:
+        """Adds the turn of an assistant line; its results come with what follows it."""
+        made = self.made
+        if not line.is_answer:
+            made.members.add(line.uuid)
+            made.messages.append(Sent({"role": "assistant", "content": [*line.blocks]}))
+            return
+        turn = self._turns.of(line)
+        made.members.update(item.uuid for item in turn.lines)
+        made.members.update(answer.line.uuid for answer in self._answers[turn.key])
+        made.changes["repeated_block"] += turn.repeated
+        made.places[turn.key] = len(made.messages)
+        made.messages.append(Sent({"role": "assistant", "content": [*turn.blocks]}, turn))
+        self._open = turn
+
+    def close(self, run: Sequence[SessionLine], *, last: bool = False) -> None:
+        """Adds the lines between two answers; `last`: no answer follows."""
+        turn, self._open = self._open, None
+        results: list[Json] = []
+        if turn is not None:
+            results = [answer.block for answer in self._answers[turn.key]]
+            stopped = _interrupted(run)
+            if turn.calls and not results and (stopped or not last):
+                self._leave_out(turn, "aborted" if stopped else "unanswered")
+            elif not turn.calls and stopped:
+                self.made.cut.add(turn.key)
+        user: list[list[Json]] = [results] if results else []
+        system: list[str] = []
+        segment: list[SessionLine] = []
+        for line in run:
+            self.made.members.update([line.uuid] if line.kind == "user" else [])
+            self.made.changes["compact_summary"] += line.is_summary
+            if line.results:
+                self._segment(segment, user, system)
+                segment = []
+            segment.append(line)
+        self._segment(segment, user, system)
+        content = _merged(user)
+        if content:
+            self.made.messages.append(Sent({"role": "user", "content": content}))
+        if system:
+            text = "\n\n".join(system)
+            blocks: list[Json] = [{"type": "text", "text": text}]
+            self.made.messages.append(Sent({"role": "system", "content": blocks}))
+
+    def _leave_out(self, turn: SessionTurn, code: str) -> None:
+        place = self.made.places.pop(turn.key)
+        self.made.left_out.append((turn, place, code))
+        self.made.changes[f"{code}_turn"] += 1
+        del self.made.messages[place]
+
+    def _segment(
+        self, lines: Sequence[SessionLine], user: list[list[Json]], system: list[str]
+    ) -> None:
+        """Adds the blocks of lines between two borders: attachments before the user's lines."""
+        attached: list[Json] = []
+        typed: list[list[Json]] = []
+        for line in lines:
+            if line.kind == "user":
+                number = 0
+                blocks: list[Json] = []
+                for block in line.blocks:
+                    is_result = block.get("type") == "tool_result"
+                    if not is_result or (line.uuid, number) not in self._claimed:
+                        blocks.append(block)
+                    number += is_result
+                typed += [blocks] if blocks else []
+                continue
+            blocks = rendered(line.attachment, line.value, renders=self._renders)
+            if blocks:
+                self.made.members.add(line.uuid)
+            if line.value.get("renderedRole") == "system" and self._system_turns:
+                system += [_untagged(as_str(as_dict(block).get("text"))) for block in blocks]
+            else:
+                attached += blocks
+        if attached and not typed and not self._system_turns and user:
+            user[-1] = _within_result(user[-1], attached)
+        elif attached:
+            user.append(attached)
+        user += typed
+
+
+def rendered(attachment: dict[str, Json], line: dict[str, Json], *, renders: bool) -> list[Json]:
+    """Returns the blocks that a request holds for an attachment; [] if it holds none.
+
+    Logs that do not render them keep the pieces of a few kinds; those are put together here as
+    that version did.
+    """
+    kind = as_str(attachment.get("type"))
+    if kind in _NO_CONTEXT:
+        return []
+    if renders or "rendered" in line:
+        blocks: list[Json] = []
+        for item in as_list(line.get("rendered")):
+            content = as_dict(item).get("content")
+            if isinstance(content, str):
+                blocks.append({"type": "text", "text": content})
+            else:
+                blocks += as_list(content)
+        return blocks
+    return [
+        block if isinstance(block, dict) else {"type": "text", "text": block}
+        for block in _pieces(kind, attachment)
+    ]
+
+
+def _pieces(kind: str, attachment: dict[str, Json]) -> list[Json]:
+    """The text of an attachment that is not rendered, or its blocks."""
+    content = attachment.get("content")
+    name = as_str(attachment.get("hookName"))
+    match kind:
+        case "queued_command":
+            prompt = attachment.get("prompt")
+            return [prompt] if isinstance(prompt, str) else as_list(prompt)
+        case "hook_additional_context":
+            items = content if isinstance(content, list) else [content]
+            text = "\n".join(item for item in items if isinstance(item, str))
+            return [_tagged(f"{name} hook additional context: {text}" if name else text)]
+        case "hook_success" if attachment.get("hookEvent") in ("SessionStart", "UserPromptSubmit"):
+            return [_tagged(f"{name} hook success: {content}")] if content else []
+    return []
+
+
+def _tagged(text: str) -> str:
+    return f"<system-reminder>\n{text}\n</system-reminder>"
+
+
+def _untagged(text: str) -> str:
+    match = _REMINDER.fullmatch(text)
+    return match[1] if match else text
+
+
+def _merged(units: Sequence[Sequence[Json]]) -> list[Json]:
+    """The blocks of messages made one; a newline is added where texts of two messages meet."""
+    content: list[Json] = []
+    for unit in units:
+        last, first = as_dict(content[-1] if content else None), as_dict(unit[0])
+        if last.get("type") == "text" == first.get("type"):
+            content[-1] = {**last, "text": as_str(last.get("text")) + "\n"}
+        content += unit
+    return content
+
+
+def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
+    """The blocks with attached texts at the end of the last result, if that is text."""
+    last = as_dict(blocks[-1])
+    texts = [as_str(as_dict(block).get("text")) for block in attached]
+    if last.get("type") != "tool_result" or not isinstance(last.get("content"), str):
+        return [*blocks, *attached]
+    joined = "\n\n".join([as_str(last.get("content")), *texts])
+    return [*blocks[:-1], {**last, "content": joined}]
+
+
+def _interrupted(run: Sequence[SessionLine]) -> bool:
+    """Whether the user stopped the model before saying anything else."""
+    for line in run:
+        if line.kind != "user":
+            continue
+        if line.is_typed:
+            return False
+        texts = (as_str(block.get("text")) for block in line.blocks if "text" in block)
+        if any(text.startswith(INTERRUPTED) for text in texts):
+            return True
+    return False

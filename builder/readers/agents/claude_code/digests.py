@@ -1,0 +1,293 @@
+"""The requests that a Claude Code log names by digests, rebuilt and checked (since 2.1.310).
+
+Observed by running the program against a recording server (scripts/wire):
+
+- `api-request-shape`: system blocks and tools as sent, without the billing block. `shapeHash` is
+  the digest of both.
+- `api-request-blob`: a message that no line of the log is, with its digest.
+- `api-request`: the first `keep` messages of the request `base`, then `tail`, all as digests;
+  `requestDigest` is that of system, tools, messages and `params` in one object, cache marks set
+  where `cacheControl` says. An assistant line names its request by `requestRef`.
+- A digest is the SHA-256 of the value as JSON: keys sorted, no spaces, UTF-8, a message's string
+  content as one text block, cache marks left out of messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from builder.conversation import Json
+from builder.readers.agents.claude_code.lines import SessionLine
+from builder.readers.agents.claude_code.turns import LoggedResult, SessionTurn
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
+"""Types of the lines that this module reads."""
+
+_MAX_MESSAGES = 5_000_000
+"""Digests held for all requests of a file; requests beyond are not rebuilt."""
+_MAX_RUN = 64
+"""User lines in a row of which the request may have made one message."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message of a request.
+
+    value   role and content as sent, string content as one text block
+    turn    the turn of the log that it is, if it is one
+    """
+
+    value: dict[str, Json]
+    turn: SessionTurn | None = None
+
+    @cached_property
+    def canonical(self) -> str:
+        """The JSON text that digests are taken of."""
+        return _canonical(self.value)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the message."""
+        return _hash(self.canonical)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """System texts and tool definitions of a request. `known`: which of the two the log holds."""
+
+    system: tuple[str, ...] = ()
+    tools: tuple[Json, ...] = ()
+    known: frozenset[str] = frozenset({"system", "tools"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A request as the log holds it; `proven`: all of its digests agree with what is there."""
+
+    messages: tuple[Sent, ...]
+    shape: Shape
+    proven: bool
+
+
+def digest(value: Json) -> str:
+    """Returns the digest of a JSON value; "" if it has none (a lone surrogate)."""
+    return _hash(_canonical(value))
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _hash(text: str) -> str:
+    try:
+        return hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError:
+        return ""
+
+
+def _plain(value: Json) -> Json:
+    """The value with whole floats as integers, as JavaScript writes them."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def listed(message: Mapping[str, Json]) -> dict[str, Json]:
+    """Returns the message without cache marks, string content as one text block."""
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    blocks: list[Json] = [
+        {key: item for key, item in block.items() if key != "cache_control"}
+        if isinstance(block, dict)
+        else block
+        for block in as_list(content)
+    ]
+    return {**message, "content": blocks}
+
+
+class Requests:
+    """The requests that the lines of a file name, and the messages that they consist of."""
+
+    def __init__(self, records: Iterable[dict[str, Json]]) -> None:
+        self._requests: dict[str, tuple[dict[str, Json], tuple[str, ...]]] = {}
+        self._shapes: dict[str, dict[str, Json]] = {}
+        self._known: dict[str, Sent] = {}
+        self._altered: dict[str, Sent] = {}
+        self._turns: dict[str, dict[str, SessionTurn]] = {}
+        size = 0
+        for record in records:
+            match record.get("type"):
+                case "api-request-shape":
+                    shape = as_dict(record.get("shape"))
+                    self._shapes.setdefault(as_str(record.get("shapeHash")), shape)
+                case "api-request-blob":
+                    self._add_blob(as_str(record.get("hash")), as_dict(record.get("message")))
+                case "api-request" if size < _MAX_MESSAGES:
+                    keep, tail = record.get("keep"), as_list(record.get("tail"))
+                    base = self._requests.get(as_str(record.get("base")), ({}, ()))[1]
+                    kept = base[: keep if isinstance(keep, int) and keep > 0 else 0]
+                    hashes = (*kept, *(as_str(item) for item in tail))
+                    size += len(hashes)
+                    self._requests.setdefault(as_str(record.get("id")), (record, hashes))
+
+    def __bool__(self) -> bool:
+        return bool(self._requests)
+
+    def _add_blob(self, name: str, message: dict[str, Json]) -> None:
+        sent = Sent(listed(message))
+        if sent.digest == name:
+            self._known.setdefault(name, sent)
+        else:
+            self._altered.setdefault(name, sent)
+
+    def add_lines(
+        self,
+        lines: Sequence[SessionLine],
+        turns: Iterable[SessionTurn],
+        results: Mapping[str, Sequence[LoggedResult]],
+    ) -> None:
+        """Makes the lines of a branch known, in the forms in which a request holds them."""
+        for turn in turns:
+            for blocks in _answer_forms(turn):
+                sent = self._add({"role": "assistant", "content": blocks})
+                self._turns.setdefault(sent.digest, {})[turn.key] = turn
+            answers = [answer.block for answer in results.get(turn.key, ())]
+            in_order = sorted(answers, key=_call_order(turn))
+            for found in (answers, in_order):
+                if found:
+                    self._add({"role": "user", "content": list(found)})
+        run: list[SessionLine] = []
+        for line in lines:
+            if line.kind == "user":
+                run.append(line)
+            elif line.kind == "assistant":
+                self._add_run(run)
+                run = []
+                if not line.is_answer:
+                    self._add({"role": "assistant", "content": list(line.blocks)})
+        self._add_run(run)
+
+    def _add_run(self, run: Sequence[SessionLine]) -> None:
+        """Adds each user line of a run, and those beginnings and ends that may be one message."""
+        for line in run:
+            self._add({"role": "user", "content": list(line.blocks)})
+        for start in range(len(run) - 1 if len(run) <= _MAX_RUN else 0):
+            blocks: list[Json] = []
+            for line in run[start:]:
+                blocks += line.blocks
+                results = [b for b in blocks if as_dict(b).get("type") == "tool_result"]
+                others = [b for b in blocks if as_dict(b).get("type") != "tool_result"]
+                self._add({"role": "user", "content": [*results, *others]})
+
+    def _add(self, message: dict[str, Json]) -> Sent:
+        sent = Sent(listed(message))
+        return self._known.setdefault(sent.digest, sent)
+
+    def of(self, reference: str) -> Rebuilt | None:
+        """Returns the request of that id; None if the log lacks it or one of its messages."""
+        if reference not in self._requests:
+            return None
+        record, hashes = self._requests[reference]
+        name = as_str(record.get("shapeHash"))
+        logged = self._shapes.get(name)
+        messages = [self._known.get(item) or self._altered.get(item) for item in hashes]
+        found = [message for message in messages if message is not None]
+        if logged is None or len(found) < len(messages):
+            return None
+        proven = digest(logged) == name and all(item in self._known for item in hashes)
+        if proven and (whole := as_str(record.get("requestDigest"))):
+            proven = self._body_digest(record, logged, found) == whole
+        return Rebuilt(tuple(self._with_turns(found)), read_shape(logged), proven)
+
+    def _with_turns(self, messages: Iterable[Sent]) -> Iterator[Sent]:
+        """The messages, those of the model with their turns: equal answers in the order logged."""
+        taken: set[str] = set()
+        for sent in messages:
+            named = self._turns.get(sent.digest, {})
+            turn = next((turn for key, turn in named.items() if key not in taken), None)
+            if turn is None:
+                yield sent
+                continue
+            taken.add(turn.key)
+            yield Sent(sent.value, turn)
+
+    def names(self, reference: str) -> bool:
+        """Whether the log has a request of that id."""
+        return reference in self._requests
+
+    def _body_digest(
+        self, record: dict[str, Json], shape: dict[str, Json], messages: Sequence[Sent]
+    ) -> str:
+        """Returns the digest of the whole request; "" if it marks a block that is not there."""
+        system = [dict(as_dict(block)) for block in as_list(shape.get("system"))]
+        marked: dict[int, dict[str, Json]] = {}
+        for mark in as_list(record.get("cacheControl")):
+            path = as_list(as_dict(mark).get("path"))
+            value = as_dict(mark).get("value")
+            match path:
+                case ["system", int(at)] if 0 <= at < len(system):
+                    system[at]["cache_control"] = value
+                case ["messages", int(at), "content", int(block)] if 0 <= at < len(messages):
+                    message = marked.setdefault(at, dict(messages[at].value))
+                    content = [dict(as_dict(item)) for item in as_list(message.get("content"))]
+                    if not 0 <= block < len(content):
+                        return ""
+                    content[block]["cache_control"] = value
+                    message["content"] = [*content]
+                case _:
+                    return ""
+        written = (
+            _canonical(marked[at]) if at in marked else message.canonical
+            for at, message in enumerate(messages)
+        )
+        body: dict[str, Json] = {**shape, **as_dict(record.get("params"))}
+        if "system" in shape:
+            body["system"] = [*system]
+        texts = {key: _canonical(value) for key, value in body.items()}
+        texts["messages"] = f"[{','.join(written)}]"
+        pairs = (f"{json.dumps(key, ensure_ascii=False)}:{texts[key]}" for key in sorted(texts))
+        return _hash(f"{{{','.join(pairs)}}}")
+
+
+def _answer_forms(turn: SessionTurn) -> Iterator[list[Json]]:
+    """The contents with which a request may hold a turn: its thoughts are sent back, or not."""
+    yield [*turn.blocks]
+    silent = [b for b in turn.blocks if b.get("type") not in ("thinking", "redacted_thinking")]
+    if len(silent) < len(turn.blocks):
+        yield [*silent]
+
+
+def _call_order(turn: SessionTurn) -> Callable[[dict[str, Json]], int]:
+    order = {call_id: at for at, (call_id, _) in enumerate(turn.calls)}
+    return lambda block: order.get(as_str(block.get("tool_use_id")), 0)
+
+
+def read_shape(shape: dict[str, Json]) -> Shape:
+    """Returns the system texts and the tools of a logged shape."""
+    system = shape.get("system")
+    texts = [system] if isinstance(system, str) else []
+    texts += [as_str(as_dict(block).get("text")) for block in as_list(system)]
+    return Shape(tuple(text for text in texts if text), tuple(as_list(shape.get("tools"))))
+
+
+def adds_only(before: Sequence[Sent], after: Sequence[Sent]) -> bool:
+    """Whether the second request begins with the messages of the first."""
+    return len(before) <= len(after) and all(
+        _same(old, new) for old, new in zip(before, after, strict=False)
+    )
+
+
+def _same(old: Sent, new: Sent) -> bool:
+    if old.turn is not None and new.turn is not None:
+        return old.turn.key == new.turn.key
+    return old.digest == new.digest

@@ -1,0 +1,276 @@
+"""Turns the branches of a session into conversations: what the model saw before each answer.
+
+A stretch is a row of turns of which each saw what the one before saw, and its answer. Where a
+request takes back or changes what an earlier one held, or comes with another system prompt or
+other tools, a new stretch begins: a conversation of its own, in which the earlier turns are
+repeats. Tools that are only added, and a date that moves in the system prompt, begin none: the
+last state stands for all (`tools_added_later`, `system_date_moved`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+)
+from builder.readers.agents.claude_code.assembly import Assembly
+from builder.readers.agents.claude_code.digests import Requests, Sent, Shape, adds_only
+from builder.readers.agents.claude_code.lines import SessionLine, mark_result
+from builder.readers.agents.claude_code.turns import SessionTurn
+from builder.readers.agents.claude_code.words import split_user_text
+from builder.readers.api.anthropic.blocks import read_parts
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
+
+_ALTERED = "digest"
+"""What is missing where a request disagrees with the log's own digests."""
+
+
+@dataclass
+class Stretch:
+    """Messages up to the last turn, the targets among the turns by key, and their contexts."""
+
+    messages: list[Sent] = field(default_factory=list)
+    targets: list[SessionTurn] = field(default_factory=list)
+    contexts: dict[str, Context] = field(default_factory=dict)
+    shape: Shape | None = None
+    changes: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a turn saw: messages (None: those so far and what the lines add), shape, how well."""
+
+    messages: tuple[Sent, ...] | None
+    shape: Shape | None
+    context: Context
+
+
+def find_stretches(
+    lines: Sequence[SessionLine],
+    made: Assembly,
+    requests: Requests,
+    *,
+    renders: bool,
+    repeated: Collection[str],
+) -> list[Stretch]:
+    """Returns the stretches of a branch, in order; each has at least one target.
+
+    `repeated`: turns that are targets of another branch, by key, and none of this one.
+    """
+    turns = [
+        sent.turn
+        for sent in made.messages
+        if sent.turn is not None and sent.turn.key not in repeated
+    ]
+    snapshots = _snapshots(lines)
+    views = [_view(turn, requests, snapshots, renders) for turn in turns]
+    views = _borrowed(turns, views)
+    found: list[Stretch] = []
+    at = 0  # messages of the assembly that are in the stretch
+    for turn, view in zip(turns, views, strict=True):
+        place = made.places[turn.key]
+        current = found[-1] if found else None
+        between = made.messages[at:place]
+        at = place + 1
+        before = current.messages if current is not None else []
+        messages = [*before, *between] if view.messages is None else list(view.messages)
+        shape = _joined_shape(current, view.shape)
+        if current is None or shape is None or not adds_only(before, messages):
+            if view.messages is None and current is not None and shape is not None:
+                messages = made.messages[:place]
+            current = Stretch(shape=view.shape)
+            found.append(current)
+        else:
+            current.shape = shape
+        current.messages = messages
+        current.messages.append(made.messages[place])
+        current.targets.append(turn)
+        current.contexts[turn.key] = view.context
+    if found:
+        found[-1].messages += made.messages[at:]
+    return found
+
+
+def _view(
+    turn: SessionTurn, requests: Requests, snapshots: Sequence[tuple[int, Shape]], renders: bool
+) -> _View:
+    """What the log says of the request that a turn answered."""
+    references = [as_str(line.value.get("requestRef")) for line in turn.lines]
+    reference = next((item for item in references if item), "")
+    rebuilt = requests.of(reference) if reference else None
+    if rebuilt is not None:
+        context = Context("proven") if rebuilt.proven else Context("partial", (_ALTERED,))
+        return _View(rebuilt.messages, rebuilt.shape, context)
+    at = turn.lines[0].at
+    shape = next((shape for place, shape in reversed(snapshots) if place < at), None)
+    shape = shape or (snapshots[0][1] if snapshots else None)
+    missing = {"system", "tools"} - (shape.known if shape is not None else frozenset())
+    missing |= set() if renders else {"reminders"}
+    if requests.names(reference):
+        missing.add(_ALTERED)
+    context = Context("partial", tuple(sorted(missing))) if missing else Context("rendered")
+    return _View(None, shape, context)
+
+
+def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
+    """The views, those of turns without a request taken from a later request that holds the turn.
+
+    A session that was forked or moved holds the requests of its later turns only.
+    """
+    found = list(views)
+    later: _View | None = None
+    version: Json = None
+    for at in reversed(range(len(turns))):
+        view, turn = found[at], turns[at]
+        if view.messages is not None:
+            later, version = view, turn.lines[0].value.get("version")
+        elif (
+            later is not None
+            and later.messages is not None
+            and _ALTERED not in (*view.context.missing, *later.context.missing)
+        ):
+            same = turn.lines[0].value.get("version") == version
+            place = next((n for n, sent in enumerate(later.messages) if _is_turn(sent, turn)), None)
+            if same and place is not None:
+                found[at] = _View(later.messages[:place], later.shape, Context("rendered"))
+    return found
+
+
+def _is_turn(sent: Sent, turn: SessionTurn) -> bool:
+    return sent.turn is not None and sent.turn.key == turn.key
+
+
+def _snapshots(lines: Sequence[SessionLine]) -> list[tuple[int, Shape]]:
+    """The shapes of `prompt_snapshot` attachments, each with its place in the file.
+
+    The first one of a session is written before tools and prefix are known: a later one has them.
+    """
+    found = [
+        (line.at, line.attachment)
+        for line in lines
+        if line.kind == "attachment" and line.attachment.get("type") == "prompt_snapshot"
+    ]
+    shapes: list[tuple[int, Shape]] = []
+    whole: dict[str, Json] = {}
+    for at, snapshot in reversed(found):
+        whole = {**whole, **snapshot}
+        shapes.append((at, _snapshot_shape(whole)))
+    return shapes[::-1]
+
+
+def _snapshot_shape(snapshot: dict[str, Json]) -> Shape:
+    prompts = [as_str(item) for item in as_list(snapshot.get("systemPrompt"))]
+    prefix = as_str(snapshot.get("cliPrefix"))
+    system = [prefix, "\n\n".join(prompts)]
+    tools = tuple(as_dict(tool).get("schema") for tool in as_list(snapshot.get("tools")))
+    known = {"system"} if any(prompts) else set()
+    known |= {"tools"} if "tools" in snapshot else set()
+    return Shape(tuple(text for text in system if text), tools, frozenset(known))
+
+
+def takes_system_turns(lines: Sequence[SessionLine]) -> bool:
+    """Whether requests hold system messages on the way, as snapshots say; True if none says."""
+    for line in reversed(lines):
+        if line.kind == "attachment" and isinstance(line.attachment.get("systemTurns"), bool):
+            return line.attachment["systemTurns"] is True
+    return True
+
+
+def _joined_shape(current: Stretch | None, new: Shape | None) -> Shape | None:
+    """The shape of the stretch with the next turn; None if that begins a new one."""
+    old = current.shape if current is not None else None
+    if current is None or old is None or new is None or old == new:
+        return new or old or Shape(known=frozenset())
+    kept = {_tool_name(tool): tool for tool in new.tools}
+    if any(kept.get(_tool_name(tool)) != tool for tool in old.tools):
+        return None
+    moved = old.system != new.system
+    if moved and _undated(old.system) != _undated(new.system):
+        return None
+    current.changes["tools_added_later"] += len(new.tools) > len(old.tools)
+    current.changes["system_date_moved"] += moved
+    for key, context in current.contexts.items():
+        if context.level == "proven":
+            current.contexts[key] = Context("rendered")
+    return new
+
+
+def _tool_name(tool: Json) -> str:
+    return as_str(as_dict(tool).get("name"))
+
+
+def _undated(texts: Sequence[str]) -> list[str]:
+    return [_DATE.sub("", text) for text in texts]
+
+
+def messages_of(
+    stretch: Stretch,
+    *,
+    untrained: Mapping[str, str],
+    by_program: Collection[str],
+    denials: Mapping[str, str],
+    unknown: list[str],
+) -> Iterator[Message]:
+    """Yields a stretch as messages, its system prompt first.
+
+    `untrained` says which turns are no targets, by key; turns of the stretch that are not its
+    targets are repeats. `by_program`: texts of user lines that the program wrote. `denials`: the
+    log's words for refusals, by call id. Names of unknown types of blocks go to `unknown`.
+    """
+    if stretch.shape is not None and stretch.shape.system:
+        yield Message("system", tuple(map(Text, stretch.shape.system)))
+    targets = {turn.key for turn in stretch.targets}
+    for sent in stretch.messages:
+        turn = sent.turn
+        if turn is not None:
+            unknown += turn.unknown
+            code = untrained.get(turn.key) or (None if turn.key in targets else REPEAT)
+            context = stretch.contexts.get(turn.key)
+            name = turn.lines[0].response
+            yield Message("assistant", turn.parts, name, untrained=code, context=context)
+            continue
+        role = as_str(sent.value.get("role"))
+        parts = read_parts(sent.value.get("content"), unknown)
+        if role == "assistant":
+            yield Message(role, tuple(parts), untrained="inserted")
+            continue
+        results = [
+            mark_result(part, denials.get(part.call_id or "", ""))
+            for part in parts
+            if isinstance(part, ToolResult)
+        ]
+        if results:
+            yield Message("tool", tuple(results))
+        rest = [part for part in parts if not isinstance(part, ToolResult)]
+        if rest:
+            yield Message(role, tuple(_marked(rest, role, by_program)))
+
+
+def _marked(parts: Sequence[Part], role: str, by_program: Collection[str]) -> Iterator[Part]:
+    for part in parts:
+        if not isinstance(part, Text):
+            yield part
+        elif role == "system":
+            yield replace(part, harness=True)
+        else:
+            yield from split_user_text(part.text, by_program)
+
+
+def lowest(contexts: Sequence[Context]) -> Context:
+    """Returns the context that holds for all: the lowest level, everything that is missing."""
+    order = ("partial", "logged", "rendered", "proven")
+    level = min((context.level for context in contexts), key=order.index, default="partial")
+    missing = {code for context in contexts for code in context.missing}
+    return Context(level, tuple(sorted(missing)))

@@ -1,0 +1,108 @@
+"""Tells the text that the program put into a user message from the words of the user.
+
+Source: claude-code.md "Injected user text".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from builder.conversation import Text
+
+INTERRUPTED = "[Request interrupted by user"
+"""How the program notes that the user stopped the model; what follows differs by version."""
+
+_TAGS = (
+    "command-name", "command-message", "command-args", "command-contents", "local-command-stdout",
+    "local-command-stderr", "local-command-caveat", "bash-input", "bash-stdout", "bash-stderr",
+    "task-notification", "system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics",
+    "teammate-message", "user-memory-input", "user-prompt-submit-hook", "session-start-hook",
+)  # fmt: skip
+_LEADING = re.compile(rf"\s*<({'|'.join(_TAGS)})\b[^>]*>[\s\S]*?(?:</\1>\s*|\Z)")
+_REMINDER = re.compile(r"\s*<system-reminder>[\s\S]*?</system-reminder>\s*")
+_OPEN, _CLOSE = "<system-reminder>", "</system-reminder>"
+_WHOLE = (
+    "Caveat: The messages below were generated", INTERRUPTED, "[Image: source:",
+    "<task-notification>",
+)  # fmt: skip
+"""Beginnings of messages that are the program's to their end."""
+
+
+def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
+    """Splits the text of a user message into the user's words and text of the program.
+
+    The parts joined with a blank line, as the normaliser joins them, are the text again; where
+    that is impossible, the text is one part. `by_program` holds stripped texts that are known to
+    be the program's.
+    """
+    if text.strip() in by_program:
+        return [Text(text, harness=True)]
+    return _separable(_parts(text), "\n\n")
+
+
+def split_result_text(text: str) -> list[Text]:
+    """Splits the text of a tool result into the tool's text and reminders around it.
+
+    The parts joined with a newline are the text again; where that is impossible, the text is one
+    part.
+    """
+    return _separable(_without_reminders(text), "\n")
+
+
+def is_by_program(text: str) -> bool:
+    """Whether the program wrote all of the text."""
+    return all(part.harness for part in _parts(text))
+
+
+def _parts(text: str) -> list[Text]:
+    """The text in parts that are it again when joined without a separator."""
+    if text.startswith(_WHOLE):
+        return [Text(text, harness=True)]
+    parts: list[Text] = []
+    at = 0
+    while match := _LEADING.match(text, at):
+        parts.append(Text(match[0], harness=True))
+        at = match.end()
+    rest = text[at:]
+    return parts + _without_reminders(rest) if rest.strip() or not parts else parts
+
+
+def _without_reminders(text: str) -> list[Text]:
+    """The text with the `<system-reminder>` blocks at its beginning and end as parts of their own.
+
+    The program puts them there; one in the middle belongs to a text about them. Whitespace around
+    a block goes with it.
+    """
+    before: list[Text] = []
+    after: list[Text] = []
+    start, end = 0, len(text)
+    while match := _REMINDER.match(text, start):
+        before.append(Text(match[0], harness=True))
+        start = match.end()
+    while True:
+        body = text[start:end].rstrip()
+        if not body.endswith(_CLOSE) or (at := body.rfind(_OPEN)) < 0:
+            break
+        at = start + len(body[:at].rstrip())
+        after.append(Text(text[at:end], harness=True))
+        end = at
+    middle = [Text(text[start:end])] if start < end or not (before or after) else []
+    return [*before, *middle, *reversed(after)]
+
+
+def _separable(parts: list[Text], separator: str) -> list[Text]:
+    """The parts without the separator between neighbours; neighbours that lack it are joined."""
+    if all(part.harness for part in parts):
+        return [Text("".join(part.text for part in parts), harness=bool(parts))]
+    found = parts[:1]
+    for part in parts[1:]:
+        last = found[-1]
+        if part.text.startswith(separator):
+            found.append(Text(part.text.removeprefix(separator), part.harness))
+        elif last.text.endswith(separator):
+            found[-1] = Text(last.text.removesuffix(separator), last.harness)
+            found.append(part)
+        else:
+            found[-1] = Text(last.text + part.text, last.harness and part.harness)
+    return found
