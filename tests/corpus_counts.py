@@ -77,15 +77,39 @@ def atif_calls(folder):
 
 
 def claude_calls(folder):
-    """Calls by the id of their line and their own."""
+    """Calls by the id of their line, their own, and their arguments: a copy may be redacted."""
     return {
-        (row["uuid"], block["id"])
+        (row["uuid"], block["id"], json.dumps(block["input"], sort_keys=True))
         for path in folder.rglob("*.jsonl")
         for row in rows(path)
         if row.get("type") == "assistant"
         for block in row["message"]["content"]
         if block["type"] == "tool_use"
     }
+
+
+def claude_answered_calls(folder):
+    """The calls that a tool result of the same file names, by the ids of their lines and own."""
+    found = set()
+    for path in folder.rglob("*.jsonl"):
+        called, answered = {}, set()
+        for row in rows(path):
+            content = (row.get("message") or {}).get("content")
+            for block in content if isinstance(content, list) else []:
+                if block["type"] == "tool_use":
+                    called.setdefault(block["id"], (row["uuid"], block["id"]))
+                elif block["type"] == "tool_result":
+                    answered.add(block["tool_use_id"])
+        found |= {name for call_id, name in called.items() if call_id in answered}
+    return found
+
+
+def claude_warm_ups(folder):
+    """Files whose user says nothing but "Warmup"."""
+    return sum(
+        [row["message"]["content"] for row in rows(path) if row.get("type") == "user"] == ["Warmup"]
+        for path in folder.rglob("*.jsonl")
+    )
 
 
 def cline_calls(folder):

@@ -140,12 +140,19 @@ def _anthropic_parts(blocks: list[Body]) -> Iterator[Part]:
 
 
 def _result_text(content: Any) -> str:
-    """The text of a tool result; blocks that are no text stand as their type in brackets."""
-    blocks = _text_blocks(content)
-    return "\n".join(
-        block["text"] if block.get("type") == "text" else f"[{block.get('type')}]"
-        for block in blocks
-    )
+    """The text of a tool result; images as `[image]`, blocks of other types as JSON."""
+    return "\n".join(map(_block_text, _text_blocks(content)))
+
+
+def _block_text(block: Body) -> str:
+    match block.get("type"):
+        case "text":
+            return str(block["text"])
+        case "image":
+            return "[image]"
+        case "document":
+            return "[file]"
+    return json.dumps(block, ensure_ascii=False)
 
 
 def _chat(body: Body) -> _Read:

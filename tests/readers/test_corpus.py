@@ -9,7 +9,6 @@ import capture_counts
 import corpus_counts as counts
 import pytest
 import trace_counts
-from corpus_counts import rows
 
 from builder import cli
 
@@ -18,6 +17,7 @@ FOLDERS = {
     "atif": counts.atif_calls,
     "bedrock-converse": trace_counts.converse_calls,
     "bfcl": trace_counts.bfcl_calls,
+    "claude-code/entire": counts.claude_calls,
     "claude-code/misc": None,
     "claude-code/real_projects": counts.claude_calls,
     "claude-code/simonw": None,
@@ -97,26 +97,18 @@ def test_all_of_the_real_logs_together(shared, tmp_path):
     assert cli.main(["verify", str(tmp_path / "2"), "--quiet"]) == 0
 
 
-def test_claude_code_keeps_the_answered_calls_of_the_real_projects(shared, tmp_path):
-    folder = shared / "corpus" / "claude-code" / "real_projects"
+@pytest.mark.parametrize("name", ["entire", "real_projects"])
+def test_claude_code_keeps_the_answered_calls(shared, tmp_path, name):
+    folder = shared / "corpus" / "claude-code" / name
     assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
     calls = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]["calls"]
-    assert calls["logged"] == 544
-    assert calls["kept"] >= 0.98 * 544
+    answered = counts.claude_answered_calls(folder)
+    assert calls["logged"] == len(counts.claude_calls(folder))
+    assert calls["kept"] >= 0.99 * len(answered)
 
 
-def test_no_injected_text_is_a_users_words(shared, tmp_path):
+def test_no_warm_up_ping_of_claude_code_is_learnt(shared, tmp_path):
     folder = shared / "corpus" / "claude-code" / "real_projects"
     assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
-    markers = (
-        "<command-name>",
-        "<system-reminder>",
-        "<local-command",
-        "<ide_",
-        "<bash-",
-        "Caveat: ",
-    )
-    for row in rows(tmp_path / "out" / "data" / "train-00000-of-00001.jsonl"):
-        for message in row["messages"]:
-            if message["role"] == "user" and not message["content"].startswith("<tool_response>"):
-                assert not any(marker in message["content"] for marker in markers)
+    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
+    assert ledger["conversations"]["rejected"]["warmup"] == counts.claude_warm_ups(folder) > 0

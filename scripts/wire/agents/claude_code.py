@@ -155,6 +155,9 @@ _SCENARIOS = {
         "user:[[S:plain]] What does app.py do?", "result", "model:claude-sonnet-4-6",
         "user:[[S:second]] And data.txt?", "result",
     ),
+    "older-model": '$P "[[S:parallel]] Change hello." --model claude-sonnet-4-6; '
+    '$P --continue "[[S:second]] And data.txt?" --model claude-sonnet-4-6',
+    "small-model": '$P "[[S:plain]] What does app.py do?" --model haiku',
     "several": _stream(
         "user:[[S:plain]] What does app.py do?", "result",
         "user:[[S:second]] And data.txt?", "result", "user:[[S:third]] Go on.", "result",

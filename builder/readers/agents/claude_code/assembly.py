@@ -5,13 +5,17 @@ running the program against a recording server (scripts/wire):
 
 - All between two answers is one user message: results first, then attachments, then the user's
   lines. The results of a line are a border that no attachment moves across.
-- Where user lines meet, the first one ends with a newline.
+- Where user lines meet, the first one ends with a newline (seen in 2.1.80, not in 2.1.42).
 - Attachments hold their text in `rendered` since 2.1.290. Those of `renderedRole: system` follow
-  as one system message, without their `<system-reminder>` tags, joined by blank lines; for models
+  as one system message, without their `<system-reminder>` tags, joined by blank lines (the texts
+  of one attachment by newlines); for models
   that take no system message on the way they are user text with tags, within the last result if
   they follow one.
-- An answer whose calls were never answered is in no later request. An answer that was interrupted
-  before it called a tool stays.
+- Of an answer whose calls were never answered, later requests hold the text alone, or nothing. An
+  answer interrupted before it called a tool stays, and so does a placeholder that the program puts
+  in the place of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260). None of
+  them is what the model answers in that place, and a sample would have to end there: they are left
+  out, and what follows lacks `history`.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ from builder.readers.agents.claude_code.turns import SessionTurn, Turns
 from builder.readers.agents.claude_code.words import INTERRUPTED
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
-Block = dict[str, Json]
+_JOINS_WITH_NEWLINE = (2, 1, 80)
+_SENDS_PLACEHOLDERS = (2, 1, 290)
 
 _REMINDER = re.compile(r"<system-reminder>\n([\s\S]*?)\n?</system-reminder>\n?")
 _NO_CONTEXT = frozenset({"prompt_snapshot", "command_permissions", "deferred_tools_record"})
@@ -40,9 +45,11 @@ class Assembly:
 
     messages   all messages in order; those with a turn are the model's
     places     where the turns stand among the messages, by key
-    left_out   turns that no later request holds, each with the number of messages before it, and
-               why: aborted or unanswered
-    cut        turns that the user interrupted before they were complete, by key
+    left_out   turns that are left out, each with the number of messages before it, and why: aborted
+               (the user interrupted it) or unanswered
+    gap        the number of messages before the first thing left out; None: nothing is
+    notified   likewise for the first notification of a background task; it is sent with a note that
+               its line lacks
     members    lines that are part of it, by uuid
     changes    what was left out, by code
     """
@@ -50,7 +57,8 @@ class Assembly:
     messages: list[Sent] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
-    cut: set[str] = field(default_factory=set)
+    gap: int | None = None
+    notified: int | None = None
     members: set[str] = field(default_factory=set)
     changes: Counter[str] = field(default_factory=Counter)
 
@@ -108,7 +116,9 @@ class _Builder:
         made = self.made
         if not line.is_answer:
             made.members.add(line.uuid)
-            made.messages.append(Sent({"role": "assistant", "content": [*line.blocks]}))
+            made.changes["synthetic_turn"] += 1
+            if line.version >= _SENDS_PLACEHOLDERS:
+                self._skip(len(made.messages))
             return
         turn = self._turns.of(line)
         made.members.update(item.uuid for item in turn.lines)
@@ -125,10 +135,8 @@ class _Builder:
         if turn is not None:
             results = [answer.block for answer in self._answers[turn.key]]
             stopped = _interrupted(run)
-            if turn.calls and not results and (stopped or not last):
+            if not results and (stopped or (turn.calls and not last)):
                 self._leave_out(turn, "aborted" if stopped else "unanswered")
-            elif not turn.calls and stopped:
-                self.made.cut.add(turn.key)
         user: list[list[Json]] = [results] if results else []
         system: list[str] = []
         segment: list[SessionLine] = []
@@ -140,7 +148,10 @@ class _Builder:
                 segment = []
             segment.append(line)
         self._segment(segment, user, system)
-        content = _merged(user)
+        newline = "\n" if run and run[0].version >= _JOINS_WITH_NEWLINE else ""
+        content = _merged(user, newline)
+        if self.made.notified is None and any(map(_is_notification, run)):
+            self.made.notified = len(self.made.messages)
         if content:
             self.made.messages.append(Sent({"role": "user", "content": content}))
         if system:
@@ -152,7 +163,12 @@ class _Builder:
         place = self.made.places.pop(turn.key)
         self.made.left_out.append((turn, place, code))
         self.made.changes[f"{code}_turn"] += 1
+        self._skip(place)
         del self.made.messages[place]
+
+    def _skip(self, place: int) -> None:
+        """Notes that something before the message at `place` is missing."""
+        self.made.gap = place if self.made.gap is None else self.made.gap
 
     def _segment(
         self, lines: Sequence[SessionLine], user: list[list[Json]], system: list[str]
@@ -175,10 +191,11 @@ class _Builder:
             if blocks:
                 self.made.members.add(line.uuid)
             if line.value.get("renderedRole") == "system" and self._system_turns:
-                system += [_untagged(as_str(as_dict(block).get("text"))) for block in blocks]
+                texts = [_untagged(as_str(as_dict(block).get("text"))) for block in blocks]
+                system += ["\n".join(texts)] if texts else []
             else:
                 attached += blocks
-        if attached and not typed and not self._system_turns and user:
+        if attached and not typed and self._renders and not self._system_turns and user:
             user[-1] = _within_result(user[-1], attached)
         elif attached:
             user.append(attached)
@@ -235,13 +252,13 @@ def _untagged(text: str) -> str:
     return match[1] if match else text
 
 
-def _merged(units: Sequence[Sequence[Json]]) -> list[Json]:
-    """The blocks of messages made one; a newline is added where texts of two messages meet."""
+def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
+    """The blocks of messages made one; `newline` is added where texts of two messages meet."""
     content: list[Json] = []
     for unit in units:
         last, first = as_dict(content[-1] if content else None), as_dict(unit[0])
         if last.get("type") == "text" == first.get("type"):
-            content[-1] = {**last, "text": as_str(last.get("text")) + "\n"}
+            content[-1] = {**last, "text": as_str(last.get("text")) + newline}
         content += unit
     return content
 
@@ -252,8 +269,12 @@ def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
     texts = [as_str(as_dict(block).get("text")) for block in attached]
     if last.get("type") != "tool_result" or not isinstance(last.get("content"), str):
         return [*blocks, *attached]
-    joined = "\n\n".join([as_str(last.get("content")), *texts])
+    joined = "\n\n".join([as_str(last.get("content")).rstrip(), *texts])
     return [*blocks[:-1], {**last, "content": joined}]
+
+
+def _is_notification(line: SessionLine) -> bool:
+    return as_dict(line.value.get("origin")).get("kind") == "task-notification"
 
 
 def _interrupted(run: Sequence[SessionLine]) -> bool:

@@ -77,6 +77,12 @@ class SessionLine:
         return name_or_none(as_dict(self.value.get("message")).get("model"))
 
     @property
+    def version(self) -> tuple[int, ...]:
+        """The version of the program that wrote the line; () if it has none."""
+        parts = as_str(self.value.get("version")).split(".")
+        return tuple(int(part) for part in parts[:3] if part.isdecimal() and len(part) < 9)
+
+    @property
     def is_meta(self) -> bool:
         """Whether the program wrote the text of the user line."""
         return self.value.get("isMeta") is True

@@ -12,9 +12,9 @@ Reference: claude-code.md. The rules, in short:
 - What a turn saw is the request that the log names, if its digests agree (`digests`), else what
   the lines give in the order of a request (`assembly`). Where requests do not continue one another,
   a conversation begins (`stretches`).
-- Errors in the place of an answer are in no request (`synthetic_turn`). Turns whose calls were
-  never answered are in no later request: each is a conversation of its own, rejected as `aborted`
-  where the user interrupted it, else as `unanswered`.
+- Errors in the place of an answer are in no request (`synthetic_turn`). A turn that was interrupted
+  or whose calls were never answered is a conversation of its own, rejected as `aborted` or
+  `unanswered`, where the log does not say how later requests hold it.
 - "Warmup" prompts are the program's own; their answers are no targets.
 """
 
@@ -33,7 +33,6 @@ from builder.readers.agents.claude_code.lines import SessionLine, read_line
 from builder.readers.agents.claude_code.stretches import (
     Stretch,
     find_stretches,
-    lowest,
     messages_of,
     takes_system_turns,
 )
@@ -189,8 +188,7 @@ class _Log:
         made = assemble(lines, turns, renders=renders, system_turns=takes_system_turns(lines))
         stretches = find_stretches(lines, made, requests, renders=renders, repeated=self.targets)
         about = _About.of(branch, made.changes)
-        untrained = dict.fromkeys(made.cut, "interrupted")
-        untrained |= dict.fromkeys(_warmups(lines, stretches), "warmup")
+        untrained = dict.fromkeys(_warmups(lines, stretches), "warmup")
         for stretch in stretches or [Stretch(made.before_turns())]:
             new = made.members - self.used
             conversation = self._conversation(about, stretch, untrained, len(new))
@@ -243,7 +241,7 @@ class _Log:
             records=records,
             problems=problems,
             changes=dict(sorted((+(about.changes + stretch.changes)).items())),
-            context=lowest(list(stretch.contexts.values())),
+            context=stretch.context,
         )
 
     def rest(self) -> Iterator[Event]:

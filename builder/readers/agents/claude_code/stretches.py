@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    LEVELS,
     REPEAT,
     Context,
     Json,
@@ -47,6 +48,13 @@ class Stretch:
     shape: Shape | None = None
     changes: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def context(self) -> Context:
+        """What holds for all targets: the lowest level, everything that is missing."""
+        contexts = self.contexts.values()
+        level = min((item.level for item in contexts), key=LEVELS.index, default=LEVELS[0])
+        return Context(level, tuple(sorted({code for c in contexts for code in c.missing})))
+
 
 @dataclass(frozen=True, slots=True)
 class _View:
@@ -76,7 +84,7 @@ def find_stretches(
     ]
     snapshots = _snapshots(lines)
     views = [_view(turn, requests, snapshots, renders) for turn in turns]
-    views = _borrowed(turns, views)
+    views = _lowered(turns, _borrowed(turns, views), made)
     found: list[Stretch] = []
     at = 0  # messages of the assembly that are in the stretch
     for turn, view in zip(turns, views, strict=True):
@@ -122,6 +130,31 @@ def _view(
         missing.add(_ALTERED)
     context = Context("partial", tuple(sorted(missing))) if missing else Context("rendered")
     return _View(None, shape, context)
+
+
+def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -> list[_View]:
+    """The views that the lines give, lowered where they cannot show all that was sent.
+
+    What was left out is missing after it (`history`), and so is the note around a notification of a
+    background task (`reminders`). Another model may take attachments in another form (`logged`).
+    """
+    found = []
+    for turn, view in zip(turns, views, strict=True):
+        place, missing = made.places[turn.key], set(view.context.missing)
+        if view.messages is not None:
+            found.append(view)
+            continue
+        if made.gap is not None and place >= made.gap:
+            missing.add("history")
+        if made.notified is not None and place > made.notified:
+            missing.add("reminders")
+        context = view.context
+        if missing:
+            context = Context("partial", tuple(sorted(missing)))
+        elif turn.lines[0].model != turns[0].lines[0].model:
+            context = Context("logged")
+        found.append(replace(view, context=context))
+    return found
 
 
 def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
@@ -180,12 +213,11 @@ def _snapshot_shape(snapshot: dict[str, Json]) -> Shape:
     return Shape(tuple(text for text in system if text), tools, frozenset(known))
 
 
-def takes_system_turns(lines: Sequence[SessionLine]) -> bool:
-    """Whether requests hold system messages on the way, as snapshots say; True if none says."""
-    for line in reversed(lines):
-        if line.kind == "attachment" and isinstance(line.attachment.get("systemTurns"), bool):
-            return line.attachment["systemTurns"] is True
-    return True
+def takes_system_turns(lines: Iterable[SessionLine]) -> bool:
+    """Whether requests hold system messages on the way: a snapshot says so where they do."""
+    return any(
+        line.kind == "attachment" and line.attachment.get("systemTurns") is True for line in lines
+    )
 
 
 def _joined_shape(current: Stretch | None, new: Shape | None) -> Shape | None:
@@ -232,12 +264,14 @@ def messages_of(
     if stretch.shape is not None and stretch.shape.system:
         yield Message("system", tuple(map(Text, stretch.shape.system)))
     targets = {turn.key for turn in stretch.targets}
+    common = stretch.context
     for sent in stretch.messages:
         turn = sent.turn
         if turn is not None:
             unknown += turn.unknown
             code = untrained.get(turn.key) or (None if turn.key in targets else REPEAT)
             context = stretch.contexts.get(turn.key)
+            context = None if context == common else context
             name = turn.lines[0].response
             yield Message("assistant", turn.parts, name, untrained=code, context=context)
             continue
@@ -266,11 +300,3 @@ def _marked(parts: Sequence[Part], role: str, by_program: Collection[str]) -> It
             yield replace(part, harness=True)
         else:
             yield from split_user_text(part.text, by_program)
-
-
-def lowest(contexts: Sequence[Context]) -> Context:
-    """Returns the context that holds for all: the lowest level, everything that is missing."""
-    order = ("partial", "logged", "rendered", "proven")
-    level = min((context.level for context in contexts), key=order.index, default="partial")
-    missing = {code for context in contexts for code in context.missing}
-    return Context(level, tuple(sorted(missing)))
