@@ -1,1 +1,1 @@
-"""A built dataset onto the Hugging Face Hub: gates, what would change, upload, reading back."""
+"""Pushes a built dataset to the Hugging Face Hub: gates, preview, upload, read-back."""

@@ -1,4 +1,4 @@
-"""Reading back what was pushed: the tree with its hashes, and rows as `load_dataset` gives them."""
+"""Reads a pushed dataset back: the files by hash, and the rows through `load_dataset`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 SAMPLED = 200
-"""Rows of a split that are rendered again, spread evenly over it."""
+"""Rows of a split that are rendered again, evenly spaced."""
 
 LOADED_BYTES = 2 << 30
-"""Up to this size all rows of data/ are loaded, of a larger dataset the first SAMPLED."""
+"""Size of data/ up to which all rows are loaded; of larger datasets the first SAMPLED are."""
 
 
 @dataclass(slots=True)
 class Arrival:
     """What was compared and found equal, and every difference.
 
-    files, bytes   of the commit's tree, by size and sha256 or git oid
-    rows           that the loader gave
-    is_whole       it was let give all of them: there are as many as in meta/
-    renderings     of rows as loaded, by sha256 with meta/
+    files, bytes   of the commit's tree, compared by size and sha256 or git oid
+    rows           rows that the loader returned
+    is_whole       all rows were loaded, and their number is that of meta/
+    renderings     loaded rows whose rendering has the sha256 of meta/
     """
 
     files: int = 0
@@ -51,7 +51,7 @@ class Arrival:
 def read_back(
     api: HfApi, place: Place, folder: Path, files: Sequence[PushFile], target: Target
 ) -> Arrival:
-    """Compare the commit `place.revision` with the folder. Raises what the client raises."""
+    """Compares the commit `place.revision` with the folder. Raises what the client raises."""
     data = sum(file.size for file in files if file.path.startswith("data/"))
     arrival = Arrival(is_whole=data <= LOADED_BYTES)
     changes = compare(files, hub.look(api, place).files)
@@ -63,7 +63,7 @@ def read_back(
     except Exception as error:
         if of_the_network(error):
             raise
-        # whatever else the loader raises is a verdict on what is there
+        # any other exception of the loader is a verdict on the files
         reason = hide(" ".join(str(error).split()))[:200]
         arrival.problems.append(f"the loader fails: {reason or type(error).__name__}")
     return arrival
@@ -72,7 +72,7 @@ def read_back(
 def _compare_rows(
     place: Place, known: dict[str, list[Path]], target: Target, arrival: Arrival
 ) -> None:
-    """Streamed, the rows come from the Hub; else they may come from the client's cache."""
+    """Compares rows with meta/. Streamed rows come from the Hub, not from a cache."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
@@ -104,7 +104,7 @@ def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str 
         return f"as loaded it is no sample: {sample[0].message}"
     try:
         text = target.render_sample(sample)
-    except Exception as error:  # whatever a template raises is a verdict on the row
+    except Exception as error:  # any exception of a template is a verdict on the row
         return f"as loaded it does not render: {error}"[:200]
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.get("render_sha256"):
         return "as loaded it renders to another text than was proven"
@@ -112,7 +112,7 @@ def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str 
 
 
 def _splits(folder: Path) -> dict[str, list[Path]]:
-    """The files of meta/ by split, in order."""
+    """Returns the files of meta/ by split, in order."""
     paths = sorted((folder / "meta").glob("*.jsonl"))
     names = sorted({path.name.partition("-")[0] for path in paths})
     return {name: [item for item in paths if item.name.startswith(f"{name}-")] for name in names}

@@ -1,4 +1,4 @@
-"""The files of a built folder as they go onto the Hub, each compared with the manifest."""
+"""The files of a built folder as they are pushed, each compared with the manifest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from builder.text import without_folders
 
 CARD = "README.md"
 _PLACES = ("config", "tokenizer")
-"""Parts of the manifest that may hold paths of this machine."""
+"""Keys of the manifest that may contain paths of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushFile:
-    """A file to be pushed: what identifies it on the Hub, and where its bytes are.
+    """A file to be pushed: its identity on the Hub, and its bytes.
 
-    git_oid  its name as a git blob (sha1), by which the Hub names files that are no large objects
+    git_oid  its sha1 as a git blob, which identifies files that are not large objects on the Hub
     """
 
     path: str
@@ -36,14 +36,14 @@ class PushFile:
 
 @dataclass(frozen=True, slots=True)
 class Overruled:
-    """A gate that the user has overruled by its name."""
+    """A gate that the user has overruled."""
 
     code: str
     message: str
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder made by `build`. Raises UsageError if it is none."""
+    """Returns the manifest of a built folder. Raises UsageError if there is none."""
     path = folder / MANIFEST
     if not path.is_file():
         raise UsageError(
@@ -61,7 +61,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def listed_files(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[PushFile], list[str]]:
-    """(the files that the manifest lists, in its order; how the folder differs from it)."""
+    """Returns (files in the manifest, in its order; how the folder differs from the manifest)."""
     found: dict[str, PushFile] = {}
     faults: list[str] = []
     entries = manifest.get("files")
@@ -89,7 +89,7 @@ def listed_files(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[PushFi
 
 
 def _is_below(folder: Path, path: str) -> bool:
-    """Is it a plain relative path of a file inside? The manifest may be anybody's."""
+    """Returns whether it is a plain relative path of a file inside; the manifest may be hostile."""
     parts = path.split("/")
     if "\\" in path or any(part in ("", ".", "..", ".git", STATE) for part in parts):
         return False
@@ -100,7 +100,7 @@ def _is_below(folder: Path, path: str) -> bool:
 
 
 def _present(folder: Path) -> list[str]:
-    """Every file below the folder, but for what `build` keeps for going on."""
+    """Yields every file below the folder except the state that `build` keeps for resuming."""
     found = []
     for place, folders, names in os.walk(folder):
         here = Path(place)
@@ -131,10 +131,10 @@ def _made(name: str, content: bytes) -> PushFile:
 def as_published(
     files: Sequence[PushFile], manifest: Mapping[str, Any], overruled: Sequence[Overruled]
 ) -> list[PushFile]:
-    """What goes onto the Hub: the files and the manifest without `run`.
+    """Returns what is pushed: the files, and the manifest without `run`.
 
-    What was overruled is recorded in the card; the manifest then lists that card. Of absolute paths
-    in the configuration, which name this machine and its user, only the last part is published.
+    The card records overruled gates, and the manifest lists that card. Absolute paths in the
+    configuration name this machine and its user, so only their last part is published.
     """
     published = [_card(file, overruled) if file.path == CARD else file for file in files]
     told = {

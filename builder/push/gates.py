@@ -1,4 +1,4 @@
-"""What a dataset must pass before anything of it leaves the machine."""
+"""The gates that a dataset must pass before anything is sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from builder.verify.dataset import Summary, verify_dataset
 from builder.verify.verifier import Verifier
 
 SHOWN = 5
-"""Faults of a kind that a message names; the rest are counted."""
+"""Faults of one kind that a message lists; the rest are counted."""
 
 NOT_AUDITED = "unaudited"
 _UNSCANNED = "nothing was scanned for secrets or personal data; build it again"
@@ -27,12 +27,12 @@ REMEDIES = {
     "secrets": "build with audit.secrets: redact",
     "personal_data": "build with audit.personal_data: pseudonymise",
 }
-"""Audits whose findings keep a dataset from being pushed, and what mends it."""
+"""Audits whose findings block a push, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateRefusal:
-    """A gate that is shut. `by_name`: `--allow CODE` opens it; the integrity gates none does."""
+    """A closed gate. `by_name`: `--allow CODE` opens it; integrity gates cannot be opened."""
 
     code: str
     message: str
@@ -47,9 +47,9 @@ def refusals(
     *,
     public: bool,
 ) -> Iterator[GateRefusal]:
-    """Every gate that is shut. `changed`: how the folder differs from its manifest.
+    """Returns every closed gate. `changed`: how the folder differs from its manifest.
 
-    What is not whole is not looked at further.
+    A folder that differs from its manifest is not examined further.
     """
     if changed:
         yield GateRefusal("manifest", _some(changed), by_name=False)
@@ -75,7 +75,7 @@ def refusals(
 
 
 def audit_findings(manifest: Mapping[str, Any]) -> list[AuditFinding] | None:
-    """What the audit that `build` wrote into the manifest has found; None: there was none."""
+    """Returns the audit findings in the manifest; None if there was no audit."""
     audit = manifest.get("audit")
     found = audit.get("findings") if isinstance(audit, dict) else None
     if not isinstance(found, list):
@@ -98,14 +98,14 @@ def _short(text: object) -> str:
 
 
 def _blocks(finding: AuditFinding, audit: str) -> bool:
-    """Is it still in the dataset? What was changed, or left out, is not."""
+    """Returns whether a finding is still in the dataset: neither changed nor left out."""
     return finding.audit == audit and finding.gate is GateAction.report and finding.count > 0
 
 
 def overrule(
     shut: Sequence[GateRefusal], allowed: Sequence[str]
 ) -> tuple[list[GateRefusal], list[Overruled]]:
-    """(gates that stay shut, gates that `--allow` opened)."""
+    """Returns (gates that stay closed, gates that `--allow` opened)."""
     opened = [item for item in shut if item.by_name and item.code in allowed]
     left = [item for item in shut if item not in opened]
     return left, [Overruled(item.code, item.message) for item in opened]
@@ -132,7 +132,7 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
 
 
 def _without_license(folder: Path) -> int:
-    """How many samples have no known licence by meta/ (or all, if the card names none)."""
+    """Returns the number of samples without a licence in meta/; all if the card has none."""
     count = samples = 0
     for path in sorted(folder.glob("meta/*.jsonl")):
         for _, row in json_lines(path):

@@ -1,8 +1,8 @@
-"""A dataset repository on the Hub, as `huggingface_hub` shows it.
+"""A dataset repository on the Hub, accessed through `huggingface_hub`.
 
-Commits name the commit that they stand on, so none can be made twice and none undoes what someone
-else did meanwhile. (The client's folder upload does not: on one of its two paths it repeats a
-commit whose answer was lost, on the other it gives up.)
+Every commit names its parent, so no commit is made twice and none reverts a concurrent change. (The
+client's own folder upload does not: on one of its two paths it repeats a commit whose response was
+lost, on the other it gives up.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file on the Hub; `sha256` of a large object, None for what is in the commit itself."""
+    """A file on the Hub; `sha256` of a large object, None for a file inside the commit."""
 
     path: str
     size: int
@@ -41,7 +41,7 @@ class RemoteFile:
     sha256: str | None
 
     def is_as(self, file: PushFile) -> bool:
-        """Does it hold the same bytes?"""
+        """Returns whether it has the same bytes."""
         if self.size != file.size:
             return False
         return self.git_oid == file.git_oid if self.sha256 is None else self.sha256 == file.sha256
@@ -63,7 +63,7 @@ class HubRepository:
 
 
 def look(api: HfApi, place: Place) -> HubRepository:
-    """What is there. Raises whatever the client raises, but for what does not exist."""
+    """Returns the repository at a place, if any. Raises what the client raises for other faults."""
     from huggingface_hub.errors import (  # noqa: PLC0415 - the client is heavy
         GatedRepoError,
         RepositoryNotFoundError,
@@ -98,7 +98,7 @@ def _tree(api: HfApi, repo: str, commit: str) -> dict[str, RemoteFile]:
 
 
 def create(api: HfApi, place: Place, remote: HubRepository) -> HubRepository:
-    """Make the repository and the branch that are not there yet; what is there then."""
+    """Creates the repository and the branch if they are missing, and returns the repository."""
     if remote.head is None:
         api.create_repo(place.repo, repo_type=DATASET, private=place.private, exist_ok=True)
         remote = look(api, place)
@@ -113,7 +113,7 @@ def create(api: HfApi, place: Place, remote: HubRepository) -> HubRepository:
 
 
 def pull_request(api: HfApi, repo: str, title: str) -> str:
-    """The ref of the open pull request of this title; it is opened if there is none."""
+    """Returns the ref of the open pull request with this title, and opens one if there is none."""
     listed = api.get_repo_discussions(repo, repo_type=DATASET, discussion_type="pull_request")
     for item in listed:
         if item.title == title and item.status in ("draft", "open"):
@@ -123,7 +123,7 @@ def pull_request(api: HfApi, repo: str, title: str) -> str:
 
 
 def tagged(api: HfApi, repo: str, tag: str) -> str | None:
-    """The commit that the tag names, None if there is no such tag."""
+    """Returns the commit of a tag, or None."""
     refs = api.list_repo_refs(repo, repo_type=DATASET)
     return next((item.target_commit for item in refs.tags if item.name == tag), None)
 
@@ -137,10 +137,9 @@ def commit(
     parent: str,
     message: str,
 ) -> str:
-    """Upload the files and make one commit on top of `parent`, the head; returns its id.
+    """Uploads the files, commits them on top of `parent` and returns the commit's id.
 
-    The client sends the commit once. Raises whatever the client raises; HTTP 412: the head is
-    another by now.
+    The client sends the commit once. Raises what the client raises; HTTP 412 if the head has moved.
     """
     from huggingface_hub import (  # noqa: PLC0415 - the client is heavy
         CommitOperationAdd,

@@ -1,4 +1,4 @@
-"""The whole of a push, from the gates to reading back."""
+"""A push from the gates to the read-back."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 OTHER_CONTENT = "other-content"
 STALE = "stale"
 GATES = (NOT_AUDITED, *REMEDIES, UNKNOWN_LICENSE, OTHER_CONTENT)
-"""What `--allow` may overrule, by name."""
+"""The gates that `--allow` may overrule."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """The command's options. `allow`: codes of gates that are overruled."""
+    """Options of a push. `allow`: codes of overruled gates."""
 
     public: bool = False
     revision: str = MAIN
@@ -52,9 +52,9 @@ class PushOptions:
 
 @dataclass(slots=True)
 class PushReport:
-    """What a push found and did; what it did not come to is None or empty.
+    """What a push found and did; phases that it did not reach are None or empty.
 
-    removed  files that are only on the Hub and are removed there (`--prune`)
+    removed  files only on the Hub that are removed there (`--prune`)
     error    why it ended early
     """
 
@@ -70,7 +70,7 @@ class PushReport:
 
     @property
     def is_done(self) -> bool:
-        """Nothing stopped it, and what was read back is equal."""
+        """Whether nothing stopped it and the read-back is equal."""
         return not (self.refused or self.error or (self.arrival and self.arrival.problems))
 
 
@@ -81,9 +81,9 @@ def push(
     course: Course,
     shown: Callable[[PushReport], None],
 ) -> None:
-    """Push a folder made by `build`, filling in the report. Raises UsageError.
+    """Pushes a built folder and fills in the report. Raises UsageError.
 
-    `shown` shows the report: what would change, before anything is changed.
+    `shown` is called with the report of what would change, before anything is changed.
     """
     try:
         _push(expand_home(dataset), report, options, course, shown)
@@ -172,7 +172,7 @@ def _tokenizer(manifest: dict[str, Any]) -> str:
 
 
 def _api() -> HfApi:
-    """The client, with the token from where it is usually kept; it speaks through us alone."""
+    """Returns the client with the usual token; its own output is silenced."""
     from huggingface_hub import HfApi, get_token  # noqa: PLC0415 - the client is heavy
 
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # it shows signed addresses
@@ -182,7 +182,7 @@ def _api() -> HfApi:
 
 
 def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:
-    """What is there before the push. Raises UsageError if it does not fit what was asked for."""
+    """Returns the repository before the push. Raises UsageError if it contradicts the options."""
     survey = hub.look(api, place)
     if survey.private is not None and survey.private == options.public:
         now, asked = ("private", "--public") if survey.private else ("public", "--private")
@@ -196,7 +196,7 @@ def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:
 def _gates_there(
     changes: Changes, survey: HubRepository, options: PushOptions
 ) -> Iterator[GateRefusal]:
-    """Gates that what is on the Hub shuts."""
+    """Yields gates that the state of the Hub closes."""
     if changes.stale and not options.prune:
         names = ", ".join(changes.stale[:5])
         yield GateRefusal(

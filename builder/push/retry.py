@@ -1,4 +1,4 @@
-"""What the Hub answers when something is wrong, and how often and how long it is tried again."""
+"""Retries for faults of the Hub and of the network."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from builder.problem import BuilderError, UsageError
 
 ATTEMPTS = 5
 WAITS = (1.0, 4.0, 16.0, 60.0)
-"""Seconds before the second, third, … attempt, where the Hub does not say how long."""
+"""Seconds before the second, third, … attempt, if the Hub does not ask for another delay."""
 
 LONGEST_WAIT = 300.0
-"""Seconds. Asked to wait longer, the push ends and says so: the same command goes on."""
+"""Seconds. If the Hub asks for a longer delay, the push ends; the same command resumes it."""
 
 _AGAIN = (408, 409, 412, 425, 429)
 _LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
-_FULL = "No space left on device"  # from the storage library, which knows no numbers
+_FULL = "No space left on device"  # from the storage library, which has no status codes
 _T = TypeVar("_T")
 
 
 class PushFault(BuilderError):
-    """A push that ends here, with one line that says why. What is on the Hub stays as it is."""
+    """A push ends early, with a message of one line. The Hub is left as it is."""
 
 
 @dataclass(slots=True)
 class Course:
-    """How it went: attempts at the upload, seconds waited, what was said meanwhile."""
+    """The course of a push: attempts at the upload, seconds waited, and where messages go."""
 
     say: Callable[[str], None]
     sleep: Callable[[float], None]
@@ -39,9 +39,9 @@ class Course:
 
 
 def persist(act: Callable[[], _T], course: Course, *, what: str, counted: bool = False) -> _T:
-    """The result of `act`, tried again while the Hub or the way to it fails.
+    """Returns the result of `act`, with retries for faults of the Hub and of the network.
 
-    Raises UsageError (what only the user can mend), PushFault (it goes on failing).
+    Raises UsageError (only the user can fix it), PushFault (it keeps failing).
     """
     for attempt in range(1, ATTEMPTS + 1):
         course.attempts += counted
@@ -63,10 +63,9 @@ def persist(act: Callable[[], _T], course: Course, *, what: str, counted: bool =
 
 
 def _judge(error: Exception, what: str) -> tuple[str, float | None]:
-    """(the reason in a line, seconds that the Hub asks to wait). Raises what is not worth trying.
+    """Returns (the reason in one line, seconds that the Hub asks to wait) for a retry.
 
-    Only what the client raises for the network and the Hub is tried again; anything else is a bug
-    and goes on as it is.
+    Raises UsageError for what a retry cannot fix, and any exception that is a bug.
     """
     response = next((item for item in map(_response, _causes(error)) if item is not None), None)
     if (isinstance(error, OSError) and error.errno in _LOCAL) or _FULL in str(error):
@@ -93,7 +92,7 @@ def _judge(error: Exception, what: str) -> tuple[str, float | None]:
 
 
 def _asked_wait(response: Any) -> float | None:
-    """Seconds that the Hub asks to wait: `Retry-After`, or `t` of its `RateLimit` once used up."""
+    """Returns the seconds in `Retry-After`, or in `t` of an exhausted `RateLimit`."""
     after = str(response.headers.get("Retry-After") or "").strip()
     if not after.isdecimal():
         limit = str(response.headers.get("RateLimit") or "")
@@ -103,7 +102,7 @@ def _asked_wait(response: Any) -> float | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was raised from."""
+    """Yields the error and its causes."""
     seen: set[int] = set()
     item: BaseException | None = error
     while item is not None and id(item) not in seen:
@@ -118,7 +117,7 @@ def _response(error: BaseException) -> Any:
 
 
 def of_the_network(error: BaseException) -> bool:
-    """Broken connections; answers that are no JSON; failures inside the storage library."""
+    """Returns whether it is a fault of the network: connection, response, storage library."""
     modules = {type(item).__module__.partition(".")[0] for item in _causes(error)}
     if modules & {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "hf_xet"}:
         return True
@@ -127,12 +126,12 @@ def of_the_network(error: BaseException) -> bool:
 
 
 def _line(text: str) -> str:
-    """One line of what a library or a server says, without keys: tokens, signed addresses."""
+    """Returns a message in one line, without tokens and signed addresses."""
     return hide(" ".join(text.split()))[:200]
 
 
 def hide(text: str) -> str:
-    """The text without tokens and without the query parts of addresses, which may be signatures."""
+    """Removes tokens and the query parts of addresses, which may be signatures."""
     from huggingface_hub import get_token  # noqa: PLC0415 - only when something went wrong
 
     token = get_token()

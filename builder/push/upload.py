@@ -1,4 +1,4 @@
-"""What differs on the Hub, and making it equal: compared before every attempt and at the end."""
+"""Uploads what differs on the Hub; compares before every attempt and at the end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 OURS = ("data/", "meta/")
 KEPT = ".gitattributes"
-"""The Hub's own file in every repository: never removed."""
+"""The Hub creates this file in every repository: it is never removed."""
 
 COMMIT_FILES = 100
 COMMIT_BYTES = 64 << 20
-"""Of files below LARGE_BYTES, which travel inside the commit, in one commit."""
+"""Bytes of small files per commit; they are sent inside the commit."""
 
 LARGE_BYTES = 10 << 20
-"""From this size on the Hub takes every file for a large object, uploaded apart."""
+"""Size from which the Hub stores every file as a large object, which is uploaded separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The files of a dataset against those on the Hub (`there`); `extra` are only there."""
+    """The differences between a dataset and the Hub; `extra` files are only on the Hub."""
 
     add: tuple[PushFile, ...]
     update: tuple[PushFile, ...]
@@ -50,7 +50,7 @@ class Changes:
 
 @dataclass(slots=True)
 class Uploaded:
-    """What was done: the commit at the end, commits that were answered, files and their bytes."""
+    """What was uploaded: the last commit, the number of commits, files and bytes."""
 
     commit: str = ""
     revision: str = MAIN
@@ -61,7 +61,7 @@ class Uploaded:
 
 
 def compare(files: Sequence[PushFile], there: dict[str, RemoteFile]) -> Changes:
-    """What would change."""
+    """Returns the differences."""
     paths = {file.path for file in files}
     return Changes(
         add=tuple(file for file in files if file.path not in there),

@@ -1,7 +1,7 @@
-"""What `datasets.load_dataset` makes of a dataset, against what its files say.
+"""Compares the rows that `datasets.load_dataset` returns with the files of the dataset.
 
 Rows are compared as ordered JSON; only those that differ are rendered (verification.md,
-`as-loaded`). The loader runs for real, in a cache of its own that is removed afterwards.
+`as-loaded`). The real loader runs, in a temporary cache.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from builder.verify.dataset import LineReport
 CODE = "as-loaded"
 
 SLICE_BYTES = 32 << 20
-"""So much of what the loader has prepared is mapped into memory at a time."""
+"""Bytes of the prepared dataset that are mapped into memory at a time."""
 
 BATCH_ROWS = 64
-"""Rows that are decoded together: one by one takes longer."""
+"""Rows that are decoded in one batch; decoding single rows is slower."""
 
 _ADVICE = (
     "declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
@@ -41,16 +41,16 @@ _ADVICE = (
 
 
 def import_loader() -> None:
-    """Import what `as_loaded` needs: it takes half a second, for which a process may wait."""
+    """Imports what `as_loaded` needs, which takes half a second."""
     import datasets  # noqa: F401, PLC0415 - only where asked for
 
 
 def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Iterator[LineReport]:
-    """A report for each row that the loader changes in a way that the model would see.
+    """Yields a report for each row that the loader changes in a way that the model would see.
 
-    `dataset` is a file or a folder; `scratch` is where the loader may keep its copy meanwhile.
+    `dataset` is a file or a folder; `scratch` is the folder for the loader's temporary cache.
     """
-    for path in specials(dataset):  # the loader would wait for it
+    for path in specials(dataset):  # the loader would wait for it for ever
         yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
     with tempfile.TemporaryDirectory(dir=scratch) as cache:
@@ -59,7 +59,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
             for builder in builders:
                 builder.download_and_prepare()
                 builder.as_dataset()  # as load_dataset does: it refuses a split without rows
-        except Exception as error:  # whatever the loader raises is a verdict on the files
+        except Exception as error:  # any exception of the loader is a verdict on the files
             yield LineReport(dataset.name, 0, (_unloadable(error),))
             return
         for builder in builders:
@@ -69,7 +69,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
 
 
 def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
-    """The same for a Hub dataset: its files are fetched first. Raises UsageError."""
+    """Does the same for a Hub dataset, after downloading its files. Raises UsageError."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
 
     name, _, revision = hub_name(dataset).partition("@")
@@ -78,14 +78,14 @@ def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
             snapshot_download(
                 name, repo_type="dataset", revision=revision or None, local_dir=folder
             )
-        except Exception as error:  # a library's many ways of saying that it cannot be had
+        except Exception as error:  # the client raises many types if a dataset cannot be downloaded
             reason = " ".join(str(error).split())[:200]
             raise UsageError(f"dataset {dataset!r}: cannot be fetched: {reason}") from None
         yield from as_loaded(Path(folder), target)
 
 
 def _builders(dataset: Path, cache: str) -> list[Any]:
-    """One for a file; for a folder one for each configuration that its card names."""
+    """Returns one builder for a file; for a folder, one for each configuration in its card."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     datasets.disable_progress_bars()
@@ -101,13 +101,13 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
     read = {
         str(path) for one in builders for paths in one.config.data_files.values() for path in paths
     }
-    # A dataset has one loader: files of another kind are for those who name them.
+    # A configuration has one loader: files of another format are loaded by name.
     beside = sorted(path for path in dataset.glob("data/*.parquet") if str(path) not in read)
     return builders + [builder for path in beside for builder in _builders(path, cache)]
 
 
 def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
-    """The rows of a split. A slice at a time: the pages of a file that is mapped stay in memory."""
+    """Yields the rows of a split, slice by slice: pages of a mapped file stay in memory."""
     from datasets import ReadInstruction  # noqa: PLC0415 - loaded by now
 
     found = builder.info.splits[split]
@@ -150,7 +150,7 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
             yield LineReport(name, number, (Finding(CODE, "the loader gives fewer rows"),))
             return
         if line == _line(row):
-            continue  # as mostly, of what the builder wrote
+            continue  # the usual case for files that `build` wrote
         sample = read_sample(_decoded(line))
         if isinstance(sample, Sample):
             finding = _changed(sample, row, target)
@@ -169,11 +169,11 @@ def _written_lines(path: Path) -> Iterator[tuple[int, bytes | Problem]]:
 
 
 def _line(row: dict[str, Any]) -> bytes | None:
-    """The row's text as the builder writes one; None: it is no sample."""
+    """Returns the row's line as `build` writes it; None if it is not a sample."""
     sample = read_sample(row)
     try:
         return sample.line if isinstance(sample, Sample) else None
-    except (TypeError, ValueError):  # what is no JSON, a timestamp for instance; lone surrogates
+    except (TypeError, ValueError):  # not JSON, such as a timestamp; lone surrogates
         return None
 
 
@@ -185,7 +185,7 @@ def _decoded(line: bytes | Problem) -> Json:
 
 
 def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | None:
-    """What the loader made of the sample, if a model would see it."""
+    """Returns the finding for a change by the loader that a model would see, else None."""
     found = {"messages": row.get("messages"), "tools": row.get("tools")}
     if _is_same(sample, found["messages"], found["tools"]):
         return None
@@ -193,10 +193,10 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
         return Finding(CODE, f"the loader gives no sample any more ({why}); {_ADVICE}")
-    _ = target.tokenizer  # one that cannot be loaded is no verdict on the row
+    _ = target.tokenizer  # a tokenizer that cannot be loaded is no verdict on the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
-    except Exception as error:  # whatever a template raises is a verdict on the row
+    except Exception as error:  # any exception of a template is a verdict on the row
         return Finding(CODE, f"as loaded it does not render: {error}"[:200])
     if texts[0] == texts[1]:
         return None
@@ -204,18 +204,18 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
 
 
 def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
-    """Are they the sample's, in the order of their keys too?"""
+    """Returns whether they equal those of the sample, including the order of keys."""
     if messages != sample.record["messages"] or not isinstance(tools, list):
         return False
     try:
         shown = tuple(map(dumps, tools))
     except TypeError:
-        return False  # a value that is no JSON, a timestamp for instance
+        return False  # a value that is not JSON, such as a timestamp
     return shown == sample.definitions and all(list(one) == ["role", "content"] for one in messages)
 
 
 def _differences(was: Any, now: Any) -> Iterator[str]:
-    """The kinds of changes between two values, the outermost of each."""
+    """Yields the kinds of changes between two values, the outermost of each."""
     if isinstance(was, dict) and isinstance(now, dict):
         added = [key for key in now if key not in was]
         if any(now[key] is None for key in added):

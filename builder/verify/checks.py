@@ -1,4 +1,4 @@
-"""The checks of verification.md that need no template: of a sample and of what its text means."""
+"""The checks of verification.md that need no template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from builder.verify.schemas import BrokenSchemaFault, violations
 
 
 def well_formed(sample: Sample) -> Iterator[Finding]:
-    """Check what must hold before anything can be rendered."""
+    """Yields findings that prevent rendering."""
     if not sample.messages:
         yield Finding("order", "no messages")
     if sample.weights and not sample.targets:
@@ -49,7 +49,7 @@ def _encodable(text: str) -> bool:
 
 
 def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
-    """Read the structured form that a sample's text means, and find where it has none."""
+    """Parses a sample into its structured form; returns the findings where it has none."""
     turns: list[Turn] = []
     findings: list[Finding] = []
     weights = sample.weights or (None,) * len(sample.messages)
@@ -76,10 +76,9 @@ def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
 
 
 def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
-    """Our own sample must mean, to a reader of its text alone, the dialogue that it was made of.
+    """Checks that our own sample parses back into the dialogue that it was made from.
 
-    A logged text that looks like calls or tool responses would pass every comparison of
-    renderings, and is none of the structure's.
+    Logged text that looks like calls or tool responses would pass every comparison of renderings.
     """
     if read is None or read.turns == intended.turns:
         return
@@ -89,7 +88,7 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
 
 
 def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
-    """Check that roles alternate as verification.md ("order") says, and that no turn is empty.
+    """Checks that roles alternate as verification.md ("order") requires, and that no turn is empty.
 
     `late_system`: system messages after the first turn are allowed (`normalize.late_system: keep`,
     or a foreign dataset), where the template renders them. They do not count for the alternation
@@ -116,9 +115,9 @@ def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
 
 
 def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Finding]:
-    """The specification's pattern finds the intended calls, all of them and nothing else.
+    """Checks that the specification's pattern finds all intended calls and nothing else.
 
-    `read`: what the text says. It was read by that pattern, which looks into thoughts as well.
+    `read` is the dialogue parsed from the text by that pattern, which searches thoughts as well.
     """
     hidden = any("<tool_call>" in turn.reasoning for turn in meant.turns)
     if read is not None and meant.turns == read.turns and not hidden:
@@ -150,7 +149,7 @@ def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Fi
 
 
 def pairing(meant: Dialogue) -> Iterator[Finding]:
-    """Check that each call has its response; those of the last turn, a target itself, need none."""
+    """Checks that each call has a response, except those of the last turn, which is a target."""
     open_calls = 0
     for index, turn in enumerate(meant.turns):
         if turn.role == "tool":
@@ -165,7 +164,7 @@ def pairing(meant: Dialogue) -> Iterator[Finding]:
 
 
 def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
-    """(findings, warnings): called names and their arguments."""
+    """Returns (findings, warnings) for the called names and their arguments."""
     hard: list[Finding] = []
     soft: list[Finding] = []
     known: dict[str, str | None] = {}

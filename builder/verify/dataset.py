@@ -30,9 +30,9 @@ from builder.verify.verifier import Verdict, Verifier, verifier_for
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
-    """What is wrong with one line of a file (`line` 0: with the file itself).
+    """The result for one row of a file; `line` 0 stands for the file itself.
 
-    `parity`: for each turn that the sample teaches the modes in which it is in parity.
+    `parity` holds, for each target turn, the modes in which it is in parity.
     """
 
     file: str
@@ -45,9 +45,9 @@ class LineReport:
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over all lines; `samples` are the lines read, `proven` those without a finding.
+    """Counts over all rows; `samples` are the rows read, `proven` those without a finding.
 
-    `turns` are the assistant turns that the samples teach, `parity` those in parity, by mode.
+    `turns` are the target turns of the samples, `parity` those in parity, by mode.
     """
 
     samples: int = 0
@@ -59,7 +59,7 @@ class Summary:
     warnings: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: LineReport, *, again: bool = False) -> None:
-        """Count a report, of each code once a line. `again`: its line was counted before."""
+        """Counts a report, each code once per row. `again`: its row was counted before."""
         if report.line and not again:
             self.samples += 1
             self.proven += not report.findings
@@ -73,11 +73,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What the manifest of a built folder says of it.
+    """The contents of a manifest that verification needs.
 
     files     {path: sha256}
     template  sha256 of the chat template, and `mode` of inference, that meta/ was written for
-    fault     what is wrong with the manifest
+    fault     why the manifest cannot be used
     """
 
     files: dict[str, str]
@@ -88,9 +88,9 @@ class _Manifest:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A row to check. `unit` None: the one of its meta/. `manifest`: of the built folder it is in.
+    """A row to check. `unit` None: the one in its meta/. `manifest`: that of its built folder.
 
-    `repeats`: where the same row came before.
+    `repeats` is the place of an earlier equal row.
     """
 
     row: DatasetRow
@@ -104,8 +104,8 @@ def verify_dataset(
 ) -> Iterator[LineReport]:
     """Yields a report for every row of a file, a built folder or a Hub dataset, in order.
 
-    `unit` None: what a built folder's meta/ says, else "conversation". More than one worker: the
-    others make a verifier like this one. Raises UsageError if there is no such dataset.
+    `unit` None: the one in a built folder's meta/, else "conversation". Worker processes create
+    verifiers with the same tokenizer and options. Raises UsageError if there is no such dataset.
     """
     tasks = _repeats(_tasks(dataset, unit))
     if workers == 1:
@@ -211,7 +211,7 @@ def _file(
 
 
 def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
-    """Yields every row for comparison with meta/, and what differs from the manifest's files."""
+    """Yields every row for comparison with meta/, and a report for each file that has changed."""
     manifest = _manifest(folder / "manifest.json")
     listed = manifest.files
     if manifest.fault is not None:
@@ -234,9 +234,9 @@ def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task
 
 
 def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task]:
-    """Notes which rows repeat one before them; of a built folder's kinds of files each by itself.
+    """Marks the rows that repeat an earlier one, separately for each file format of a built folder.
 
-    Holds a digest of 8 bytes for each row.
+    Keeps a digest of 8 bytes for each row.
     """
     seen: dict[bytes, tuple[str, int]] = {}
     for item in tasks:
@@ -258,7 +258,7 @@ def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task
 def _differences(
     row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: _Manifest
 ) -> Iterator[Finding]:
-    """Yields what its line of meta/ states of a row and is not so."""
+    """Yields a finding for each statement in the row's line of meta/ that does not hold."""
     if row.meta_line is None:
         yield Finding("changed", "meta/ has no line for it")
         return
@@ -272,7 +272,7 @@ def _differences(
     if "context" in meta and not _is_context(meta["context"]):
         yield Finding("changed", "meta/ has a context that cannot be")
     if manifest.template != verifier.target.template_sha256 or not verdict.text:
-        return  # the rest speaks of the rendering that it was built for
+        return  # the rest describes a rendering by another template
     stated: dict[str, Json] = {
         "render_sha256": verdict.render_sha256,
         "chars": len(verdict.text),
@@ -284,7 +284,7 @@ def _differences(
     if manifest.mode == verifier.options.mode:
         stated["spans"] = [list(span) for span in verdict.spans]
     for name, value in stated.items():
-        if name in meta and meta[name] != value:  # earlier versions stated less
+        if name in meta and meta[name] != value:  # earlier versions wrote fewer keys
             yield Finding("changed", f"meta/ has another {name}")
 
 

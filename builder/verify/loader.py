@@ -1,9 +1,9 @@
-"""What `datasets.load_dataset` is known to change in a sample, told before it is written.
+"""Predicts what `datasets.load_dataset` would change in a sample, before it is written.
 
-Measured with datasets 4.7 and 5.2 on files with the declared features of our card: tool definitions
-pass through pandas' ujson, which writes ten decimals, has no negative zero and no integers beyond
-64 bits; the JSON reader of Arrow takes a column for timestamps if every text of a chunk looks like
-one, so a sample is safe if one of its contents does not.
+Measured with datasets 4.7 and 5.2 on files with the features that our card declares. Tool
+definitions pass through pandas' ujson, which writes ten decimals and knows neither negative zero
+nor integers beyond 64 bits. Arrow's JSON reader infers timestamps if every text of a chunk looks
+like one, so a sample is safe if one of its contents does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TIMESTAMP = re.compile(
 
 
 def loader_fault(sample: Sample) -> str | None:
-    """What a loader would change in the sample, or None."""
+    """Returns what a loader would change in the sample, or None."""
     for definition in sample.definitions:
         if (fault := _number_fault(definition)) is not None:
             return fault
@@ -49,7 +49,7 @@ def _numbers(value: Json) -> Iterator[int | float]:
 
 
 def _is_plain(number: int | float) -> bool:
-    """Small integers and short decimals, which are safe: most definitions hold nothing else."""
+    """Returns whether a number is a small integer or a short decimal, which are safe."""
     if isinstance(number, int):
         return -(2**53) < number < 2**53
     return number == round(number, 6) and 1e-6 <= abs(number) < 1e9
@@ -57,7 +57,7 @@ def _is_plain(number: int | float) -> bool:
 
 @lru_cache(maxsize=1024)
 def _number_fault(text: str) -> str | None:
-    """Do the numbers of a definition (its JSON text) survive the loader's own JSON library?"""
+    """Returns how the loader's JSON library changes a number in a definition, or None."""
     if not _has_odd_number(exact(text)):
         return None
     import pandas  # noqa: PLC0415 - half a second, only for odd numbers

@@ -1,4 +1,4 @@
-"""What worker processes that verify find loaded; light, for the command line imports it first."""
+"""Preloading for worker processes that verify. Light, because the command line imports it first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from builder.parallel.pool import Preload
 
 
 def preloading(tokenizer: str) -> Preload:
-    """Returns what worker processes that verify against this tokenizer should find loaded."""
+    """Returns the preloading for workers that verify against this tokenizer."""
     return Preload(__name__, "preload", tokenizer)
 
 

@@ -22,7 +22,7 @@ MAX_STEPS = 5_000_000
 """Pairs of a subschema and a value that one check may visit: a tenth of a second."""
 
 MAX_EXPLAINED = 20_000
-"""Steps of a check whose violations are listed one by one: each costs kilobytes in the library."""
+"""Steps up to which violations are listed; the library allocates kilobytes for each of them."""
 
 MAX_LOCATED = 4096
 """Code points of a definition whose fault is located."""
@@ -40,7 +40,7 @@ class BrokenSchemaFault(ValueError):
 
 
 def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
-    """Returns what in the arguments violates the schema, each as "path: message", sorted.
+    """Returns the violations of the schema in the arguments, each as "path: message", sorted.
 
     `definition` is the JSON text of a wrapped tool. Raises BrokenSchemaFault, nothing else.
     """
@@ -62,7 +62,7 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
         raise
     except RecursionError:
         raise BrokenSchemaFault("nested too deeply", "schema_too_complex") from None
-    except Exception as error:  # the library's many ways of refusing what a log holds
+    except Exception as error:  # the library raises many types for values that it refuses
         raise BrokenSchemaFault(_brief(error)) from None
     return sorted(f"{_path(error.instance_path)}: {error.message[:200]}" for error in found)
 
@@ -75,7 +75,7 @@ def _count_steps(checked: _Checked, arguments: dict[str, Json], limit: int) -> N
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """A usable schema of `nodes` values; `is_plain`: no keyword in it evaluates another twice."""
+    """A usable schema with `nodes` values; `is_plain`: no keyword evaluates a subschema twice."""
 
     schema: dict[str, Json]
     validator: jsonschema_rs.Draft202012Validator
@@ -91,9 +91,11 @@ def _checked(definition: str) -> _Checked | BrokenSchemaFault:
         return BrokenSchemaFault("the parameters are no JSON Schema")
     is_plain = not any(word in definition for word in ("Ref", "$ref", "unevaluated", "dependent"))
     try:
-        # Without `offline` the library fetches references, and reads those to files.
+        # Without `offline` the library downloads references and reads files that they name.
         validator = jsonschema_rs.Draft202012Validator(schema, offline=True)
-    except Exception as error:  # ValidationError, ReferencingError, ValueError: the schema's
+    except (
+        Exception
+    ) as error:  # ValidationError, ReferencingError, ValueError: faults of the schema
         return BrokenSchemaFault(_place_of_fault(schema, definition) or _brief(error))
     return _Checked(schema, validator, _nodes(schema), is_plain)
 
@@ -112,13 +114,13 @@ def _place_of_fault(schema: dict[str, Json], definition: str) -> str | None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return f"{error.json_path}: {error.message[:160]}"
-    except Exception:  # TypeError, RecursionError: its own trouble with what it refuses
+    except Exception:  # TypeError, RecursionError: it fails on some broken schemas
         return None
     return None
 
 
 def _nodes(value: Json) -> int:
-    """Returns how many values a value holds, itself among them."""
+    """Returns the number of values in a value, including itself."""
     count = 0
     stack = [value]
     while stack:
@@ -133,7 +135,7 @@ def _nodes(value: Json) -> int:
 
 @dataclass(slots=True)
 class _Steps:
-    """Counts the steps of a check without doing it: each pair of subschema and value costs once.
+    """Counts the steps of a check without running it: the visits of pairs of subschema and value.
 
     A pair that is reached by several paths counts as often as a validator would visit it, but its
     own steps are computed once: counting is cheap where checking is exponential.
@@ -144,7 +146,7 @@ class _Steps:
     _known: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def of(self, schema: Json, value: Json, depth: int = 0) -> int:
-        """Returns the steps, or a number beyond `limit` where they are more or endless."""
+        """Returns the number of steps, or a number above `limit` if there are more."""
         if not isinstance(schema, dict):
             return 1
         key = id(schema), id(value)
@@ -163,7 +165,7 @@ class _Steps:
                 break
             total += self.of(inner, item, depth + 1)
         if not _UNEVALUATED.isdisjoint(schema):
-            total *= 2  # it evaluates its neighbours again
+            total *= 2  # it evaluates its sibling keywords again
         self._known[key] = total
         return total
 

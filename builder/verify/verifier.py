@@ -1,7 +1,7 @@
-"""The proof of a sample: the checks of verification.md, all of them, on every sample.
+"""Proves samples: runs all checks of verification.md on every sample.
 
-The authority is the target tokenizer's own `apply_chat_template`. All faults of a sample are
-collected; a check that makes no sense after an earlier fault is left out.
+The authority is the target tokenizer's own `apply_chat_template`. All findings of a sample are
+collected; checks that make no sense after an earlier finding are skipped.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Verifier:
         *,
         late_system: bool = False,
     ) -> Verdict:
-        """Run all checks.
+        """Runs all checks on a sample.
 
-        `dialogue` is the structured form that our normaliser meant; without it (foreign data) it
-        is what the sample's text means. `targets` are the ordinals of the assistant turns that the
+        `dialogue` is the structured form that the sample was made from; for foreign data it is
+        parsed from the text. `targets` are the ordinals of the assistant turns that the
         sample trains; None: those whose weight is not 0. `late_system`: a system message may stand
         after the first turn.
         """
@@ -140,7 +140,7 @@ class Verifier:
         modes: Sequence[frozenset[str]],
         targets: Sequence[int],
     ) -> Iterator[Finding]:
-        """Apply the gate, and ask the template itself about one turn of every sixteenth sample."""
+        """Applies the gate, and renders the prefix of one turn in every sixteenth sample."""
         turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
         mode = self.options.mode
         if self.options.parity == "require":
@@ -166,11 +166,11 @@ class Verifier:
     def _rendered(
         self, sample: Sample, meant: Dialogue | None
     ) -> tuple[str | Exception, str | Exception | None, str | Exception | None]:
-        """Render the sample, the dialogue that it means, and the sample with its weights.
+        """Renders the sample, its dialogue, and the sample with its weights.
 
         The second and third are None where there is no such form.
         """
-        _ = self.target.tokenizer  # one that cannot be loaded is no verdict on the sample
+        _ = self.target.tokenizer  # a tokenizer that cannot be loaded is no verdict on the sample
         flat: list[dict[str, Any]] = [
             {"role": role, "content": content} for role, content in sample.messages
         ]
@@ -192,7 +192,7 @@ class Verifier:
     def _attempt_all(
         self, forms: Sequence[list[dict[str, Any]]], tools: Sequence[Json]
     ) -> list[str | Exception]:
-        """Render conversations with the same definitions, which are then looked at only once."""
+        """Renders conversations with the same definitions, which are then processed only once."""
         if len(forms) > 1:
             try:
                 return list(self.target.render_all(forms, tools))
@@ -203,7 +203,7 @@ class Verifier:
     def _attempt(self, messages: list[dict[str, Any]], tools: Sequence[Json]) -> str | Exception:
         try:
             return self.target.render(messages, tools)
-        except Exception as error:  # whatever a template raises is a verdict on the sample
+        except Exception as error:  # any exception of a template is a verdict on the sample
             return error
 
     def _tokens(
@@ -256,13 +256,13 @@ class Verifier:
 
 
 def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
-    """Find tokens that lie across a border of a trained turn: no mask of tokens is exact there."""
+    """Yields a finding for each token that crosses a boundary of a trained turn."""
     for border in tokens.across([border for span in trained for border in span]):
         yield Finding("border", "a token lies across the border of a turn", offset=border)
 
 
 def _canonical(meant: Dialogue) -> Dialogue:
-    """The dialogue as a server would hold it: JSON text only where tokens were neutralised."""
+    """Returns the dialogue as a server has it: arguments as text only where tokens are escaped."""
     if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
         return meant
     turns = (
@@ -279,7 +279,7 @@ def _canonical(meant: Dialogue) -> Dialogue:
 
 
 def _is_loss(was: str, now: str) -> bool:
-    """Do the contents differ in nothing but a thought or newlines at the beginning?"""
+    """Returns whether contents differ only in a thought or in leading newlines."""
     thought, rest = leading_thought(was)
     kept, left = leading_thought(now)
     same = rest.lstrip("\n") == left.lstrip("\n") and kept in ("", thought)
@@ -290,9 +290,9 @@ _verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
 
 
 def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
-    """The process's verifier, its tokenizer loaded: a second, once.
+    """Returns this process's verifier with its tokenizer loaded, which takes a second once.
 
-    Raises UsageError if it cannot be.
+    Raises UsageError if the tokenizer cannot be loaded.
     """
     options = options or VerifyOptions()
     key = (tokenizer, options)
