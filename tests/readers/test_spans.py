@@ -119,7 +119,7 @@ TOLD = st.recursive(
 def test_what_recognition_passes_over_tells_no_instrumentation(value):
     if spans_module._is_unlike(tuple(value)):
         for _, inner, log in spans_module._items(value):
-            _, attributes, events, _ = spans_module._told(inner, log)
+            _, attributes, events, _ = spans_module._read_item(inner, log)
             assert spans_module._dialects(attributes, events) == []
 
 

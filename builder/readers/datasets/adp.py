@@ -54,7 +54,7 @@ Shown = tuple[Text | Data | Media, ...]
 
 
 def recognise(source: Source) -> str | None:
-    """Objects whose content is a list of the standard's classes."""
+    """Claims objects whose content is a list of the standard's classes."""
     for row in source.peek.objects:
         classes = [as_dict(item).get("class_") for item in as_list(row.get("content"))]
         if classes and any(isinstance(name, str) and name in _CLASSES for name in classes):
@@ -63,7 +63,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each trajectory."""
+    """Yields a conversation for each trajectory."""
     return read_rows(source, lambda where, row, names: [_trajectory(where, row, names)])
 
 
@@ -96,10 +96,10 @@ def _reward(items: list[dict[str, Json]]) -> Json:
 class _Story:
     """The messages of a trajectory as its items are added.
 
-    environment  some observation is said to be the environment's, so a user's is the user's
-    run          calls without ids that observations still to come may answer
-    answered     how many of them were
-    said         the words of the actions of the run, which converters repeat at each of its calls
+    environment   an observation names the environment as its source, so a user's is the user's
+    run           calls without ids that later observations may answer
+    answered      how many of them were
+    descriptions  texts of the run's actions, which converters repeat at each of its calls
     """
 
     environment: bool
@@ -108,10 +108,10 @@ class _Story:
     unknown: list[str] = field(default_factory=list)
     run: list[ToolCall] = field(default_factory=list)
     answered: int = 0
-    said: set[tuple[str, str]] = field(default_factory=set)
+    descriptions: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, item: dict[str, Json]) -> None:
-        """Add the next action or observation."""
+        """Adds the next action or observation."""
         kind = as_str(item.get("class_"))
         if kind in _OBSERVATIONS:
             self._observe(item)
@@ -124,19 +124,19 @@ class _Story:
 
     def _act(self, item: dict[str, Json]) -> None:
         if self.answered or not self.messages or self.messages[-1].role != "assistant":
-            self.run, self.answered, self.said = [], 0, set()
+            self.run, self.answered, self.descriptions = [], 0, set()
         parts: list[Part] = []
         for name in ("reasoning_content", "description"):
             words = as_str(item.get(name))
             if not words.strip():
                 continue
-            if (name, words) in self.said:
+            if (name, words) in self.descriptions:
                 self.changes["repeated_description"] += 1
             elif name == "description":
                 parts += text_tags.assistant_parts(words, self.changes)
             else:
                 parts.append(Reasoning(words))
-            self.said.add((name, words))
+            self.descriptions.add((name, words))
         call = _call(item)
         if isinstance(call, ToolCall) and call.id is None:
             self.run.append(call)
@@ -172,7 +172,7 @@ class _Story:
             self._say(_ROLES.get(source, "user"), shown)
 
     def _say(self, role: str, parts: Shown) -> None:
-        self.run, self.answered, self.said = [], 0, set()
+        self.run, self.answered, self.descriptions = [], 0, set()
         self.messages.append(Message(role, parts))
 
 
@@ -183,7 +183,7 @@ def _text(value: Json) -> Shown:
 
 
 def _shown(item: dict[str, Json]) -> Shown:
-    """What an observation shows: its content, or a page by its address, tree and source."""
+    """Returns what an observation shows: its content, or a page by its address, tree and source."""
     kind = item.get("class_")
     if kind == "image_observation":
         return (Media("image"),)
@@ -197,7 +197,7 @@ def _shown(item: dict[str, Json]) -> Shown:
 
 
 def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
-    """The call that an action is; None for a message."""
+    """Returns the call that an action is; None for a message."""
     call_id = name_or_none(item.get("tool_call_id"))
     if item.get("class_") == "code_action":
         code: dict[str, Json] = {name: item.get(name) for name in ("language", "content")}
@@ -211,7 +211,7 @@ def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
 
 
 def _without_finish(text: str, changes: Counter[str]) -> str:
-    """The words of a message without the tags that say that it is the last."""
+    """Returns the words of a message without the tags that say that it is the last."""
     before, tag, rest = text.partition(_FINISH)
     if not tag or not rest.rstrip().endswith(_FINISH_END):
         return text
@@ -223,7 +223,7 @@ def _without_finish(text: str, changes: Counter[str]) -> str:
 def _with_plain_kwargs(
     items: list[dict[str, Json]], changes: Counter[str]
 ) -> Iterator[dict[str, Json]]:
-    """The items with values in place of quoted strings and Python source, if all are such."""
+    """Yields the items, quoted strings and Python source decoded if all values are such."""
     calls = [as_dict(item.get("kwargs")) for item in items if item.get("class_") == "api_action"]
     values = [value for kwargs in calls for value in kwargs.values()]
     strings = list(_strings(values))
@@ -242,7 +242,7 @@ def _with_plain_kwargs(
 
 
 def _strings(values: Iterable[Json]) -> Iterator[str]:
-    """The strings among values and inside of them."""
+    """Yields the strings among values and inside of them."""
     for value in values:
         if isinstance(value, str):
             yield value
@@ -251,7 +251,7 @@ def _strings(values: Iterable[Json]) -> Iterator[str]:
 
 
 def _is_source(value: Json) -> bool:
-    """Whether a value is the text of a literal."""
+    """Tells whether a value is the text of a literal."""
     if not isinstance(value, str):
         return False
     try:
@@ -266,7 +266,7 @@ def _from_source(value: Json) -> Json:
 
 
 def _unwrapped(value: Json) -> Json:
-    """The value with one pair of quotes taken off each of its strings."""
+    """Returns the value with one pair of quotes taken off each of its strings."""
     if isinstance(value, str):
         return value[1:-1]
     if isinstance(value, list):

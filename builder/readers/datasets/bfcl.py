@@ -7,7 +7,7 @@ alone no questions (`no_request`); each is still known for what it is.
 
 A ground truth lists the accepted values of each argument: the first one is taken, an optional
 argument (one that may be "") is left out; both are counted as `alternatives`. Several turns have
-one list of calls as Python text for each turn and no results: they are calls that nobody answered.
+one list of calls as Python text for each turn and no results: they are calls without results.
 Entries of v1 hold one question as text, those of its "executable" categories their own answer.
 """
 
@@ -44,13 +44,13 @@ _MAX_CALL = 20_000
 
 
 def is_store(folder: Path) -> bool:
-    """A folder of BFCL's files of questions with its folder of possible answers."""
+    """Tells whether a folder holds BFCL's questions and its folder of possible answers."""
     names = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
     return (folder / "possible_answer").is_dir() and any(any(folder.glob(name)) for name in names)
 
 
 def recognise(source: Source) -> str | None:
-    """Entries of turns of questions, or of an id and a ground truth."""
+    """Claims entries of turns of questions, or of an id and a ground truth."""
     for member in source.members or (source,):
         for row in member.peek.objects:
             if _is_question(row):
@@ -68,7 +68,10 @@ def _is_question(row: dict[str, Json]) -> bool:
 
 
 def _asked(question: Json) -> list[Json]:
-    """The turns of a question: lists of messages; v1 has the text of one; [] if it is neither."""
+    """Returns the turns of a question: lists of messages; v1 has the text of one.
+
+    [] if it is neither.
+    """
     if isinstance(question, str):
         return [[{"role": "user", "content": question}]]
     turns = as_list(question)
@@ -81,7 +84,7 @@ def _is_answer(row: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each entry, the answers joined by id."""
+    """Yields a conversation for each entry, the answers joined by id."""
     answers: dict[str, tuple[str, Json]] = {}
     questions: list[tuple[str, dict[str, Json]]] = []
     for where, item in _records(source):
@@ -132,9 +135,9 @@ def _conversation(
     answers = _turns(truth)
     for index in range(max(len(turns), len(answers))):
         for item in as_list(turns[index]) if index < len(turns) else []:
-            said = as_dict(item)
-            parts = content(said.get("content"), unknown)
-            messages.append(Message(as_str(said.get("role"))[:40], parts))
+            message = as_dict(item)
+            parts = content(message.get("content"), unknown)
+            messages.append(Message(as_str(message.get("role"))[:40], parts))
         if index < len(answers) and (calls := _calls(answers[index], changes)):
             messages.append(Message("assistant", tuple(calls), turn=str(index)))
     if not messages:
@@ -164,7 +167,7 @@ def _listed(value: Json) -> list[Json]:
 
 
 def _turns(truth: Json) -> list[Json]:
-    """The ground truth by turns: a list of objects is that of one turn."""
+    """Returns the ground truth by turns: a list of objects is that of one turn."""
     items = as_list(truth)
     return items if any(isinstance(item, list) for item in items) else [items] if items else []
 
@@ -185,7 +188,7 @@ def _calls(items: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
-    """One call of those that are accepted."""
+    """Returns one call of those that are accepted."""
     chosen: dict[str, Json] = {}
     for name, values in accepted.items():
         if not isinstance(values, list):
@@ -199,7 +202,7 @@ def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
 
 
 def _nested(value: Json, changes: Counter[str]) -> Json:
-    """A value whose objects list accepted values of their own."""
+    """Returns a value whose objects list accepted values of their own."""
     if isinstance(value, dict) and value and all(isinstance(x, list) for x in value.values()):
         return dict(_first(value, changes))
     if isinstance(value, list):
@@ -208,7 +211,7 @@ def _nested(value: Json, changes: Counter[str]) -> Json:
 
 
 def _python_call(text: str) -> Part:
-    """A call as Python text. Without names of its arguments they stay text, with parentheses."""
+    """Reads a call that is Python text; arguments without names stay text in parentheses."""
     try:
         with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
             node = ast.parse(text[:_MAX_CALL].strip(), mode="eval").body
@@ -224,7 +227,7 @@ def _python_call(text: str) -> Part:
 
 
 def _literals(call: ast.Call) -> dict[str, Json]:
-    """The named arguments. Raises ValueError for one without a name or that is no JSON value."""
+    """Returns the named arguments. Raises ValueError for any other, or for no JSON value."""
     arguments: dict[str, Json] = {}
     if call.args:
         raise ValueError("an argument without a name")

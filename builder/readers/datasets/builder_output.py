@@ -28,12 +28,12 @@ def is_store(folder: Path) -> bool:
 
 
 def holds(name: str) -> bool:
-    """Whether the file belongs to the samples: not the rejects, the report or the state."""
+    """Tells whether the file belongs to the samples: not the rejects, the report or the state."""
     return name.startswith(("data/", "meta/")) and name.endswith(_SUFFIXES)
 
 
 def recognise(source: Source) -> str | None:
-    """A store whose first file in data/ holds samples."""
+    """Claims a store whose first file in data/ holds samples."""
     if source.peek.kind != "folder":
         return None
     data = _data(source)
@@ -43,7 +43,10 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each sample; where meta/ is missing or broken it says nothing of it."""
+    """Yields one conversation for each sample.
+
+    Where meta/ is missing or broken it says nothing of it.
+    """
     notes = {member.name.partition("/")[2]: member for member in source.members}
     for member in _data(source):
         name = f"{member.name.partition('/')[2].partition('.')[0]}.jsonl"
@@ -62,14 +65,17 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _data(source: Source) -> list[Source]:
-    """The members that hold samples, each sample once: a split may lie there in two forms."""
+    """Returns the members that hold samples, each sample once.
+
+    A split may lie there in two forms.
+    """
     data = [member for member in source.members if member.name.startswith("data/")]
     lines = [member for member in data if not member.name.endswith(".parquet")]
     return lines or data
 
 
 def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
-    """What each line of meta/ says; they are no records of their own."""
+    """Yields what each line of meta/ says; they are no records of their own."""
     if meta is None:
         return
     for item in meta.json_lines():
@@ -78,7 +84,7 @@ def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
 
 
 def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
-    """The conversation with its own name and history as the sample's line of meta/ has them."""
+    """Returns the conversation completed by the sample's line of meta/."""
     changes = as_dict(about.get("changes"))
     outcome = as_dict(about.get("outcome"))
     told = as_str(about.get("tools_source"))
@@ -98,7 +104,7 @@ def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
 
 
 def _context(noted: dict[str, Json]) -> Context | None:
-    """The context that the line of meta/ names, or None."""
+    """Returns the context that the line of meta/ names, or None."""
     level, missing = as_str(noted.get("level")), noted.get("missing")
     if level not in LEVELS or not isinstance(missing, list):
         return None

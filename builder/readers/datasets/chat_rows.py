@@ -19,13 +19,13 @@ _ANSWERS = ("chosen_response", "rejected_response")
 
 
 def is_nemotron(row: dict[str, Json]) -> bool:
-    """Nemotron: a uuid and a licence beside the messages, and what the row was made for."""
+    """Nemotron: a uuid and a licence with the messages, and what the row was made for."""
     named = {"uuid", "license", "messages"} <= row.keys()
     return named and ("used_in" in row or "category" in row or "reasoning" in row)
 
 
 def is_toucan(row: dict[str, Json]) -> bool:
-    """Toucan: a uuid and messages (JSON text), beside a subset or the tools that were meant."""
+    """Toucan: a uuid and messages (JSON text), with a subset or the tools that were meant."""
     return {"uuid", "messages"} <= row.keys() and ("subset_name" in row or "target_tools" in row)
 
 
@@ -33,7 +33,7 @@ def is_when2call(row: dict[str, Json]) -> bool:
     """When2Call: questions with four answers, pairs of responses, or rows in its own dialect.
 
     Rows for plain fine-tuning have messages and tools alone. Their definitions are JSON texts in a
-    list, or have `required` beside parameters of type "dict"; calls stand in <TOOLCALL> tags.
+    list, or have `required` next to parameters of type "dict"; calls stand in <TOOLCALL> tags.
     """
     if {"question", "answers", "correct_answer"} <= row.keys():
         return isinstance(row["answers"], dict) and ("target_tool" in row or "orig_tools" in row)
@@ -54,14 +54,17 @@ def _is_definition(tool: Json) -> bool:
 
 
 def _is_tagged(message: Json) -> bool:
-    said = as_dict(message)
-    return said.get("role") == "assistant" and _CALL_TAG in as_str(said.get("content"))
+    item = as_dict(message)
+    return item.get("role") == "assistant" and _CALL_TAG in as_str(item.get("content"))
 
 
 def read_chat(
     name: str, where: str, messages: list[Json], tools: Json = None
 ) -> Conversation | Problem:
-    """The conversation of chat messages; `tools` is a list of definitions or the text of one."""
+    """Returns the conversation of chat messages.
+
+    `tools` is a list of definitions or the text of one.
+    """
     made = row_conversation(name, where, history({"messages": messages, "tools": tools}))
     return (
         made if isinstance(made, Problem) else replace(made, messages=end_at_made_up(made.messages))

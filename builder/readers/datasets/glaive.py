@@ -44,7 +44,7 @@ _NO_TOOLS = re.compile(r"with no access to (?:external )?functions", re.IGNORECA
 
 
 def recognise(source: Source) -> str | None:
-    """Rows of system and chat, the chat in segments."""
+    """Claims rows of system and chat, the chat in segments."""
     for row in source.peek.objects:
         chat = as_str(row.get("chat"))
         if isinstance(row.get("system"), str) and _SEGMENTS[1].match(chat):
@@ -53,7 +53,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row."""
+    """Yields a conversation for each row."""
     return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
@@ -84,7 +84,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """The words of a system text, and its definitions: () where it says that there are none.
+    """Returns the words of a system text, and its definitions.
+
+    () where it says that there are none.
 
     Raises JsonFault if they cannot be read.
     """
@@ -98,13 +100,13 @@ def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, .
 
 
 def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
-    """The segments in order; those of one role one after the other stay apart."""
+    """Yields the segments in order; those of one role one after the other stay apart."""
     strict, lenient = (list(pattern.finditer(chat)) for pattern in _SEGMENTS)
     marks = strict if len(strict) > 1 else lenient
     if not marks:
         return
     if before := chat[: marks[0].start()].strip():
-        yield Message("none", (Text(before),))  # nobody's words
+        yield Message("none", (Text(before),))  # text without a role
     ends = [*(mark.start() for mark in marks[1:]), len(chat)]
     for mark, end in zip(marks, ends, strict=True):
         role = _ROLES[mark[1]]

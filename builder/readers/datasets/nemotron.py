@@ -23,13 +23,13 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Rows of uuid, license and messages, with what they were made for."""
+    """Claims rows of uuid, license and messages, with what they were made for."""
     found = any(map(is_nemotron, source.peek.objects))
     return "rows of uuid, license and messages" if found else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row."""
+    """Yields a conversation for each row."""
     return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
@@ -54,7 +54,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
-    """The definitions of the row, those of its own column first. Raises JsonFault."""
+    """Returns the definitions of the row, those of its own column first. Raises JsonFault."""
     own = _value(row.get("tools"), changes)
     if own:
         return own
@@ -63,7 +63,7 @@ def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
 
 
 def _value(value: Json, changes: Counter[str]) -> Json:
-    """A value, or the one that a text holds. Raises JsonFault."""
+    """Returns a value, or the one that a text holds. Raises JsonFault."""
     if not isinstance(value, str):
         return value
     return literals.value(value, changes) if value.strip() else None

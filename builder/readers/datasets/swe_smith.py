@@ -32,7 +32,7 @@ _INVENTED = (
 
 
 def recognise(source: Source) -> str | None:
-    """Claim rows of messages in which an assistant calls by `<function=`, without a response."""
+    """Claims rows of messages in which an assistant calls by `<function=`, without a response."""
     for row in source.peek.objects:
         items = [as_dict(item) for item in as_list(row.get("messages"))]
         if "response" in row or not ("instance_id" in row or "resolved" in row):
@@ -44,7 +44,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each row."""
+    """Yields one conversation for each row."""
     names: Counter[str] = Counter()
     for record in source.records():
         yield record if isinstance(record, Problem) else _row(record, names)

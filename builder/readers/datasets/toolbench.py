@@ -51,7 +51,7 @@ class Node:
 
 
 def recognise(source: Source) -> str | None:
-    """Answers by their generation and search, queries by their number."""
+    """Claims answers by their generation and search, queries by their number."""
     for value in source.peek.objects:
         generated = isinstance(value.get("answer_generation"), dict)
         if generated and ("tree" in value or "trys" in value):
@@ -62,7 +62,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """For each answer the chain for training and a conversation for every other branch."""
+    """Yields for each answer the chain for training and a conversation for every other branch."""
     names: Counter[str] = Counter()
     for record in source.records():
         if isinstance(record, Problem):
@@ -127,7 +127,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
 
 
 def _chain(generated: dict[str, Json], unknown: list[str]) -> list[Message]:
-    """The messages of the last step's context and that step."""
+    """Returns the messages of the last step's context and that step."""
     contexts = as_list(generated.get("train_messages"))
     messages: list[Message] = []
     for item in as_list(contexts[-1]) if contexts else []:
@@ -178,7 +178,7 @@ def _asks_again(message: Message) -> bool:
 
 
 def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
-    """What every branch begins with: the chain's system and user texts, or the query."""
+    """Returns what every branch begins with: the chain's system and user texts, or the query."""
     opening: list[Message] = []
     for message in chain:
         if message.role not in ("system", "user"):
@@ -189,7 +189,7 @@ def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
 
 
 def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
-    """The nodes of each branch, from the root to a leaf, in the order of the search."""
+    """Yields the nodes of each branch, from the root to a leaf, in the order of the search."""
     for number, item in enumerate(as_list(answer.get("trys"))):
         chain = as_list(as_dict(item).get("chain"))
         nodes = [_node(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
@@ -214,7 +214,7 @@ def _node(path: str, item: dict[str, Json]) -> Node:
 
 
 def _steps(nodes: list[Node]) -> list[Message]:
-    """The turns of a branch. A call's key is its path until `_keyed` makes it the answer's own."""
+    """Returns the turns of a branch, a call's path as its key until `_keyed` completes it."""
     messages: list[Message] = []
     parts: list[Part] = []
     name: str | None = None
@@ -240,7 +240,7 @@ def _calls(messages: list[Message]) -> list[ToolCall]:
 
 
 def _calls_alike(chain: list[Message], steps: list[Message]) -> bool:
-    """Whether a branch makes the calls of the chain, no more and no less."""
+    """Tells whether a branch makes the calls of the chain, no more and no less."""
     called, tried = _calls(chain), _calls(steps)
     return len(called) == len(tried) and all(
         one.arguments == other.arguments and one.name in (other.name, _HALLUCINATED)
@@ -249,7 +249,7 @@ def _calls_alike(chain: list[Message], steps: list[Message]) -> bool:
 
 
 def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str]) -> list[Message]:
-    """The chain with the keys of the branch that it is, and with the names that were called."""
+    """Returns the chain with the keys of its branch and the names that were really called."""
     tried = iter(_calls(steps))
     made: list[Message] = []
     for message in chain:
@@ -267,7 +267,7 @@ def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str])
 
 
 def _keyed(messages: list[Message], digest: str) -> tuple[Message, ...]:
-    """The messages with keys that hold for this answer alone."""
+    """Returns the messages with keys that hold for this answer alone."""
     return tuple(
         replace(
             message,

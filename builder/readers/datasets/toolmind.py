@@ -23,7 +23,7 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Rows of conversations whose turns have a role and content, beside tools."""
+    """Claims rows of conversations whose turns have a role and content, with tools."""
     found = any(map(_is_row, source.peek.objects))
     return "conversations of role and content, with tools" if found else None
 
@@ -41,7 +41,7 @@ def _is_row(row: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row."""
+    """Yields a conversation for each row."""
     return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
@@ -54,7 +54,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _last_trained(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages, the turns before the last not to be trained on if only the last has a thought.
+    """Marks the turns before the last as untrained if only the last has a thought.
 
     Rows of other origin in this shape have thoughts everywhere or nowhere; their turns lost none.
     """

@@ -50,13 +50,13 @@ _RESULTS = frozenset({"function", "tool", "tool_response"})
 
 
 def recognise(source: Source) -> str | None:
-    """Rows of uuid and messages, with a subset or the tools that were meant."""
+    """Claims rows of uuid and messages, with a subset or the tools that were meant."""
     found = any(map(is_toucan, source.peek.objects))
     return "rows of uuid and messages with subset_name or target_tools" if found else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row."""
+    """Yields a conversation for each row."""
     return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
@@ -92,14 +92,17 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _value(value: Json, changes: Counter[str]) -> Json:
-    """A column: a value, or the text of one. Raises JsonFault."""
+    """Returns a column: a value, or the text of one. Raises JsonFault."""
     if not isinstance(value, str):
         return value
     return literals.value(value, changes) if value.strip() else None
 
 
 def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:
-    """The first list of definitions that can be read. Raises JsonFault if there is a broken one."""
+    """Returns the first list of definitions that can be read.
+
+    Raises JsonFault if there is a broken one.
+    """
     broken: JsonFault | None = None
     for candidate in found:
         try:
@@ -115,7 +118,7 @@ def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ..
 
 
 def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list[Message], Json]:
-    """The messages without the definitions in the system text, and these (or their text) or None.
+    """Returns the messages without the system text's definitions, and these or None.
 
     Raises JsonFault if definitions between Hermes' tags cannot be read.
     """
@@ -137,37 +140,37 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
 
 
 def _messages(items: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
-    """The messages; those of the model between two others are one turn."""
+    """Returns the messages; those of the model between two others are one turn."""
     messages: list[Message] = []
     turn = 0
     for item in items:
-        said = as_dict(item)
-        role = as_str(said.get("role"))
+        message = as_dict(item)
+        role = as_str(message.get("role"))
         if role in ("assistant", "tool_call"):
             turn += not messages or messages[-1].role != "assistant"
             if role == "tool_call":
-                parts = _call(said.get("content"), changes)
+                parts = _call(message.get("content"), changes)
             else:
-                parts = _assistant(said, changes, unknown)
+                parts = _assistant(message, changes, unknown)
             messages.append(Message("assistant", parts, turn=str(turn)))
         elif role in _RESULTS:
-            messages.append(Message("tool", (tool_result(said, unknown),)))
-        elif role == "user" and (blocks := text_tags.responses(as_str(said.get("content")))):
+            messages.append(Message("tool", (tool_result(message, unknown),)))
+        elif role == "user" and (blocks := text_tags.responses(as_str(message.get("content")))):
             results = tuple(ToolResult((Text(block),)) for block in blocks)
             messages.append(Message("tool", results))
         else:
-            words = content(said.get("content"), unknown)
+            words = content(message.get("content"), unknown)
             messages.append(Message(role[:40] or "none", words))
     return messages
 
 
 def _assistant(
-    said: dict[str, Json], changes: Counter[str], unknown: list[str]
+    message: dict[str, Json], changes: Counter[str], unknown: list[str]
 ) -> tuple[Part, ...]:
     """Thoughts and words, and the call, an object or its text."""
-    call = said.get("function_call")
+    call = message.get("function_call")
     parts: list[Part] = []
-    for part in assistant_parts({**said, "function_call": None}, unknown):
+    for part in assistant_parts({**message, "function_call": None}, unknown):
         if isinstance(part, Text) and any(tag in part.text for tag in _TAGS):
             parts += text_tags.assistant_parts(part.text, changes)
         else:
@@ -176,7 +179,7 @@ def _assistant(
 
 
 def _call(value: Json, changes: Counter[str]) -> tuple[Part, ...]:
-    """The calls that a value or a text describes: JSON, or a Python dictionary."""
+    """Returns the calls that a value or a text describes: JSON, or a Python dictionary."""
     if isinstance(value, str):
         calls = text_tags.read_calls(value.strip(), changes)
     else:

@@ -27,13 +27,16 @@ _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
 
 
 def recognise(source: Source) -> str | None:
-    """Rows in the dialect of the dataset: its answers, its responses, its tags or definitions."""
+    """Claims rows in the dialect of the dataset.
+
+    Its answers, its responses, its tags or definitions.
+    """
     found = any(map(is_when2call, source.peek.objects))
     return "rows of tools with questions, responses or calls of When2Call" if found else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row, and one for the response that a pair rejects."""
+    """Yields a conversation for each row, and one for the response that a pair rejects."""
     return read_rows(source, _row)
 
 
@@ -58,7 +61,7 @@ def _response(value: Json) -> list[Json]:
 
 
 def _question(where: str, row: dict[str, Json], names: Counter[str]) -> Event:
-    """A question of the test with its right answer."""
+    """Returns a question of the test with its right answer."""
     right = as_str(row.get("correct_answer"))
     answer = as_dict(row.get("answers")).get(right)
     asked: list[Json] = [{"role": "user", "content": row.get("question")}]
@@ -77,12 +80,12 @@ def _conversation(
     if isinstance(made, Problem):
         return made
     changes = Counter(made.changes)
-    said = tuple(_with_calls(message, changes) for message in made.messages)
-    return replace(made, messages=said, changes=changes)
+    parts = tuple(_with_calls(message, changes) for message in made.messages)
+    return replace(made, messages=parts, changes=changes)
 
 
 def _with_calls(message: Message, changes: Counter[str]) -> Message:
-    """The message with the calls that its text holds between tags."""
+    """Returns the message with the calls that its text holds between tags."""
     parts: list[Part] = []
     for part in message.parts:
         text = part.text if isinstance(part, Text) and message.role == "assistant" else ""

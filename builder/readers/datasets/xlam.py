@@ -42,7 +42,7 @@ _TOOLS, _QUERY, _TASK = "AVAILABLE TOOLS", "QUERY", "TASK INSTRUCTION"
 
 
 def recognise(source: Source) -> str | None:
-    """Rows of query, tools and answers, or Hammer's prompt of sections."""
+    """Claims rows of query, tools and answers, or Hammer's prompt of sections."""
     for row in source.peek.objects:
         if {"query", "tools", "answers"} <= set(row):
             return "rows of query, tools and answers"
@@ -52,7 +52,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row."""
+    """Yields a conversation for each row."""
     return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
@@ -89,14 +89,14 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _definitions(value: Json, changes: Counter[str]) -> tuple[Json, ...] | None:
-    """The definitions of a list or of the text of one. Raises JsonFault."""
+    """Returns the definitions of a list or of the text of one. Raises JsonFault."""
     if isinstance(value, str):
         value = literals.value(value, changes) if value.strip() else []
     return None if value is None else tuple(value) if isinstance(value, list) else (value,)
 
 
 def _section(prompt: str, name: str) -> str | None:
-    """The text of a section of Hammer's prompt, or None."""
+    """Returns the text of a section of Hammer's prompt, or None."""
     _, begin, rest = prompt.partition(f"[BEGIN OF {name}]")
     body, end, _ = rest.partition(f"[END OF {name}]")
     return body.strip() if begin and end else None
@@ -113,7 +113,10 @@ def _sections(prompt: str, given: str, output: Json, changes: Counter[str]) -> l
 
 
 def _fenced(text: str, changes: Counter[str]) -> list[Part]:
-    """The calls of a text that is a list of them (between fences or not); else its words."""
+    """Returns the calls of a text that is a list of them (between fences or not).
+
+    Else its words.
+    """
     body = text.strip()
     if body.startswith(_FENCE) and body.endswith(_FENCE):
         body = body.strip("`").removeprefix("json").strip()
@@ -123,7 +126,7 @@ def _fenced(text: str, changes: Counter[str]) -> list[Part]:
 
 
 def _answers(value: Json, changes: Counter[str]) -> list[Part]:
-    """The calls of an answers column: a list, or the text of one; [] calls nothing."""
+    """Returns the calls of an answers column: a list, or the text of one; [] calls nothing."""
     if isinstance(value, str):
         try:
             value = literals.value(value, changes)
@@ -143,7 +146,7 @@ def _answers(value: Json, changes: Counter[str]) -> list[Part]:
 def _dialogue(
     query: Json, answers: Json, changes: Counter[str], unknown: list[str]
 ) -> list[Message]:
-    """The query, a text or a dialogue, and the answers after it."""
+    """Returns the query, a text or a dialogue, and the answers after it."""
     calls = _answers(answers, changes)
     if not isinstance(query, list):
         asked: list[Part] = [Text(query)] if isinstance(query, str) else []
@@ -173,7 +176,7 @@ def _dialogue(
 
 
 def _known(parts: list[Part], so_far: str) -> tuple[Part, ...]:
-    """The parts with calls known by what was said before them, which later rows repeat."""
+    """Returns the parts with calls known by what was said before them, which later rows repeat."""
     return tuple(
         replace(part, key=f"{so_far}:{number}") if isinstance(part, ToolCall) else part
         for number, part in enumerate(parts)

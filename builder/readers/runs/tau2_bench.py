@@ -45,7 +45,7 @@ _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 
 
 def is_store(folder: Path) -> bool:
-    """Whether the folder is a run whose simulations are files of their own."""
+    """Tells whether the folder is a run whose simulations are files of their own."""
     try:
         with (folder / STORE_FILE).open("rb") as run:
             head = run.read(1 << 12)
@@ -55,10 +55,10 @@ def is_store(folder: Path) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Claim a run (its info and tasks), a simulation, or the folder of both."""
+    """Claims a run (its info and tasks), a simulation, or the folder of both."""
     if source.peek.kind == "folder":
         runs = [member for member in source.members if member.name == STORE_FILE]
-        return "results.json of a run, beside simulations" if any(map(recognise, runs)) else None
+        return "results.json of a run, with its simulations" if any(map(recognise, runs)) else None
     for item in source.peek.objects[:1]:
         if "environment_info" in as_dict(item.get("info")) and "tasks" in item:
             return "a run: info.environment_info and tasks"
@@ -78,7 +78,7 @@ class _Facts:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each simulation."""
+    """Yields one conversation for each simulation."""
     names: Counter[str] = Counter()
     if not source.members:
         run = _run(source)
@@ -96,7 +96,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _run(source: Source) -> dict[str, Json]:
-    """The object that describes a run, if the file is one."""
+    """Returns the object that describes a run, if the file is one."""
     value = source.document() if source.peek.kind == "json" else None
     if isinstance(value, dict) and ("info" in value or "simulations" in value):
         return value
@@ -106,7 +106,7 @@ def _run(source: Source) -> dict[str, Json]:
 def _simulations(
     source: Source, prefix: str, run: dict[str, Json], facts: _Facts, names: Counter[str]
 ) -> Iterator[Event]:
-    """The simulations of a run's file, or the one that a file of its own holds."""
+    """Yields the simulations of a run's file, or the one that a file of its own holds."""
     records: Iterator[Record | Problem] = source.records()
     if run:
         source.count_records()
@@ -131,7 +131,7 @@ def _facts(info: dict[str, Json]) -> _Facts:
 
 
 def _definition(signature: Json) -> Json:
-    """A tool's signature (name, doc, params, returns) in the shape of a definition."""
+    """Returns a tool's signature (name, doc, params, returns) in the shape of a definition."""
     tool = as_dict(signature)
     return {
         "name": tool.get("name"),
@@ -182,14 +182,17 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
 
 
 def _context(changes: Counter[str], facts: _Facts) -> Context | None:
-    """Returns what is missing beside the policy, which the agent's own template surrounds."""
+    """Returns what is missing apart from the policy, which the agent's own template surrounds."""
     if not changes["policy_as_system"]:
         return None
     return Context("partial", ("system_template", *(("tools",) if facts.tools is None else ())))
 
 
 def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) -> list[Message]:
-    """The messages that the agent saw of one that was logged; several tools may answer in one."""
+    """Returns the messages that the agent saw of one that was logged.
+
+    Several tools may answer in one.
+    """
     role = as_str(item.get("role"))
     if "tool_messages" in item:
         answers = [as_dict(answer) for answer in as_list(item["tool_messages"])]
@@ -199,16 +202,16 @@ def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) 
         return []
     if role == "tool":
         return [Message(role, (_result(item, unknown),))]
-    said = content(item.get("content"), unknown)
+    parts = content(item.get("content"), unknown)
     if role == "assistant":
         raw = as_dict(item.get("raw_data"))
         thoughts = reasoning(item) or reasoning(as_dict(raw.get("message"))) or reasoning(raw)
-        made = (*thoughts, *said, *_calls(item.get("tool_calls")))
+        made = (*thoughts, *parts, *_calls(item.get("tool_calls")))
         return [Message(role, made, untrained=_untrained(item))]
     if role == "user" and item.get("tool_calls"):
         changes["user_tools_hidden"] += len(as_list(item["tool_calls"]))
-        return [Message(role, said)] if said else []
-    return [Message(role, said)]
+        return [Message(role, parts)] if parts else []
+    return [Message(role, parts)]
 
 
 def _untrained(item: dict[str, Json]) -> str | None:
@@ -219,7 +222,7 @@ def _untrained(item: dict[str, Json]) -> str | None:
 
 
 def _calls(value: Json) -> list[Part]:
-    """The agent's calls; arguments are decoded in this format."""
+    """Returns the agent's calls; arguments are decoded in this format."""
     parts: list[Part] = []
     for item in as_list(value):
         call = as_dict(item)
@@ -234,7 +237,7 @@ def _calls(value: Json) -> list[Part]:
 
 
 def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
-    """A tool's answer; its `id` is the call's."""
+    """Returns a tool's answer; its `id` is the call's."""
     return ToolResult(
         content(item.get("content"), unknown),
         call_id=name_or_none(item.get("id")),
@@ -243,7 +246,7 @@ def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
 
 
 def _voice_calls(ticks: list[dict[str, Json]], unknown: list[str]) -> list[Message]:
-    """The calls of a voice run and their results, so that they are counted."""
+    """Returns the calls of a voice run and their results, so that they are counted."""
     messages: list[Message] = []
     for tick in ticks:
         if calls := _calls(tick.get("agent_tool_calls")):

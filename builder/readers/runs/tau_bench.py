@@ -25,7 +25,7 @@ _ENDING = "transfer_to_human_agents"
 
 
 def recognise(source: Source) -> str | None:
-    """Claim runs (`traj`, `reward`, `task_id`) and few-shot rows (`messages_display` alone)."""
+    """Claims runs (`traj`, `reward`, `task_id`) and few-shot rows (`messages_display` alone)."""
     for item in source.peek.objects:
         if isinstance(item.get("traj"), list) and "reward" in item and "task_id" in item:
             return "runs with task_id, reward and traj"
@@ -35,7 +35,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each run."""
+    """Yields one conversation for each run."""
     names: Counter[str] = Counter()
     for record in source.records():
         yield record if isinstance(record, Problem) else _run(record, names)
@@ -68,7 +68,7 @@ def _run(record: Record, names: Counter[str]) -> Event:
 
 
 def _ended_by_call(messages: list[Message]) -> bool:
-    """Whether the run ended because the agent called the tool that ends it."""
+    """Tells whether the run ended because the agent called the tool that ends it."""
     last = next((message for message in reversed(messages) if message.role != "tool"), None)
     return last is not None and any(
         isinstance(part, ToolCall) and part.name == _ENDING for part in last.parts

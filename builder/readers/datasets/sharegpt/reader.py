@@ -40,7 +40,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row, and one for the answer that a row of preferences rejects."""
+    """Yields a conversation for each row, and one for each rejected answer of a preference."""
     return read_rows(source, _row)
 
 
@@ -60,7 +60,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Even
 
 
 def _answer(value: Json) -> list[Json]:
-    """The turn of a preference column: a turn, or the bare text of one."""
+    """Returns the turn of a preference column: a turn, or the bare text of one."""
     if value is None:
         return []
     return [value if isinstance(value, dict) else {"from": "gpt", "value": value}]
@@ -106,9 +106,11 @@ def _conversation(
 def _tools(
     value: Json, changes: Counter[str], problems: list[Problem], where: str
 ) -> tuple[Json, ...] | None:
-    """The tools column: a list or one definition, or the text of it; "" says that there are none.
+    """Returns the tools column: a list or one definition, or the text of it.
 
-    Text that cannot be read is the problem `bad_tools`: the model was told of tools, we are not.
+    "" says that there are none.
+
+    Text that cannot be read is the problem `bad_tools`: the model had tools that we lack.
     """
     if value is None or value == "":
         return None if value is None else ()
@@ -123,7 +125,7 @@ def _tools(
 
 
 def _typed_tools(turns: list[Json]) -> Json:
-    """The value of a typed part `tools` (the older form of LLaMA-Factory's messages), or None."""
+    """Returns the value of a typed part `tools` (LLaMA-Factory's older form), or None."""
     for turn in turns:
         for part in as_list(as_dict(turn).get("content")):
             if as_dict(part).get("type") == "tools":
@@ -134,7 +136,7 @@ def _typed_tools(turns: list[Json]) -> Json:
 def _without_tools(
     made: list[Message], changes: Counter[str], problems: list[Problem], where: str
 ) -> tuple[list[Message], tuple[Json, ...] | None]:
-    """The messages without the tool definitions of system texts, and these or None."""
+    """Returns the messages without the tool definitions of system texts, and these or None."""
     kept: list[Message] = []
     tools: tuple[Json, ...] | None = None
     for message in made:
@@ -160,7 +162,7 @@ def _without_tools(
 
 
 def _with_media(made: list[Message], row: dict[str, Json], unknown: list[str]) -> list[Message]:
-    """The messages with the media of the row's columns in place of their marks.
+    """Returns the messages with the media of the row's columns in place of their marks.
 
     A medium without a mark was seen by the model at a place that is not known: to `unknown`.
     """

@@ -46,7 +46,7 @@ _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 
 
 def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
-    """The messages of a row's turns; what cannot be read goes to `unknown` by its type.
+    """Returns the messages of a row's turns; what cannot be read goes to `unknown` by its type.
 
     Counts those of `text_tags.assistant_parts`, and `result_unwrapped` for each result taken out of
     an object of name and content.
@@ -81,7 +81,7 @@ def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> li
 
 
 def is_typed(content: Json) -> bool:
-    """Whether a message's content is a list of parts {type, value}."""
+    """Tells whether a message's content is a list of parts {type, value}."""
     parts = [as_dict(part) for part in as_list(content)]
     return bool(parts) and all("type" in part and "value" in part for part in parts)
 
@@ -131,7 +131,10 @@ def _typed(parts: list[Json], changes: Counter[str], unknown: list[str]) -> list
 
 
 def _calls(value: Json, changes: Counter[str]) -> list[Part]:
-    """The value of a turn that only calls: an object or a list of them, perhaps after a thought."""
+    """Returns the value of a turn that only calls.
+
+    An object or a list of them, perhaps after a thought.
+    """
     if not isinstance(value, str):
         found = text_tags.calls_of([value])
         return [*found] if found is not None else [Unparsed(dumps(value), "bad_call")]
@@ -156,7 +159,10 @@ def _results(
     changes: Counter[str],
     unknown: list[str],
 ) -> list[ToolResult]:
-    """The results of one turn: `<tool_response>` blocks, texts joined by those tags, or one."""
+    """Returns the results of one turn.
+
+    `<tool_response>` blocks, texts joined by those tags, or one.
+    """
     call_id, name = name_or_none(turn.get("tool_call_id")), name_or_none(turn.get("name"))
     if is_typed(value):
         typed = _typed(as_list(value), changes, unknown)
@@ -174,7 +180,7 @@ def _results(
 
 
 def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """What a tool said, out of an object of name and content, or a list of such objects.
+    """Returns what a tool said, out of an object of name and content, or a list of such objects.
 
     They are wrappers only if they name a tool of the turn that called, or a call's id, and are no
     more than its calls: a tool may itself answer with such an object. Their ids name no call here.
@@ -190,7 +196,9 @@ def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[Tool
         return [ToolResult((Text(text),))]
     changes.update(trial)
     changes["result_unwrapped"] += len(wrappers)
-    return [ToolResult(_said(item["content"]), name=_name(item, called)) for item in wrappers]
+    return [
+        ToolResult(_text_or_data(item["content"]), name=_name(item, called)) for item in wrappers
+    ]
 
 
 def _wraps(item: dict[str, Json], called: list[str]) -> bool:
@@ -198,7 +206,7 @@ def _wraps(item: dict[str, Json], called: list[str]) -> bool:
     return "content" in item and set(item) <= _WRAPPER and known
 
 
-def _said(content: Json) -> tuple[Text | Data]:
+def _text_or_data(content: Json) -> tuple[Text | Data]:
     return (Text(content),) if isinstance(content, str) else (Data(content),)
 
 

@@ -32,7 +32,7 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Rows whose system text lists functions in ToolACE's words."""
+    """Claims rows whose system text lists functions in ToolACE's words."""
     for row in source.peek.objects:
         if "conversations" in row and toolace_text.lists_tools(as_str(row.get("system"))):
             return "a system text that lists functions in JSON format, with conversations"
@@ -40,7 +40,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """A conversation for each row."""
+    """Yields a conversation for each row."""
     return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
@@ -89,7 +89,10 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """The results of a tool turn: a list of {name, results} for the calls, else its text."""
+    """Returns the results of a tool turn.
+
+    A list of {name, results} for the calls, else its text.
+    """
     trial: Counter[str] = Counter()
     try:
         found = as_list(literals.value(text, trial))
@@ -102,7 +105,7 @@ def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolRe
     changes["result_unwrapped"] += len(items)
     return [
         ToolResult(
-            (Text(said) if isinstance(said := item["results"], str) else Data(said),),
+            (Text(parts) if isinstance(parts := item["results"], str) else Data(parts),),
             name=name if (name := as_str(item["name"])) in called else None,
         )
         for item in items

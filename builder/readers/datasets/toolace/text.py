@@ -34,12 +34,12 @@ _NEXT = re.compile(r"\s*(?P<mark>[,)\]])\s*")
 
 
 def lists_tools(system: str) -> bool:
-    """Whether a system text introduces its tools in ToolACE's words."""
+    """Tells whether a system text introduces its tools in ToolACE's words."""
     return _LIST.search(system) is not None
 
 
 def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """The author's own words of a system text, and the definitions that stood in it or None.
+    """Returns the author's own words of a system text, and its definitions or None.
 
     With them goes what explains ToolACE's own format of calls; counted as `tools_preamble`.
     Raises JsonFault if the list cannot be read.
@@ -56,7 +56,7 @@ def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...
 
 
 def assistant_parts(text: str, names: Iterable[str]) -> list[Part]:
-    """The calls of a turn that calls, else its words.
+    """Returns the calls of a turn that calls, else its words.
 
     A text in brackets that cannot be read as calls is a broken call if it begins with one of the
     defined `names`, otherwise prose.
@@ -76,7 +76,7 @@ def assistant_parts(text: str, names: Iterable[str]) -> list[Part]:
 
 
 def _calls(body: str, names: list[str]) -> list[ToolCall]:
-    """The calls between brackets. Raises JsonFault if the text is anything else."""
+    """Returns the calls between brackets. Raises JsonFault if the text is anything else."""
     calls: list[ToolCall] = []
     at = 1
     mark = ","
@@ -104,7 +104,7 @@ def _name(body: str, at: int, names: list[str]) -> tuple[str, int]:
 
 
 def _arguments(body: str, at: int) -> tuple[dict[str, Json], int]:
-    """The arguments from the opening bracket at `at`, and where they end."""
+    """Returns the arguments from the opening bracket at `at`, and where they end."""
     arguments: dict[str, Json] = {}
     if empty := _EMPTY.match(body, at):
         return arguments, empty.end()
@@ -122,7 +122,7 @@ def _arguments(body: str, at: int) -> tuple[dict[str, Json], int]:
 
 
 def _value(body: str, at: int) -> tuple[Json, int]:
-    """A literal, or words without quotes (a date is no number) up to the next mark."""
+    """Returns a literal, or words without quotes (a date is no number) up to the next mark."""
     fault = JsonFault("bad_json", f"no value at character {at}")
     try:
         found, end = scan(body, at)
@@ -138,7 +138,7 @@ def _value(body: str, at: int) -> tuple[Json, int]:
 
 
 def _mark(body: str, at: int, *, keep_space: bool = False) -> tuple[str, int]:
-    """The next comma or closing bracket, and where what follows it begins."""
+    """Returns the next comma or closing bracket, and where what follows it begins."""
     match = _NEXT.match(body, at)
     if match is None:
         raise JsonFault("bad_json", f"neither a comma nor a bracket at character {at}")

@@ -21,19 +21,21 @@ ENDING = frozenset({"finish", "mark_task_complete"})
 
 
 def is_row(item: dict[str, Json]) -> bool:
-    """Whether an object is such a row."""
+    """Tells whether an object is such a row."""
     return isinstance(item.get("conversations"), list) and {"episode", "trial_name"} <= item.keys()
 
 
 def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
-    """Whether a row repeats another one's messages and goes on."""
-    told, before = as_list(later.get("conversations")), as_list(earlier.get("conversations"))
+    """Tells whether a row repeats another one's messages and goes on."""
+    messages, before = as_list(later.get("conversations")), as_list(earlier.get("conversations"))
     trials = [(row.get("run_id"), row.get("trial_name")) for row in (later, earlier)]
-    return trials[0] == trials[1] and len(told) > len(before) and told[: len(before)] == before
+    return (
+        trials[0] == trials[1] and len(messages) > len(before) and messages[: len(before)] == before
+    )
 
 
 def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | Problem:
-    """The conversation of a row."""
+    """Returns the conversation of a row."""
     items = [as_dict(item) for item in as_list(row.get("conversations"))]
     if not items:
         return Problem("no_messages", record.where, "the row holds no messages")

@@ -56,7 +56,7 @@ class Segment:
 
     @property
     def calls(self) -> bool:
-        """Whether any of its turns calls a tool."""
+        """Tells whether any of its turns calls a tool."""
         parts = (part for message in self.messages for part in message.parts)
         return any(isinstance(part, ToolCall) for part in parts)
 
@@ -76,7 +76,7 @@ class Steps:
 
     @property
     def in_text(self) -> bool:
-        """Whether the agent offers no tools: its model writes JSON or XML that it parses."""
+        """Tells whether the agent offers no tools: its model writes JSON or XML that it parses."""
         return self._agent.startswith(_TERMINUS)
 
     @property
@@ -126,7 +126,7 @@ class Steps:
             self._environment(results)
 
     def _untrained(self, step: dict[str, Json], parts: Sequence[Part], called: bool) -> str | None:
-        """The reason why a step is no answer of the model in the form in which it gave it."""
+        """Returns why a step does not hold the model's answer as the model gave it, or None."""
         text = next((part.text for part in parts if isinstance(part, Text)), "")
         if step.get("llm_call_count") == 0 or text == _MADE_UP:
             return "inserted"

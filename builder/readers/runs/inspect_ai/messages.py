@@ -128,7 +128,7 @@ def _content(value: Json, texts: Texts) -> list[Part]:
 
 
 def _call(call: dict[str, Json], texts: Texts) -> list[Part]:
-    """A call. With a `parse_error` its arguments are not what the model wrote."""
+    """Returns a call. With a `parse_error` its arguments are not what the model wrote."""
     name = name_or_none(call.get("function"))
     if name is None:
         return [Unparsed(dumps(call), "bad_call")]
@@ -139,22 +139,22 @@ def _call(call: dict[str, Json], texts: Texts) -> list[Part]:
 
 
 def _server_call(part: dict[str, Json], texts: Texts) -> list[Part]:
-    """A call that the provider ran inside the turn, and its result."""
+    """Returns a call that the provider ran inside the turn, and its result."""
     call_id = name_or_none(part.get("id"))
     call = ToolCall(as_str(part.get("name")), texts.value(part.get("arguments")), id=call_id)
     error = texts.text(part.get("error"))
     result = error or texts.value(part.get("result"))
-    said = (Text(result) if isinstance(result, str) else Data(result),)
-    return [call, ToolResult(said, call_id=call_id, is_error=bool(error))]
+    parts = (Text(result) if isinstance(result, str) else Data(result),)
+    return [call, ToolResult(parts, call_id=call_id, is_error=bool(error))]
 
 
 def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolResult:
-    """A tool's answer; of a failed one the model was shown the error's message."""
+    """Returns a tool's answer; of a failed one the model was shown the error's message."""
     error = as_dict(message.get("error"))
     shown = texts.text(error.get("message"))
-    said = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+    pieces = tuple(part for part in parts if isinstance(part, Text | Data | Media))
     return ToolResult(
-        (Text(shown),) if shown else said,
+        (Text(shown),) if shown else pieces,
         call_id=name_or_none(message.get("tool_call_id")),
         name=name_or_none(message.get("function")),
         is_error=bool(error),
@@ -162,16 +162,18 @@ def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolRe
 
 
 def digests(messages: list[Message]) -> list[bytes]:
-    """For each number of messages, a digest of the first ones: equal digests, equal beginnings.
+    """Returns for each number of messages, a digest of the first ones.
+
+    Equal digests, equal beginnings.
 
     Thoughts and ids are left out, since a later request may not repeat them.
     """
     running = hashlib.blake2b(digest_size=16)
     found = [running.digest()]
     for message in messages:
-        said = [part for part in message.parts if not isinstance(part, Reasoning | Unparsed)]
-        said = [replace(part, key=None) if isinstance(part, ToolCall) else part for part in said]
-        plain = replace(message, parts=tuple(said), turn=None, untrained=None)
+        parts = [part for part in message.parts if not isinstance(part, Reasoning | Unparsed)]
+        parts = [replace(part, key=None) if isinstance(part, ToolCall) else part for part in parts]
+        plain = replace(message, parts=tuple(parts), turn=None, untrained=None)
         running.update(repr(plain).encode("utf-8", "surrogatepass"))
         found.append(running.digest())
     return found

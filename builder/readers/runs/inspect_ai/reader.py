@@ -35,7 +35,7 @@ _SUBMIT = "submit"
 
 
 def recognise(source: Source) -> str | None:
-    """Claim archives that begin as Inspect writes them, and objects with version, eval, status."""
+    """Claims archives that begin as Inspect writes them, and objects with version, eval, status."""
     if source.peek.kind == "zip":
         name = first_name(source)
         known = name in (_START, _HEADER) or (name.startswith("samples/") and "_epoch_" in name)
@@ -56,12 +56,15 @@ class _Log:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The members of an archive: a sample is one, and is read with the log's beginning alone."""
+    """Returns the members of an archive.
+
+    A sample is one, and is read with the log's beginning alone.
+    """
     return sizes(source) if source.peek.kind == "zip" else ()
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of each sample."""
+    """Yields the conversations of each sample."""
     names: Counter[str] = Counter()
     if source.peek.kind == "zip":
         yield from _archive(source, names)
@@ -84,8 +87,8 @@ def _archive(source: Source, names: Counter[str]) -> Iterator[Event]:
     # The header comes last, and not at all if the run was interrupted.
     start = member(source, _START)
     about = _decode(source, start, _START) if isinstance(start, bytes) else None
-    told = None if isinstance(about, Problem) else about
-    log = _log(as_dict(as_dict(told).get("eval")), source.name)
+    start_fields = None if isinstance(about, Problem) else about
+    log = _log(as_dict(as_dict(start_fields).get("eval")), source.name)
     for name, data in members(source):
         value = data if isinstance(data, Problem) else _decode(source, data, name)
         if isinstance(value, Problem):
@@ -165,7 +168,7 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
 
 
 def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json], bool]]:
-    """Each event, and whether it happened while a scorer ran (spans, or the older steps)."""
+    """Yields each event, and whether it happened while a scorer ran (spans, or the older steps)."""
     inside: dict[str, bool] = {}
     steps: list[bool] = []
     for event in events:
@@ -183,7 +186,7 @@ def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json]
 
 
 def _submits(messages: list[Message]) -> bool:
-    """Whether the last turn hands in the answer by a call."""
+    """Tells whether the last turn hands in the answer by a call."""
     answers = [message for message in messages if message.role == "assistant"]
     return bool(answers) and any(
         isinstance(part, ToolCall) and part.name == _SUBMIT for part in answers[-1].parts

@@ -60,19 +60,19 @@ class Outcome:
 
 
 def fault_of(reason: Json) -> str | None:
-    """The code of a finish reason that spoils an answer, or None."""
+    """Returns the code of a finish reason that spoils an answer, or None."""
     if isinstance(reason, dict):
         reason = next((reason[key] for key in _FINISH if key in reason), None)
     return finish_fault(reason)
 
 
 def _fault(value: dict[str, Json]) -> str | None:
-    """The fault that any of an object's finish reasons tells."""
+    """Returns the fault that any of an object's finish reasons tells."""
     return next((code for key in _FINISH if (code := fault_of(value.get(key)))), None)
 
 
 def read_outcome(value: Json, notes: PartNotes) -> Outcome:
-    """What a logged output says."""
+    """Returns what a logged output says."""
     return _outcome(value, notes, 0)
 
 
@@ -81,7 +81,7 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
     if value is None or value == "" or depth > _MAX_WRAPPERS:
         return Outcome()
     if not isinstance(value, dict | list):
-        return _said([Text(_as_said(raw, value))])
+        return _answer([Text(_unquoted(raw, value))])
     if isinstance(value, list) and any(isinstance(decoded(item), dict) for item in value):
         return _of_list(value, notes)
     if isinstance(value, list):
@@ -103,13 +103,13 @@ def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int)
         text = as_str(value.get("text"))
         parts += [Text(text)] if text else []
         parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls], notes)
-        return _said(parts, _fault(value))
+        return _answer(parts, _fault(value))
     for key in _INSIDE:
         if isinstance(value.get(key), dict | list) and not _MEANT & set(value):
             return _outcome(value[key], notes, depth + 1)
     for key in _TEXTS:
         if isinstance(value.get(key), str) and not _MEANT & set(value):
-            return _said([Text(as_str(value[key]))], _fault(value))
+            return _answer([Text(as_str(value[key]))], _fault(value))
     if _MEANT & set(value):
         notes.unknown.append("output")
         return Outcome()
@@ -119,14 +119,17 @@ def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int)
 
 
 def _of_json(raw: Json, value: Json) -> Outcome:
-    """An answer that is JSON: as text if it was logged as text."""
+    """Returns an answer that is JSON: as text if it was logged as text."""
     if not value:
         return Outcome()
-    return _said([Text(_as_said(raw, value)) if isinstance(raw, str) else Data(value)])
+    return _answer([Text(_unquoted(raw, value)) if isinstance(raw, str) else Data(value)])
 
 
-def _as_said(raw: Json, value: Json) -> str:
-    """The text whose JSON value this is: what remains of `raw` when it is no longer quoted."""
+def _unquoted(raw: Json, value: Json) -> str:
+    """Returns the text whose JSON value this is.
+
+    What remains of `raw` when it is no longer quoted.
+    """
     text = raw
     for _ in range(MAX_DECODED):
         try:
@@ -139,8 +142,11 @@ def _as_said(raw: Json, value: Json) -> str:
     return text if isinstance(text, str) else str(value)
 
 
-def _said(parts: Sequence[Part], fault: str | None = None) -> Outcome:
-    """One answer of these parts; none if there are none, or if they say that none was logged."""
+def _answer(parts: Sequence[Part], fault: str | None = None) -> Outcome:
+    """Returns one answer of these parts.
+
+    None if there are none, or if they say that none was logged.
+    """
     parts = without_missing(parts)
     if not parts or any(isinstance(p, Unparsed) and p.code == "no_output" for p in parts):
         return Outcome()
@@ -148,7 +154,7 @@ def _said(parts: Sequence[Part], fault: str | None = None) -> Outcome:
 
 
 def _of_list(items: list[Json], notes: PartNotes) -> Outcome:
-    """Messages, parts, calls, or generations, whichever the list holds."""
+    """Returns messages, parts, calls, or generations, whichever the list holds."""
     values = [decoded(item) for item in items]
     first = as_dict(values[0] if values else None)
     if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
@@ -156,7 +162,7 @@ def _of_list(items: list[Json], notes: PartNotes) -> Outcome:
     named = any(key in first for key in ("toolName", "function")) and "role" not in first
     if named or (_is_part(first) and not is_message(first)):
         calls = [{"type": "tool-call", **as_dict(value)} if named else value for value in values]
-        return _said(read_parts(list(calls), notes))
+        return _answer(read_parts(list(calls), notes))
     choices = [as_dict(value) for value in values]
     if len(choices) > 1 and all(_is_choice(choice) for choice in choices):
         answers = [_of_message(choice, notes) for choice in choices]
@@ -173,14 +179,14 @@ def _is_part(item: dict[str, Json]) -> bool:
 
 
 def _is_choice(item: dict[str, Json]) -> bool:
-    """Whether an item of a list is one of several answers: each of them has ended."""
+    """Tells whether an item of a list is one of several answers: each of them has ended."""
     if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
         return False
     return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
 
 
 def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
-    """The assistant messages at the end as one answer, and what stood before them."""
+    """Returns the assistant messages at the end as one answer, and what stood before them."""
     end = len(messages)
     while end and messages[end - 1].role != "assistant":
         end -= 1
@@ -190,11 +196,11 @@ def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
     if start == end:
         return Outcome()
     parts = [part for message in messages[start:end] for part in message.parts]
-    return replace(_said(parts, fault), before=tuple(messages[:start]))
+    return replace(_answer(parts, fault), before=tuple(messages[:start]))
 
 
 def _of_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
-    """A response of the Responses API, whose request may be told by it alone."""
+    """Reads a response of the Responses API, which may be all that shows its request."""
     items = value.get("output")
     if not isinstance(items, list) or not ("status" in value or value.get("object") == "response"):
         return None
@@ -211,7 +217,7 @@ def _of_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
 
 
 def _of_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
-    """The choices of a chat completion, or the candidates of Gemini."""
+    """Returns the choices of a chat completion, or the candidates of Gemini."""
     for key, inner in (("choices", "message"), ("candidates", "content")):
         listed = value.get(key)
         if isinstance(listed, list):
@@ -227,7 +233,7 @@ def _of_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
 
 
 def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
-    """The answers of an outcome, with the fault that what holds them tells."""
+    """Returns the answers of an outcome, with the fault of the choice that holds them."""
     answers = outcome.answers if outcome is not None else ()
     return [replace(answer, fault=fault or answer.fault) for answer in answers]
 
@@ -244,13 +250,13 @@ def _of_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
             found = _of_message(as_dict(generation["message"]), notes)
         else:
             text = as_str(generation.get("text"))
-            found = _said([Text(text)] if text else [])
+            found = _answer([Text(text)] if text else [])
         answers += _with_fault(found, _fault(as_dict(generation.get("generation_info"))))
     return Outcome(tuple(answers))
 
 
 def _of_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
-    """One message of any API, bare or under `message` or `content`; None if it is none."""
+    """Returns one message of any API, bare or under `message` or `content`; None if it is none."""
     inner = next((value[key] for key in ("message", "content") if _holds_message(value, key)), None)
     if inner is None and isinstance(value.get("output"), dict):
         wrapped = as_dict(value["output"])
@@ -277,7 +283,7 @@ def _of_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
         message.pop("type", None)
     messages = read_messages([message], notes)
     parts = [part for one in messages if one.role == "assistant" for part in one.parts]
-    return _said(parts, fault)
+    return _answer(parts, fault)
 
 
 def _holds_message(value: dict[str, Json], key: str) -> bool:
@@ -286,7 +292,10 @@ def _holds_message(value: dict[str, Json], key: str) -> bool:
 
 
 def calls_by_columns(calls: Json, names: Json) -> list[Part]:
-    """Calls kept apart from the output: objects, or their JSON texts, with the names beside."""
+    """Returns calls kept apart from the output.
+
+    Objects, or their JSON texts, with the names beside.
+    """
     found: list[Part] = []
     listed = as_list(decoded(calls))
     named = as_list(decoded(names))

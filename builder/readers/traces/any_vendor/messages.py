@@ -53,7 +53,7 @@ _REPR = re.compile(r"(?:\w*Message\()?(?:role|content)=['\"]|\[object Object\]",
 
 
 def read_messages(value: Json, notes: PartNotes) -> list[Message]:
-    """The messages of a list, of a batch of one list (LangChain), or of one message or text."""
+    """Reads the messages of a list, a batch of one list (LangChain), one message or a text."""
     value = decoded(value)
     items = value if isinstance(value, list) else [value]
     if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
@@ -77,7 +77,7 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
 
 
 def _is_flat(message: Message) -> bool:
-    """Whether a user message that is the whole request is a conversation as one text."""
+    """Tells whether a user message that is the whole request is a conversation as one text."""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     return message.role == "user" and len(texts) == 1 and bool(_FLAT_SYSTEM.match(texts[0]))
 
@@ -143,10 +143,10 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
         parts = as_list(body)
         if not any(as_str(as_dict(part).get("type")) in _RESULT_PARTS for part in parts):
             result = read_result(fields, notes)
-            said = result_content(body, notes)
+            pieces = result_content(body, notes)
             more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
             call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
-            return [Message("tool", (replace(result, content=said, call_id=call_id),))]
+            return [Message("tool", (replace(result, content=pieces, call_id=call_id),))]
     if role == "assistant":
         return _split(Message(role, tuple(_assistant(fields, body, notes))))
     return _split(Message(role, tuple(read_parts(body, notes))))
@@ -157,34 +157,34 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
     if calls:
         notes.changes["calls_in_text"] += 1
         return calls
-    said = read_parts(body, notes)
+    parts = read_parts(body, notes)
     more = as_dict(fields.get("additional_kwargs"))
-    if not any(isinstance(part, Reasoning) for part in said):
+    if not any(isinstance(part, Reasoning) for part in parts):
         for key in ("reasoning_content", "reasoning"):
             text = as_str(fields.get(key)) or as_str(more.get(key))
             if text:
-                said.insert(0, Reasoning(text))
+                parts.insert(0, Reasoning(text))
                 break
     if refusal := as_str(fields.get("refusal")):
-        said.append(Text(refusal))
+        parts.append(Text(refusal))
     listed = _calls(fields) or _calls(more)
     legacy = as_dict(fields.get("function_call")) or as_dict(more.get("function_call"))
     if listed or legacy:
-        said = [part for part in said if not isinstance(part, ToolCall)]  # the same calls again
-        said += [read_call(call) for call in listed]
+        parts = [part for part in parts if not isinstance(part, ToolCall)]  # the same calls again
+        parts += [read_call(call) for call in listed]
     if legacy and not listed:
-        said.append(read_call(legacy))
-    return without_missing(said)
+        parts.append(read_call(legacy))
+    return without_missing(parts)
 
 
 def _calls(fields: dict[str, Json]) -> list[Json]:
-    """What a message calls; one in place of a list is a list of it, so that it is told."""
+    """Returns what a message calls; a single call in place of a list counts as one."""
     value = decoded(fields.get("tool_calls"))
     return value if isinstance(value, list) else [value] if value else []
 
 
 def _split(message: Message) -> list[Message]:
-    """The message with its results as messages of role tool of their own.
+    """Returns the message with its results as messages of role tool of their own.
 
     A client's results come before its words; a provider's stand where the model saw them.
     """
@@ -196,7 +196,10 @@ def _split(message: Message) -> list[Message]:
 
 
 def _response_item(fields: dict[str, Json], kind: str, notes: PartNotes) -> list[Message]:
-    """An item of the Responses API; items of the model that follow one another are one turn."""
+    """Returns an item of the Responses API.
+
+    Items of the model that follow one another are one turn.
+    """
     if kind in _RESULT_ITEMS:
         return [Message("tool", (read_result({**fields, "id": None}, notes),))]
     if kind in _CALL_ITEMS:
@@ -208,7 +211,7 @@ def _response_item(fields: dict[str, Json], kind: str, notes: PartNotes) -> list
 
 
 def is_definition(value: Json) -> bool:
-    """Whether a value defines a tool."""
+    """Tells whether a value defines a tool."""
     item = as_dict(decoded(value))
     inner = as_dict(item.get("function")) or item
     has_schema = any(key in inner for key in ("parameters", "input_schema", "inputSchema"))
@@ -216,7 +219,7 @@ def is_definition(value: Json) -> bool:
 
 
 def calls_in_text(value: Json) -> list[Part]:
-    """The calls of a text that is nothing but the JSON list of calls of the OpenAI form (Koog)."""
+    """Reads the calls of a text that is a JSON list of OpenAI's calls and nothing else (Koog)."""
     if not isinstance(value, str) or not value.startswith('[{"'):
         return []
     items = decoded(value)

@@ -55,7 +55,7 @@ MAX_DECODED = 3
 
 @dataclass(slots=True)
 class PartNotes:
-    """What a reading found beside the messages: unknown part types, tool definitions, changes."""
+    """What reading found apart from messages: unknown part types, tool definitions, changes."""
 
     unknown: list[str] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
@@ -83,7 +83,7 @@ def without_missing(parts: Sequence[Part]) -> list[Part]:
 
 
 def read_call(item: Json) -> ToolCall | Unparsed:
-    """A call in any vendor's form; one that names no function is `bad_call`."""
+    """Returns a call in any vendor's form; one that names no function is `bad_call`."""
     call = as_dict(item)
     inner = as_dict(call.get("function")) or as_dict(call.get("custom"))
     named = next((one for one in (inner, call) if _first(one, *_NAMES)), None)
@@ -103,7 +103,7 @@ def _first(value: dict[str, Json], *keys: str) -> str | None:
 
 
 def read_result(item: dict[str, Json], notes: PartNotes) -> ToolResult:
-    """A result in any vendor's form."""
+    """Returns a result in any vendor's form."""
     keys = ("content", "output", "result", "response")
     key = next((key for key in keys if item.get(key) is not None), "content")
     value = item.get(key)
@@ -121,7 +121,7 @@ def read_result(item: dict[str, Json], notes: PartNotes) -> ToolResult:
 
 
 def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
-    """The call's id and the tool's name that a result gives."""
+    """Returns the call's id and the tool's name that a result gives."""
     call_id = _first(item, "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id")
     return call_id, _first(item, "name", "toolName")
 
@@ -129,7 +129,7 @@ def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
 def result_content(
     value: Json, notes: PartNotes, typed: bool = True
 ) -> tuple[Text | Data | Media, ...]:
-    """What a tool answered: text, parts, or any other JSON value.
+    """Returns what a tool answered: text, parts, or any other JSON value.
 
     `typed`: an API says that a list holds parts. Else only a list of texts is one: a tool's own
     objects may have types of the same names.
@@ -156,12 +156,12 @@ def _is_part(item: dict[str, Json]) -> bool:
 
 
 def _result_part(item: dict[str, Json], notes: PartNotes) -> list[Part]:
-    """A part of a result: Bedrock's may be a JSON value."""
+    """Returns a part of a result: Bedrock's may be a JSON value."""
     return [Data(item["json"])] if set(item) == {"json"} else read_part(item, notes)
 
 
 def read_parts(value: Json, notes: PartNotes) -> list[Part]:
-    """A message's content: text, a part, or a list of them."""
+    """Returns a message's content: text, a part, or a list of them."""
     if value is None or value == "":
         return []
     if isinstance(value, str):
@@ -171,7 +171,10 @@ def read_parts(value: Json, notes: PartNotes) -> list[Part]:
 
 
 def read_part(item: Json, notes: PartNotes) -> list[Part]:
-    """What one part of a content says: nothing if it is sealed; unknown types go to the notes."""
+    """Returns what one part of a content says: nothing if it is sealed.
+
+    Unknown types go to the notes.
+    """
     if isinstance(item, str):
         return [Text(item)] if item else []
     part = as_dict(item)
@@ -204,7 +207,7 @@ def _unknown(kind: str, notes: PartNotes) -> list[Part]:
 
 
 def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
-    """A part of Gemini, or of Bedrock, whose one field names its kind (both spellings occur)."""
+    """Reads a part of Gemini or Bedrock, whose one field names its kind in either spelling."""
     for key in ("function_call", "functionCall", "toolUse"):
         if isinstance(part.get(key), dict):
             call = as_dict(part[key])
@@ -223,7 +226,7 @@ def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
 
 
 def thought_of(part: dict[str, Json]) -> str:
-    """The clear text of a thought: its own, of its content, or of its summary's parts."""
+    """Returns the clear text of a thought: its own, of its content, or of its summary's parts."""
     for key in ("thinking", "reasoning", "text", "content"):
         value = part.get(key)
         text = as_str(value) or as_str(as_dict(value).get("text"))

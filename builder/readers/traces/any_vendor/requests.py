@@ -38,7 +38,7 @@ class Request:
 
 
 def read_request(value: Json, notes: PartNotes) -> Request:
-    """What a logged input says; no messages if it is no request."""
+    """Returns what a logged input says; no messages if it is no request."""
     value = decoded(value)
     body = _opened(value)
     if not isinstance(body, dict):
@@ -68,7 +68,10 @@ def read_request(value: Json, notes: PartNotes) -> Request:
 
 
 def _opened(value: Json) -> Json:
-    """The body inside a logged function call's arguments (`{"args": […], "kwargs": {…}}`)."""
+    """Returns the body inside a logged function call's arguments (`{"args": […], "kwargs".
+
+    {…}}`).
+    """
     for _ in range(_MAX_WRAPPERS):
         body = as_dict(value)
         inner, given = as_dict(body.get("kwargs")), as_list(body.get("args"))
@@ -79,15 +82,18 @@ def _opened(value: Json) -> Json:
 
 
 def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """The messages after a system text kept apart, unless one of them says it already."""
-    said = (message for message in messages if message.role in ("system", "developer"))
-    if not text or not messages or any(message.parts == (Text(text),) for message in said):
+    """Prepends a system text that is kept apart, unless a message has it already."""
+    parts = (message for message in messages if message.role in ("system", "developer"))
+    if not text or not messages or any(message.parts == (Text(text),) for message in parts):
         return tuple(messages)
     return (Message("system", (Text(text),)), *messages)
 
 
 def system_text(value: Json) -> str:
-    """The system text that a field holds: a text, parts, a content, or the JSON text of them."""
+    """Returns the system text that a field holds.
+
+    A text, parts, a content, or the JSON text of them.
+    """
     value = decoded(value)
     if isinstance(value, dict) and isinstance(value.get("parts"), list):
         value = value["parts"]
@@ -110,7 +116,7 @@ def _content_of(item: Json) -> Json:
 
 
 def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
-    """The tool definitions of a body; None if it has no such field."""
+    """Returns the tool definitions of a body; None if it has no such field."""
     found: list[Json] = []
     known = False
     for key in _TOOLS:

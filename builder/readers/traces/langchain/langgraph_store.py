@@ -76,7 +76,7 @@ def _shown(value: object) -> str:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The threads, none of which is read with another, and what is in none of them."""
+    """Returns the threads, none of which is read with another, and what is in none of them."""
     try:
         with source.sqlite() as connection:
             return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
@@ -98,7 +98,7 @@ class Store:
         self.names: Counter[str] = Counter()
 
     def read(self) -> Iterator[Event]:
-        """The conversations of all threads. Raises sqlite3.Error."""
+        """Yields the conversations of all threads. Raises sqlite3.Error."""
         threads = self.connection.execute(_THREADS).fetchall()
         written = 0
         for thread in self.source.own([*threads, None]):
@@ -115,7 +115,7 @@ class Store:
                 yield Used(used)
 
     def _written_by(self, thread: tuple[object, object] | None) -> int:
-        """How many writes are of the thread; None: of no thread that has checkpoints."""
+        """Returns how many writes are of the thread; None: of no thread that has checkpoints."""
         if not self.writes or (thread is not None and not self.is_written_by_thread):
             return 0
         if thread is not None:
@@ -127,7 +127,10 @@ class Store:
         return int(count)
 
     def _thread(self, rows: list[_Checkpoint]) -> Iterator[Event]:
-        """The conversations of a thread: a path to each state that no other has as its parent."""
+        """Yields the conversations of a thread.
+
+        A path to each state that no other has as its parent.
+        """
         by_id = {row.id: row for row in rows}
         children = Counter(row.parent for row in rows)
         # States that more than one other goes on from: a fork may tell only what it adds.
@@ -148,7 +151,10 @@ class Store:
     def _path(
         self, path: list[_Checkpoint], forks: dict[object, list[Fields]], last: bool
     ) -> Iterator[Event]:
-        """The conversations of a path: of its last state, and of each that lost messages after."""
+        """Yields the conversations of a path.
+
+        Of its last state, and of each that lost messages after.
+        """
         before: list[Fields] = forks.get(path[0].parent, [])
         owner: _Checkpoint | None = None
         held = 0
@@ -170,7 +176,7 @@ class Store:
             yield from _ended(before, owner, name, held, rewound=not last)
 
     def _state(self, row: _Checkpoint, before: list[Fields]) -> list[Fields] | Problem:
-        """The messages of a state; [] if it has none.
+        """Returns the messages of a state; [] if it has none.
 
         Where a state leaves out a channel that it has a version of, what the step before wrote
         into the channel is added to the state before.
@@ -196,7 +202,7 @@ class Store:
         return [as_fields(item) for item in next((listed for listed in lists if listed), [])]
 
     def _written(self, row: _Checkpoint) -> list[Fields] | Problem:
-        """The messages that the step before a checkpoint wrote, in the order of its tasks."""
+        """Returns the messages that the step before a checkpoint wrote, by its tasks."""
         if not self.writes >= _WRITES:
             return []
         key = (*row.thread, row.parent)
@@ -212,7 +218,7 @@ class Store:
 
 
 def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
-    """A serialised value."""
+    """Returns a serialised value."""
     try:
         if kind == "msgpack" and isinstance(blob, bytes):
             return unpack(blob)
@@ -226,7 +232,7 @@ def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
 
 
 def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
-    """Whether a message was replaced by another of its id, so that it was taken back."""
+    """Tells whether a message was replaced by another of its id, so that it was taken back."""
     now = {name: one for one in after if isinstance(name := one.get("id"), str)}
     old = (one for one in before if isinstance(one.get("id"), str))
     return any(now.get(str(one["id"]), one) != one for one in old)
@@ -235,7 +241,7 @@ def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
 def _ended(
     messages: list[Fields], row: _Checkpoint, name: str, held: int, *, rewound: bool
 ) -> Iterator[Event]:
-    """The conversation of a state that no other goes on from."""
+    """Yields the conversation of a state that no other goes on from."""
     if not messages:
         yield Ignored("no_messages", held)
         return

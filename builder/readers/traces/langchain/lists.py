@@ -34,7 +34,10 @@ _MAX_HOLDERS = 3
 
 
 def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
-    """The list of messages that a value is, or holds as a state does; None if there is none."""
+    """Returns the list of messages that a value is, or holds as a state does.
+
+    None if there is none.
+    """
     value = decoded(value)
     if isinstance(value, list):
         items = [decoded(item) for item in value]
@@ -53,7 +56,7 @@ def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
 
 
 def settled(items: Sequence[Json]) -> tuple[list[Fields], list[Fields]]:
-    """The messages of a list that stand at its end, and those that others took the place of.
+    """Returns the messages left at the end of a list, and those that others replaced.
 
     Chunks are joined. A message with the id of an earlier one takes its place, a RemoveMessage
     takes it out.
@@ -88,7 +91,7 @@ def conversations(
     tools: tuple[Json, ...] | None = None,
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation | Problem]:
-    """The conversation of a list, and one of the calls that were taken out of it, if there are."""
+    """Yields the conversation of a list, and one of the calls that were removed from it."""
     kept, gone = settled(items)
     notes = PartNotes()
     messages = [message for fields in kept if (message := _message(fields, notes))]
@@ -120,7 +123,7 @@ def conversations(
 
 
 def _message(fields: Fields, notes: PartNotes) -> Message | None:
-    """The message that the fields say; one that its provider cut short is no target."""
+    """Returns the message that the fields say; one that its provider cut short is no target."""
     if not is_kind(fields):
         notes.unknown.append(as_str(fields.get("type")) or "message")
         return None
@@ -138,7 +141,7 @@ def _call_ids(fields: Fields) -> list[str]:
 
 
 def _model(kept: Sequence[Fields]) -> str | None:
-    """The model of the last message that names one."""
+    """Returns the model of the last message that names one."""
     for fields in reversed(kept):
         meta = as_dict(fields.get("response_metadata"))
         for key in ("model_name", "model", "model_id"):

@@ -39,7 +39,7 @@ REMOVE_ALL = "__remove_all__"
 
 
 def is_message(value: Json) -> bool:
-    """Whether a value is a message in one of the serialisations."""
+    """Tells whether a value is a message in one of the serialisations."""
     if isinstance(value, list):
         return len(value) == 2 and as_str(value[0]) in _PAIRS and isinstance(value[1], str)
     item = as_dict(value)
@@ -60,7 +60,7 @@ def is_message(value: Json) -> bool:
 
 
 def is_kind(fields: dict[str, Json]) -> bool:
-    """Whether fields (see `as_fields`) are of a kind of message."""
+    """Tells whether fields (see `as_fields`) are of a kind of message."""
     kind = as_str(fields.get("type"))
     return kind in TYPES or kind in _CLASSES
 
@@ -71,7 +71,7 @@ def _class(item: dict[str, Json]) -> str:
 
 
 def as_fields(value: Json) -> dict[str, Json]:
-    """The fields of a message, `type` among them (`…Chunk` for a chunk), of any serialisation."""
+    """Returns the fields of a message of any serialisation, with `type` (`…Chunk` for a chunk)."""
     if isinstance(value, list):
         return {"type": value[0], "content": value[1]} if is_message(value) else {}
     item = as_dict(value)
@@ -98,7 +98,7 @@ def plain(value: Json) -> Json:
 
 
 def joined_chunks(items: list[Json]) -> list[dict[str, Json]]:
-    """The fields of the messages, chunks of one streamed message as one.
+    """Returns the fields of the messages, chunks of one streamed message as one.
 
     Chunks of one message follow one another and have one id (or none).
     """
@@ -115,7 +115,7 @@ def joined_chunks(items: list[Json]) -> list[dict[str, Json]]:
 
 
 def _added(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
-    """One chunk with the next: what providers send in pieces is put together."""
+    """Returns one chunk with the next: what providers send in pieces is put together."""
     extras = [as_dict(item.get("additional_kwargs")) for item in (one, other)]
     extra: dict[str, Json] = {}
     if thought := "".join(as_str(item.get("reasoning_content")) for item in extras):
@@ -159,7 +159,7 @@ def _listed(content: Json) -> list[Json]:
 
 
 def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
-    """The message that fields say; None for a RemoveMessage."""
+    """Returns the message that fields say; None for a RemoveMessage."""
     kind = as_str(fields.get("type")).removesuffix("Chunk")
     kind = _CLASSES.get(kind, kind)
     if kind == "remove":
@@ -174,22 +174,22 @@ def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
         content = result_content(fields.get("content"), notes)
         return Message("tool", (replace(result, content=content),))
     if role == "assistant":
-        return Message(role, tuple(_said(fields, notes)))
+        return Message(role, tuple(_assistant_parts(fields, notes)))
     return Message(role, tuple(read_parts(fields.get("content"), notes)))
 
 
-def _said(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
+def _assistant_parts(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
     """Thoughts, words and calls. The same calls stand in up to three places: once is enough.
 
-    `args` were decoded leniently; where the provider's own text stands beside them it is taken.
+    `args` were decoded leniently; the provider's own text is preferred where it is logged.
     """
-    said = read_parts(_texts(fields.get("content")), notes)
+    parts = read_parts(_texts(fields.get("content")), notes)
     extra = as_dict(fields.get("additional_kwargs"))
     thought = as_str(extra.get("reasoning_content"))
-    if thought and not any(isinstance(part, Reasoning) for part in said):
-        said.insert(0, Reasoning(thought))
-    if not said and (refusal := as_str(extra.get("refusal"))):
-        said.append(Text(refusal))
+    if thought and not any(isinstance(part, Reasoning) for part in parts):
+        parts.insert(0, Reasoning(thought))
+    if not parts and (refusal := as_str(extra.get("refusal"))):
+        parts.append(Text(refusal))
     raw = [read_call(item) for item in as_list(extra.get("tool_calls"))]
     texts = {call.id: call for call in raw if isinstance(call, ToolCall) and call.id}
     calls: list[Part] = [*_chunked(fields)]
@@ -202,10 +202,10 @@ def _said(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
         legacy = as_dict(extra.get("function_call"))
         calls = [*raw] or ([read_call(legacy)] if legacy else [])
     if calls or broken:
-        said = [part for part in said if not isinstance(part, ToolCall)]
-    said += calls
-    said += [Unparsed(as_str(as_dict(item).get("args")), "bad_arguments") for item in broken]
-    return without_missing(said)
+        parts = [part for part in parts if not isinstance(part, ToolCall)]
+    parts += calls
+    parts += [Unparsed(as_str(as_dict(item).get("args")), "bad_arguments") for item in broken]
+    return without_missing(parts)
 
 
 def _name(call: ToolCall | Unparsed) -> str | None:
@@ -221,7 +221,7 @@ def _texts(content: Json) -> Json:
 
 
 def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
-    """The calls of the pieces of a streamed message, joined by their index."""
+    """Returns the calls of the pieces of a streamed message, joined by their index."""
     found: dict[str, ToolCall] = {}
     key = ""
     for item in as_list(fields.get("tool_call_chunks")):

@@ -15,7 +15,7 @@ from builder.conversation import Json
 
 MAX_DEPTH = 100
 CLASS = "__class__"
-"""Key under which an object's class stands beside its arguments."""
+"""Key under which an object's class is kept with its arguments."""
 
 _FIXED: dict[int, tuple[str, int]] = {
     0xCA: (">f", 4), 0xCB: (">d", 8), 0xCC: (">B", 1), 0xCD: (">H", 2), 0xCE: (">I", 4),
@@ -32,7 +32,7 @@ class MsgpackFault(ValueError):
 
 
 def unpack(data: bytes) -> Json:
-    """The one value that the bytes hold. Raises MsgpackFault, nothing else."""
+    """Returns the one value that the bytes hold. Raises MsgpackFault, nothing else."""
     reader = _Reader(data)
     value = reader.value(0)
     if reader.at != len(data):
@@ -114,7 +114,7 @@ class _Reader:
         return found
 
     def _ext(self, size: int, depth: int) -> Json:
-        """An object: its class's name with its arguments, or the argument alone if that is all.
+        """Returns an object: its class's name with its arguments, or its only argument.
 
         The extension types hold [module, class, arguments, …]; other types are left unread.
         """

@@ -34,7 +34,7 @@ _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claim messages with LangChain's types, alone, in lists, in states, or in its databases."""
+    """Claims messages with LangChain's types, alone, in lists, in states, or in its databases."""
     found = tables(source)
     if found.get("checkpoints", frozenset()) >= COLUMNS:
         return "table checkpoints of LangGraph"
@@ -52,12 +52,15 @@ def recognise(source: Source) -> str | None:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """The threads of a database of checkpoints; the rows of a history's sessions lie mixed."""
+    """Returns the threads of a database of checkpoints.
+
+    The rows of a history's sessions lie mixed.
+    """
     return langgraph_store.item_sizes(source) if "checkpoints" in tables(source) else ()
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of the source, and what became of its other records."""
+    """Yields the conversations of the source, and what became of its other records."""
     found = tables(source)
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source, found))
@@ -80,7 +83,7 @@ def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Even
 
 
 def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
-    """The sessions of SQLChatMessageHistory: a message in each row, as JSON text."""
+    """Yields the sessions of SQLChatMessageHistory: a message in each row, as JSON text."""
     reading = _Reading()
     query = "SELECT id, session_id, message FROM message_store ORDER BY id"
     for row, session, text in connection.execute(query):
@@ -96,7 +99,7 @@ def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event
 
 
 def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
-    """A row of a chat history: its session, and its message or messages."""
+    """Returns a row of a chat history: its session, and its message or messages."""
     session = next((row[key] for key in _SESSIONS if isinstance(row.get(key), str | int)), None)
     if session is None:
         return None
@@ -127,7 +130,7 @@ class _Reading:
         self.sessions: dict[str, _Session] = {}
 
     def take(self, record: Record) -> Iterator[Event]:
-        """One more record."""
+        """Yields one more record."""
         value = decoded(record.value)
         if is_message(value):
             self._collect("messages", record.where, [value])
@@ -155,7 +158,7 @@ class _Reading:
         session.last = where
 
     def rest(self) -> Iterator[Event]:
-        """The conversations of the messages that came one by one."""
+        """Yields the conversations of the messages that came one by one."""
         for name, session in self.sessions.items():
             where = session.where
             if session.last != where:

@@ -34,12 +34,18 @@ _BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *
 
 
 def read_messages(value: Json, unknown: list[str]) -> list[Message]:
-    """The messages of a list; types of unknown parts, and items without a role, to `unknown`."""
+    """Returns the messages of a list.
+
+    Types of unknown parts, and items without a role, to `unknown`.
+    """
     return [message for item in as_list(value) for message in read_message(item, unknown)]
 
 
 def read_message(item: Json, unknown: list[str]) -> list[Message]:
-    """What one logged message says: its results as a message of role tool, then the rest."""
+    """Returns what one logged message says.
+
+    Its results as a message of role tool, then the rest.
+    """
     fields = as_dict(item)
     role = as_str(fields.get("role"))
     role = _ROLES.get(role, role)[:40]
@@ -53,11 +59,11 @@ def read_message(item: Json, unknown: list[str]) -> list[Message]:
         return [Message("assistant", called)]
     if role == "tool" and not any(_is_result(part) for part in as_list(content)):
         return [_result_message(fields, content)]
-    said = read_parts(content, unknown)
+    parts = read_parts(content, unknown)
     if role == "assistant":
-        said = _assistant(fields, said)
-    results = tuple(part for part in said if isinstance(part, ToolResult))
-    rest = tuple(part for part in said if not isinstance(part, ToolResult))
+        parts = _assistant(fields, parts)
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
     found = [Message("tool", results)] if results else []
     return [*found, Message(role, rest)] if rest or not results else found
 
@@ -68,32 +74,35 @@ def _result_message(fields: dict[str, Json], content: Json) -> Message:
     return Message("tool", (ToolResult(result_content(content), call_id, name),))
 
 
-def _assistant(fields: dict[str, Json], said: list[Part]) -> list[Part]:
-    """An assistant message, with what bodies of OpenAI's form say beside the content.
+def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
+    """Returns an assistant message, with the fields of OpenAI's form other than the content.
 
     Calls in the content repeat those in `tool_calls`. Results in it come from the provider, which
     ran its tools inside the answer: those were no calls that a client answers.
     """
-    if any(isinstance(part, ToolResult) for part in said):
+    if any(isinstance(part, ToolResult) for part in parts):
         return [
             Unparsed("", "server_tool") if isinstance(part, ToolCall | ToolResult) else part
-            for part in said
+            for part in parts
         ]
-    if not any(isinstance(part, Reasoning) for part in said):
-        said = [*chat_messages.reasoning({**fields, "content": None}), *said]
+    if not any(isinstance(part, Reasoning) for part in parts):
+        parts = [*chat_messages.reasoning({**fields, "content": None}), *parts]
     if refusal := as_str(fields.get("refusal")):
-        said.append(Text(refusal))
+        parts.append(Text(refusal))
     made = as_list(decoded(fields.get("tool_calls")))
     legacy = as_dict(fields.get("function_call"))
     if made:
-        said = [part for part in said if not isinstance(part, ToolCall)]
+        parts = [part for part in parts if not isinstance(part, ToolCall)]
     elif legacy:
         made = [legacy]
-    return [*said, *(read_call(call) for call in made)]
+    return [*parts, *(read_call(call) for call in made)]
 
 
 def _calls_in_content(content: Json) -> tuple[Part, ...]:
-    """Calls that are the content of a message of role tool: Koog gives them their results' role."""
+    """Returns calls that are the content of a message of role tool.
+
+    Koog gives them their results' role.
+    """
     items = [as_dict(item) for item in as_list(content)]
     is_call = [item.get("type") == "function" and as_dict(item.get("function")) for item in items]
     return tuple(read_call(item) for item in items) if items and all(is_call) else ()
@@ -117,14 +126,14 @@ def _is_result(part: Json) -> bool:
 
 
 def read_parts(value: Json, unknown: list[str]) -> list[Part]:
-    """A message's content: text, a part, or a list of them."""
+    """Returns a message's content: text, a part, or a list of them."""
     notes = PartNotes(unknown)
     items = value if isinstance(value, list) else [value]
     return [part for item in items if item is not None for part in _part(item, notes)]
 
 
 def _part(item: Json, notes: PartNotes) -> Iterable[Part]:
-    """What one part says; the type of an unknown one goes to the notes."""
+    """Yields what one part says; the type of an unknown one goes to the notes."""
     part = as_dict(item)
     kind = as_str(part.get("type"))
     if kind in _SERVER or part.get("builtin") is True:
@@ -163,7 +172,7 @@ def _result(part: dict[str, Json]) -> ToolResult:
 
 
 def result_content(value: Json) -> tuple[Text | Data | Media, ...]:
-    """What a tool answered: text as it is, a list of texts and media as such, or a JSON value."""
+    """Returns what a tool answered: text, a list of texts and media, or a JSON value."""
     if value is None or value == "":
         return ()
     if isinstance(value, str):

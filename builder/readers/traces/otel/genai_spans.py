@@ -12,7 +12,7 @@ from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import Request, read_request
 from builder.readers.traces.otel.genai_parts import read_message, read_messages, result_content
-from builder.readers.traces.otel.reading import Said, SpanReading, request
+from builder.readers.traces.otel.reading import Logged, SpanReading, request
 from builder.readers.traces.otel.span_values import branch, decoded, first_of, is_cut, listed
 from builder.readers.traces.otel.spans import Span
 
@@ -47,17 +47,17 @@ _SCHEMAS = frozenset({"parameters", "input_schema"})
 
 
 def is_message(span: Span) -> bool:
-    """Whether a log record is one message of a request, as the first generation logs them."""
+    """Tells whether a log record is one message of a request, as the first generation logs them."""
     return any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in span.events)
 
 
 def is_choice(span: Span) -> bool:
-    """Whether a log record is an answer."""
+    """Tells whether a log record is an answer."""
     return any(name == CHOICE for name, _ in span.events)
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """What the span says; None if it has nothing of these conventions."""
+    """Returns what the span says; None if it has nothing of these conventions."""
     given = span.attributes
     session = name_or_none(given.get("gen_ai.conversation.id")) or ""
     session = session or as_str(given.get("traceloop.association.properties.session_id"))
@@ -68,23 +68,23 @@ def read_span(span: Span) -> SpanReading | None:
         return _tool_run(given)
     if kind == "other":
         return SpanReading(kind)
-    said = _said(span)
+    logged = _logged(span)
     run = _whole_run(given) if kind == "agent" else None
-    said = run or said
+    logged = run or logged
     tools = _tools(given)
-    if said is None:
+    if logged is None:
         return SpanReading(kind, tools=tools, session=session)
     reasons = given.get("gen_ai.response.finish_reasons")
     history, answers = request(
-        said,
+        logged,
         span,
         read_message,
-        tools=said.tools if tools is None else tools,
+        tools=logged.tools if tools is None else tools,
         model=name_or_none(given.get("gen_ai.response.model"))
         or name_or_none(given.get("gen_ai.request.model")),
         reasons=as_list(decoded(reasons)),
     )
-    whole = run is not None or len(history.messages) > len(said.sent)
+    whole = run is not None or len(history.messages) > len(logged.sent)
     return SpanReading(kind, history, answers, tools=tools, whole=whole, session=session)
 
 
@@ -103,7 +103,7 @@ def _kind(span: Span) -> str:
     is_request = operation or any(
         name.startswith(("gen_ai.request.", "llm.request.")) for name in given
     )
-    return "model" if is_request or _said(span) is not None else "other"
+    return "model" if is_request or _logged(span) is not None else "other"
 
 
 def _tool_run(given: dict[str, Json]) -> SpanReading:
@@ -122,7 +122,10 @@ def _tool_run(given: dict[str, Json]) -> SpanReading:
 
 
 def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
-    """The definitions that the span names. Pydantic AI and OpenLLMetry have names of their own."""
+    """Returns the definitions that the span names.
+
+    Pydantic AI and OpenLLMetry have names of their own.
+    """
     defined = decoded(given.get("gen_ai.tool.definitions"))
     if isinstance(defined, list):
         return tuple(defined)
@@ -142,8 +145,8 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
 # -- messages, generation by generation ----------------------------------------------------------
 
 
-def _said(span: Span) -> Said | None:
-    """The messages of a span, from the first generation of names that holds any."""
+def _logged(span: Span) -> Logged | None:
+    """Returns the messages of a span, from the first generation of names that holds any."""
     detailed = dict(span.attributes)
     for name, inner in span.events:
         if name == DETAILS:
@@ -153,7 +156,7 @@ def _said(span: Span) -> Said | None:
     return _of_events(span) or _numbered(span.attributes) or _texts(span)
 
 
-def _of_parts(given: dict[str, Json]) -> Said:
+def _of_parts(given: dict[str, Json]) -> Logged:
     unknown: list[str] = []
     sent = read_messages(decoded(given.get(_INPUT)), unknown)
     system = decoded(given.get(_SYSTEM))
@@ -166,11 +169,11 @@ def _of_parts(given: dict[str, Json]) -> Said:
     choices = isinstance(count, int) and count > 1
     cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
            if is_cut(given.get(name))]  # fmt: skip
-    return Said(sent, outputs, unknown, choices or all(ended), tuple(cut))
+    return Logged(sent, outputs, unknown, choices or all(ended), tuple(cut))
 
 
 def _instructions(value: Json) -> Json:
-    """The system's parts: a list of them, a text, or (not as the conventions say) messages."""
+    """Returns the system's parts: a list, a text, or (against the conventions) messages."""
     if isinstance(value, str):
         return [value]
     inner = [as_dict(item).get("parts") for item in as_list(value)]
@@ -179,7 +182,7 @@ def _instructions(value: Json) -> Json:
     return as_list(value)
 
 
-def _of_events(span: Span) -> Said | None:
+def _of_events(span: Span) -> Logged | None:
     events = [(name, event_body(inner)) for name, inner in span.events]
     if not any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in events):
         written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
@@ -187,8 +190,11 @@ def _of_events(span: Span) -> Said | None:
     return of_messages(events)
 
 
-def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Said | None:
-    """The messages that the first generation's events tell, one each; None if there are none."""
+def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
+    """Returns the messages that the first generation's events tell, one each.
+
+    None if there are none.
+    """
     unknown: list[str] = []
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
@@ -207,12 +213,14 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Said | None:
             outputs.append((index if isinstance(index, int) else 0, _choice(body)))
     outputs.sort(key=lambda item: item[0])
     several = len({index for index, _ in outputs}) > 1
-    said = Said(sent, [item for _, item in outputs], unknown, several, silent=silent)
-    return said if found else None
+    parts = Logged(sent, [item for _, item in outputs], unknown, several, silent=silent)
+    return parts if found else None
 
 
 def _has_content(body: dict[str, Json]) -> bool:
-    """Whether an event says what was said: where the content is not captured, roles and names are.
+    """Tells whether an event says what was said.
+
+    Where the content is not captured, roles and names are.
 
     A call without the name for its arguments had them all the same.
     """
@@ -223,7 +231,7 @@ def _has_content(body: dict[str, Json]) -> bool:
 
 
 def event_body(inner: dict[str, Json]) -> dict[str, Json]:
-    """The body of an event: a log record's own, JSON text in an attribute, or the attributes."""
+    """Returns the body of an event: its own, JSON text in an attribute, or the attributes."""
     for value in (inner.get("body"), inner.get("gen_ai.event.content")):
         if body := as_dict(decoded(value)):
             return body
@@ -240,7 +248,7 @@ def _choice(body: dict[str, Json]) -> Json:
     return {**item, "role": "assistant", "finish_reason": body.get("finish_reason")}
 
 
-def _numbered(given: dict[str, Json]) -> Said | None:
+def _numbered(given: dict[str, Json]) -> Logged | None:
     """OpenLLMetry: a name for each field of each message."""
     for prompt, completion in (
         ("gen_ai.prompt", "gen_ai.completion"),
@@ -256,18 +264,18 @@ def _numbered(given: dict[str, Json]) -> Said | None:
         missing = any(as_dict(item).get("role") is None for item in asked)
         sent = read_messages([item for item in asked if item is not None], unknown)
         cut = ("input",) if missing else ()
-        return Said(sent, outputs, unknown, all(ended) and not legacy, cut)
+        return Logged(sent, outputs, unknown, all(ended) and not legacy, cut)
     return None
 
 
 def _thought(item: dict[str, Json]) -> Json:
-    """A completion; of the thoughts in one of their own, the part that they are."""
+    """Returns a completion; of the thoughts in one of their own, the part that they are."""
     if item.get("role") != "thinking":
         return item
     return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
 
 
-def _texts(span: Span) -> Said | None:
+def _texts(span: Span) -> Logged | None:
     """Whole bodies as JSON texts under two names, as attributes or in events of their own."""
     given = dict(span.attributes)
     for name, inner in span.events:
@@ -280,7 +288,7 @@ def _texts(span: Span) -> Said | None:
     return None
 
 
-def _of_bodies(prompt: Json, completion: Json) -> Said:
+def _of_bodies(prompt: Json, completion: Json) -> Logged:
     cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
     notes = PartNotes()
     asked = decoded(prompt)
@@ -291,19 +299,19 @@ def _of_bodies(prompt: Json, completion: Json) -> Said:
         notes.unknown.append("prompt in plain text")
     outcome = read_outcome(_assembled(completion), notes)
     sent = [*request.messages, *outcome.before]
-    return Said(
+    return Logged(
         sent, [], notes.unknown, cut=tuple(cut), answers=outcome.answers, tools=request.tools
     )
 
 
 def _assembled(completion: Json) -> Json:
-    """The response; of one that was streamed Logfire keeps the text of the chunks."""
+    """Returns the response; of one that was streamed Logfire keeps the text of the chunks."""
     text = as_dict(decoded(completion)).get("combined_chunk_content")
     return {"role": "assistant", "content": text} if isinstance(text, str) else completion
 
 
-def _whole_run(given: dict[str, Json]) -> Said | None:
-    """All messages of an agent's run, as Pydantic AI writes them."""
+def _whole_run(given: dict[str, Json]) -> Logged | None:
+    """Returns all messages of an agent's run, as Pydantic AI writes them."""
     items = next((as_list(decoded(given.get(name))) for name in _ALL_MESSAGES if name in given), [])
     if not items:
         return None
@@ -312,4 +320,4 @@ def _whole_run(given: dict[str, Json]) -> Said | None:
         return of_messages(events)
     instructions = _instructions(decoded(given.get(_SYSTEM)))
     system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
-    return Said([], [*system, *items], [])
+    return Logged([], [*system, *items], [])

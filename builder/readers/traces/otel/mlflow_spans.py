@@ -30,7 +30,7 @@ _SESSION = "mlflow.trace.session"
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """What the span says; None if it is none of MLflow's."""
+    """Returns what the span says; None if it is none of MLflow's."""
     given = span.attributes
     named = as_str(_text(given.get("mlflow.spanType")))
     if not named and "mlflow.spanInputs" not in given and "mlflow.chat.messages" not in given:
@@ -46,7 +46,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _text(value: Json) -> Json:
-    """A text out of the JSON text that an attribute is."""
+    """Returns a text out of the JSON text that an attribute is."""
     inner = decoded(value)
     return inner.strip('"') if isinstance(inner, str) else inner
 
@@ -57,7 +57,7 @@ def _session(given: dict[str, Json], info: dict[str, Json]) -> str:
 
 
 def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
-    """The definitions: MLflow's own list, or among the call's arguments."""
+    """Returns the definitions: MLflow's own list, or among the call's arguments."""
     own = decoded(given.get("mlflow.chat.tools"))
     if isinstance(own, list):
         return tuple(definitions(own))
@@ -93,11 +93,11 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
     sent: Sequence[Message] = asked.messages if asked is not None else ()
     answers: Sequence[ApiAnswer] = outcome.answers
-    if isinstance(as_dict(inputs).get("prompt"), str):  # no chat: nothing says whose words it is
+    if isinstance(as_dict(inputs).get("prompt"), str):  # no chat: its text has no role
         notes.unknown.append("prompt in plain text")
     if not sent:
-        sent, told = _chat_messages(given, notes)
-        answers = answers or told
+        sent, logged = _chat_messages(given, notes)
+        answers = answers or logged
     elif outcome.before:
         # The output of an agent's graph repeats the input before what is new.
         whole = outcome.before[: len(sent)] == tuple(sent)
@@ -153,7 +153,7 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def _model(given: dict[str, Json]) -> str | None:
-    """The model's name: the response's, MLflow's own attribute, or among the call's arguments."""
+    """Returns the model's name: from the response, MLflow's attribute, or the call's arguments."""
     response = as_dict(decoded(given.get("mlflow.spanOutputs"))).get("model")
     parameters = as_dict(decoded(given.get("invocation_params"))).get("model")
     fields = (response, given.get("mlflow.llm.model"), given.get("model"), parameters)
@@ -161,7 +161,7 @@ def _model(given: dict[str, Json]) -> str | None:
 
 
 def _assembled(outputs: Json) -> Json:
-    """The response; one that was logged as the chunks of its stream is put together."""
+    """Returns the response; one that was logged as the chunks of its stream is put together."""
     value = decoded(outputs)
     chunks = as_list(value)
     if chunks and all(as_str(as_dict(c).get("object")).endswith(".chunk") for c in chunks):
@@ -172,7 +172,7 @@ def _assembled(outputs: Json) -> Json:
 def _chat_messages(
     given: dict[str, Json], notes: PartNotes
 ) -> tuple[Sequence[Message], Sequence[ApiAnswer]]:
-    """Messages as MLflow 2 kept them, with the answer as the last of them."""
+    """Returns messages as MLflow 2 kept them, with the answer as the last of them."""
     kept = given.get("mlflow.chat.messages")
     messages = read_messages(kept, notes) if kept is not None else []
     if not messages or messages[-1].role != "assistant":

@@ -15,12 +15,12 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Why the source holds such spans, or None."""
+    """Returns why the source holds such spans, or None."""
     return "spans of OpenInference" if first_dialect(source) == OPENINFERENCE else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations that the spans tell of; a span is a record."""
+    """Yields the conversations that the spans tell of; a span is a record."""
     yield from read_spans(source)
 
 

@@ -14,7 +14,7 @@ from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import Request, read_request, tools_of
 from builder.readers.traces.otel.genai_parts import read_message, read_messages
-from builder.readers.traces.otel.reading import Said, SpanReading, request
+from builder.readers.traces.otel.reading import Logged, SpanReading, request
 from builder.readers.traces.otel.span_values import branch, decoded, is_cut, listed
 from builder.readers.traces.otel.spans import Span
 
@@ -28,7 +28,7 @@ _LEAVES = frozenset(
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """What the span says; None if it has nothing of these conventions."""
+    """Returns what the span says; None if it has nothing of these conventions."""
     given = span.attributes
     named = as_str(_one(given, "openinference.span.kind"))
     asked, answered = _entries(given, _INPUT), _entries(given, _OUTPUT)
@@ -47,7 +47,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _one(given: dict[str, Json], path: str) -> Json:
-    """One attribute, by its whole name or nested."""
+    """Returns one attribute, by its whole name or nested."""
     return branch(given, path, frozenset({path.rpartition(".")[2]}))
 
 
@@ -87,7 +87,7 @@ def _tool_run(span: Span) -> SpanReading:
 def _request(
     span: Span, asked: list[Json], answered: list[Json], reading: SpanReading
 ) -> SpanReading:
-    """The reading with the request and its answers, as far as the span has them."""
+    """Returns the reading with the request and its answers, as far as the span has them."""
     given = span.attributes
     raw_input, raw_output = (
         None if value == _HIDDEN else value
@@ -117,7 +117,7 @@ def _request(
         tools = _raw_request(raw_input, PartNotes()).tools
     model = name_or_none(_one(given, "llm.model_name")) or raw.model
     history, answers = request(
-        Said(sent, outputs, unknown, several, tuple(cut)),
+        Logged(sent, outputs, unknown, several, tuple(cut)),
         span,
         read_message,
         tools=tools,
@@ -129,20 +129,23 @@ def _request(
         answers = tuple(replace(answer, model=model) for answer in outcome.answers)
     elif len(answers) == len(outcome.answers):  # only the raw response says how it ended
         answers = tuple(
-            replace(answer, fault=answer.fault or told.fault)
-            for answer, told in zip(answers, outcome.answers, strict=True)
+            replace(answer, fault=answer.fault or read.fault)
+            for answer, read in zip(answers, outcome.answers, strict=True)
         )
     return replace(reading, history=history, answers=answers)
 
 
 def _raw_request(value: Json, notes: PartNotes) -> Request:
-    """The raw request; nothing if it is a plain text, of which nothing says whose words it is."""
+    """Returns the raw request; nothing for plain text, which has no role."""
     body = decoded(value)
     return read_request(body, notes) if isinstance(body, dict | list) else Request(())
 
 
 def _lost_results(entries: list[Json]) -> bool:
-    """Whether results stand in messages of role user: each has room for one, the rest are lost."""
+    """Tells whether results stand in messages of role user.
+
+    Each has room for one, the rest are lost.
+    """
     messages = (_message(entry) for entry in entries)
     return any(item.get("role") == "user" and item.get("tool_call_id") for item in messages)
 
@@ -152,7 +155,10 @@ def _message(entry: Json) -> dict[str, Json]:
 
 
 def _item(entry: Json) -> Json:
-    """A message as one of parts. Calls that stand in the contents as well are taken once."""
+    """Returns a message as one of parts.
+
+    Calls that stand in the contents as well are taken once.
+    """
     message = _message(entry)
     contents = [_content(as_dict(item)) for item in listed(message.get("contents"))]
     text = message.get("content")
@@ -177,7 +183,7 @@ def _item(entry: Json) -> Json:
 
 
 def _content(entry: dict[str, Json]) -> dict[str, Json]:
-    """An entry of the contents as a part."""
+    """Returns an entry of the contents as a part."""
     inner = as_dict(entry.get("message_content")) or entry
     kind = as_str(inner.get("type"))
     if kind == "tool_use":

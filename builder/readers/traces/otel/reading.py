@@ -46,12 +46,12 @@ class SpanReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Logged:
     """Messages out of a span: those that were sent, and what came back, each still as logged.
 
     `choices` says that several outputs are answers to choose from and not one turn in pieces;
     `answers` are those that were read already; `cut` are the sides, input and output, that break
-    off; `silent`: of some messages only the roles were captured; `tools` stood beside the
+    off; `silent`: of some messages only the roles were captured; `tools` were logged with the
     messages.
     """
 
@@ -66,7 +66,7 @@ class Said:
 
 
 def request(
-    said: Said,
+    logged: Logged,
     span: Span,
     read_message: Callable[[Json, list[str]], list[Message]],
     *,
@@ -74,15 +74,15 @@ def request(
     model: str | None,
     reasons: Sequence[Json] = (),
 ) -> tuple[History, tuple[ApiAnswer, ...]]:
-    """The request that a span tells of, and the answers to it.
+    """Returns the request that a span logs, and the answers to it.
 
-    `reasons` are the finish reasons that the span gives beside the outputs.
+    `reasons` are the finish reasons that the span gives apart from the outputs.
     """
-    sent = list(said.sent)
-    answers = [replace(answer, model=model) for answer in said.answers]
-    outputs = [(item, read_message(_as_answer(item), said.unknown)) for item in said.outputs]
+    sent = list(logged.sent)
+    answers = [replace(answer, model=model) for answer in logged.answers]
+    outputs = [(item, read_message(_as_answer(item), logged.unknown)) for item in logged.outputs]
     answered = all(message.role == "assistant" for _, found in outputs for message in found)
-    if answered and (said.choices or len(outputs) == 1):
+    if answered and (logged.choices or len(outputs) == 1):
         for number, (item, messages) in enumerate(outputs):
             reason = as_dict(item).get("finish_reason") or _at(reasons, number)
             answers += _answer(messages, reason, span, model)
@@ -94,12 +94,18 @@ def request(
         sent += flat[:end]
         reason = next((as_dict(i).get("finish_reason") for i, _ in reversed(outputs)), None)
         answers += _answer(flat[end:], reason or _at(reasons, 0), span, model)
-    if "output" in said.cut:
+    if "output" in logged.cut:
         answers = [ApiAnswer(Message("assistant", ()), fault="truncated", model=model)]
     history = history_of(
-        sent, answers, span, tools=tools, model=model, unknown=said.unknown, cut="input" in said.cut
+        sent,
+        answers,
+        span,
+        tools=tools,
+        model=model,
+        unknown=logged.unknown,
+        cut="input" in logged.cut,
     )
-    if said.silent:
+    if logged.silent:
         problem = Problem("no_content", span.where, "only the roles were captured", records=0)
         history = replace(history, problems=(*history.problems, problem))
     return history, tuple(answers)
@@ -115,7 +121,7 @@ def history_of(
     unknown: list[str],
     cut: bool = False,
 ) -> History:
-    """The request of these messages, with the problems that it and its answers show."""
+    """Returns the request of these messages, with the problems that it and its answers show."""
     problems = [*_problems(sent, answers, span), *unknown_parts(unknown, span.where)]
     if cut:
         problems.append(_cut(span.where, "the messages that were sent break off"))
@@ -133,7 +139,7 @@ def _at(reasons: Sequence[Json], number: int) -> Json:
 def _answer(
     messages: Sequence[Message], reason: Json, span: Span, model: str | None
 ) -> list[ApiAnswer]:
-    """The messages of one answer as one; none if nothing was said."""
+    """Returns the messages of one answer as one; none if nothing was said."""
     parts = tuple(part for message in messages for part in message.parts)
     if not parts:
         return []

@@ -46,7 +46,7 @@ MAX_SESSION = 200
 
 
 def read_spans(source: Source) -> Iterator[Event]:
-    """The events of a source of spans, whichever instrumentations they come from."""
+    """Yields the events of a source of spans, whichever instrumentations they come from."""
     log = _Log()
     for item in open_spans(source):
         if isinstance(item, Span):
@@ -57,7 +57,7 @@ def read_spans(source: Source) -> Iterator[Event]:
 
 
 def reading_of(span: Span) -> SpanReading | None:
-    """What a span says, by the surest of its instrumentations that says anything of its content."""
+    """Reads a span by the surest of its conventions that logs anything of its content."""
     found = [
         reading
         for name in span.dialects
@@ -83,7 +83,7 @@ class _Log:
     def __init__(self) -> None:
         self._histories = Histories()
         self._origins: dict[str, _Origin] = {}  # by where
-        self._told: set[str] = set()  # traces with requests whose content is logged
+        self._logged_traces: set[str] = set()  # traces with requests whose content is logged
         self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
         self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by what was sent
         self._partial: set[str] = set()  # sessions whose history the server keeps
@@ -97,7 +97,7 @@ class _Log:
         self._grouped: set[tuple[str, str]] = set()
 
     def take(self, span: Span) -> Iterator[Event]:
-        """One more span or log record: the events that it settles."""
+        """Yields one more span or log record: the events that it settles."""
         if span.log and genai_spans.is_message(span):
             yield from self._message(span)
             return
@@ -109,18 +109,18 @@ class _Log:
             self._tools.take(span, reading)
         elif reading.kind == "other":
             yield Ignored("other_log" if span.log else reading.code)
-        elif reading.history is None or span.trace in self._told:
+        elif reading.history is None or span.trace in self._logged_traces:
             yield Ignored("agent_span")
         else:
             self._runs.append((span, reading))
 
     def rest(self) -> Iterator[Event]:
-        """The events of what is still open at the end of the source."""
+        """Yields the events of what is still open at the end of the source."""
         while self._groups:
             yield from self._group(next(iter(self._groups)))
-        told = frozenset(self._told)
+        logged = frozenset(self._logged_traces)
         for span, reading in self._runs:
-            if span.trace in told or self._repeats(reading):
+            if span.trace in logged or self._repeats(reading):
                 yield Ignored("agent_span")
             else:
                 self._by_runs.add(span.trace)
@@ -134,7 +134,7 @@ class _Log:
                 yield Ignored("told_by_agent")
             else:
                 yield Problem("no_content", where, "the log did not capture what was said")
-        yield from self._tools.events(self._told)
+        yield from self._tools.events(self._logged_traces)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class _Log:
         if reading.history is None:
             self._silent.append((span.where, (span.trace, span.id)))
             return
-        self._told.add(span.trace)
+        self._logged_traces.add(span.trace)
         session = (reading.session or span.trace)[:MAX_SESSION]
         history = replace(reading.history, session=session)
         self._origins[span.where] = _Origin(span.place, span.trace, span.id, session, history.tools)
@@ -171,7 +171,7 @@ class _Log:
     def _unread(
         self, span: Span, history: History, answers: Sequence[ApiAnswer]
     ) -> Iterator[Event]:
-        """A request none of whose messages could be read: its answer's calls were made."""
+        """Yields a request none of whose messages could be read: its answer's calls were made."""
         if not answers:
             yield replace(history.problems[0], records=1)
         for number, answer in enumerate(answers):
@@ -187,17 +187,17 @@ class _Log:
             )
 
     def _repeats(self, reading: SpanReading) -> bool:
-        """Whether an agent's span says what a request does whose trace is another one."""
+        """Tells whether an agent's span says what a request does whose trace is another one."""
         history = reading.history
         if history is None or not self._asked.intersection(digests(history.messages)[-1:]):
             return False
-        said = (answer.message for answer in reading.answers)
-        return {(call.name, call.id) for one in said for call in calls(one)} <= self._made
+        parts = (answer.message for answer in reading.answers)
+        return {(call.name, call.id) for one in parts for call in calls(one)} <= self._made
 
     # -- log records that are one message each ---------------------------------------------------
 
     def _message(self, span: Span) -> Iterator[Event]:
-        """Those of one request are taken together."""
+        """Yields those of one request are taken together."""
         key = (span.trace, span.id)
         group = self._groups.get(key, [])
         is_choice = genai_spans.is_choice(span)
@@ -220,7 +220,7 @@ class _Log:
     # -- conversations ---------------------------------------------------------------------------
 
     def _completed(self, event: Event) -> Event:
-        """A conversation named by its session, with the tools and last results logged elsewhere."""
+        """Returns a conversation named by its session, with tools and results logged elsewhere."""
         if not isinstance(event, Conversation):
             return event
         first, _, last = event.record.partition(" to ")
@@ -245,7 +245,7 @@ class _Log:
         )
 
     def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
-        """The first turn that is not what the model answered to the same messages, if any is.
+        """Yields a problem for the first turn that differs from the model's answer, if any does.
 
         Results that were sent without their calls show that requests are no whole histories.
         """
@@ -272,7 +272,7 @@ _PLACES = (
 
 
 def _records(first: str, last: str) -> str:
-    """The records from one to another, in the order of the source."""
+    """Returns the records from one to another, in the order of the source."""
     for pattern, form in _PLACES:
         one, other = pattern.fullmatch(first), pattern.fullmatch(last)
         if one and other and first != last:
@@ -281,7 +281,7 @@ def _records(first: str, last: str) -> str:
 
 
 def _as_request(span: Span, reading: SpanReading) -> SpanReading:
-    """An agent's span as the request that tells of its run, where no other does.
+    """Returns an agent's span as the request that its run stands for, if no other does.
 
     One that does not hold all turns may hide the work of tools: nothing can be learnt from it.
     """

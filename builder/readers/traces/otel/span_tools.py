@@ -1,4 +1,4 @@
-"""What stands beside requests in traces: tools' runs, and the tools that agents were given."""
+"""What traces log apart from requests: runs of tools, and the tools given to agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema
 
 
 def without_parameters(tools: Iterable[Json]) -> int:
-    """How many definitions tell a function's name alone: the conventions advise against more."""
+    """Returns how many definitions tell a function's name alone.
+
+    The conventions advise against more.
+    """
     functions = (as_dict(as_dict(tool).get("function")) or as_dict(tool) for tool in tools)
     return sum(
         "name" in function and not any(key in function for key in _SCHEMAS)
@@ -43,7 +46,7 @@ class AgentTools:
             self._tools[span.trace, span.id] = tools
 
     def of(self, trace: str, span: str) -> tuple[Json, ...] | None:
-        """The tools of the nearest agent above a span; None if nothing is known."""
+        """Returns the tools of the nearest agent above a span; None if nothing is known."""
         for _ in range(MAX_ANCESTORS):
             span = self._parents.get((trace, span), "")
             if (tools := self._tools.get((trace, span))) is not None:
@@ -70,7 +73,7 @@ class ToolRuns:
             self._results[place] = reading.result if same else None
 
     def answers(self, trace: str, messages: tuple[Message, ...]) -> tuple[ToolResult, ...]:
-        """The results of the calls in the last of a conversation's messages, as far as known."""
+        """Returns the known results of the calls in a conversation's last message."""
         made = (call for message in messages for call in calls(message))
         self._called.update(_place(trace, call.id) for call in made if call.id)
         found: dict[_Place, ToolResult] = {}
@@ -82,15 +85,15 @@ class ToolRuns:
         self._used.update(found)
         return tuple(found.values())
 
-    def events(self, told: Container[str]) -> Iterator[Event]:
-        """What became of the runs, once all requests are known; `told` are their traces.
+    def events(self, traces: Container[str]) -> Iterator[Event]:
+        """Yields what became of the runs, once all requests are known; `traces` are theirs.
 
-        A call that no request tells of was made all the same.
+        A call that no request logs was made all the same.
         """
         for where, record, trace, reading in self._runs:
             call_id = reading.call.id if reading.call is not None else None
             place = _place(trace, call_id or "")
-            known = place in self._called if call_id else trace in told
+            known = place in self._called if call_id else trace in traces
             if place in self._used:
                 yield Used()
             elif known or reading.call is None:
@@ -114,5 +117,5 @@ _Place = tuple[str, str]
 
 
 def _place(trace: str, call_id: str) -> _Place:
-    """What names a call: its id, within its trace unless the id is one that no other call has."""
+    """Returns what identifies a call: its id, within its trace unless the id is random."""
     return ("" if looks_random(call_id) else trace), call_id

@@ -54,12 +54,18 @@ def decoded(value: Json) -> Json:
 
 
 def is_cut(value: Json) -> bool:
-    """Whether a value is JSON text that breaks off: a limit on the length of values does that."""
+    """Tells whether a value is JSON text that breaks off.
+
+    A limit on the length of values does that.
+    """
     return isinstance(value, str) and value.lstrip()[:1] in ("[", "{") and decoded(value) is value
 
 
 def identifier(value: Json) -> str:
-    """An id in lower hex: from hex, or from base64 of 8 or 16 bytes; another string as it is."""
+    """Returns an id in lower hex: from hex, or from base64 of 8 or 16 bytes.
+
+    Another string as it is.
+    """
     text = as_str(value)
     if match := _HEX.fullmatch(text):
         return "" if set(match[1]) == {"0"} else match[1].lower()
@@ -72,7 +78,7 @@ def identifier(value: Json) -> str:
 
 
 def first_of(value: dict[str, Json], *keys: str) -> Json:
-    """The first of the named fields that holds anything."""
+    """Returns the first of the named fields that holds anything."""
     for key in keys:
         if (found := value.get(key)) is not None:
             return found
@@ -110,7 +116,7 @@ _Node: TypeAlias = "dict[str, _Node] | _Leaf"
 
 
 def branch(values: dict[str, Json], path: str, leaves: frozenset[str] = frozenset()) -> Json:
-    """What stands under a path: names with dots become objects, objects of numbers lists.
+    """Returns what stands under a path: names with dots become objects, objects of numbers lists.
 
     Flat names, nested objects and lists of objects with dotted names may be mixed. What stands
     under a name in `leaves` is a value of its own and is not looked into. Where numbers are
@@ -146,7 +152,7 @@ def _plant(
 
 
 def _below(node: dict[str, _Node], step: str) -> dict[str, _Node]:
-    """The object at a step. A value beside names that go on from its own gives way to them."""
+    """Returns the object at a step, in place of a value whose name other names extend."""
     found = node.get(step)
     if not isinstance(found, dict):
         found = node[step] = {}
@@ -172,7 +178,7 @@ def _in_order(items: dict[int, Json]) -> list[Json]:
 
 
 def listed(value: Json) -> list[Json]:
-    """The entries of a list that `branch` made, also where other names stand beside its numbers."""
+    """Returns the entries of a list that `branch` made, leaving out names that are no numbers."""
     fields = as_dict(value)
     numbered = {int(key): item for key, item in fields.items() if _DIGITS.fullmatch(key)}
     return _in_order(numbered) if numbered else as_list(value)

@@ -84,7 +84,7 @@ class Span:
 
     @property
     def dialects(self) -> list[str]:
-        """The readers of such spans by the names of attributes and events, the surest first."""
+        """Returns the conventions that its attributes and events follow, the surest first."""
         return _dialects(self.attributes, self.events)
 
 
@@ -104,11 +104,14 @@ def _dialects(
 
 @once
 def first_dialect(source: Source) -> str | None:
-    """The reader of the source's spans, for `recognise`; None if there are none that one knows."""
+    """Returns the reader of the source's spans, for `recognise`.
+
+    None if there are none that one knows.
+    """
     order = [name for name, _ in _OWN]
     items = islice(_peeked(source), PEEK_SPANS)
-    told = (_told(value, log) for _, value, log in items)
-    found = {name for _, inner, events, _ in told for name in _dialects(inner, events)[:1]}
+    read = (_read_item(value, log) for _, value, log in items)
+    found = {name for _, inner, events, _ in read for name in _dialects(inner, events)[:1]}
     return min(found, key=order.index, default=None)
 
 
@@ -140,7 +143,7 @@ def _is_unlike(names: tuple[str, ...]) -> bool:
 
 
 def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
-    """The source's spans and log records, counted, in its order."""
+    """Yields the source's spans and log records, counted, in its order."""
     for item in _records(source):
         if isinstance(item, Problem | Ignored):
             yield item
@@ -170,7 +173,7 @@ def _is_console(source: Source) -> bool:
 
 
 def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """What a console exporter prints: documents of many lines, one after the other."""
+    """Yields what a console exporter prints: documents of many lines, one after the other."""
     lines: list[str] = []
     for item in source.lines():
         if isinstance(item, Problem):
@@ -224,7 +227,7 @@ _Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
 
 
 def _items(value: dict[str, Json]) -> Iterator[_Item]:
-    """The spans and log records in a record, or the one that it is."""
+    """Yields the spans and log records in a record, or the one that it is."""
     if _AROUND.isdisjoint(value):
         yield None, value, False
         return
@@ -246,7 +249,10 @@ def _items(value: dict[str, Json]) -> Iterator[_Item]:
 
 
 def _whole_trace(value: dict[str, Json]) -> dict[str, Json] | None:
-    """The value if it is a trace with its spans: some keep one beside columns of their own."""
+    """Returns the value if it is a trace with its spans.
+
+    Some keep one beside columns of their own.
+    """
     return value if any(key in value for key in (*_RESOURCES, "data")) else None
 
 
@@ -276,7 +282,7 @@ def _scoped(resources: list[Json]) -> Iterator[_Item]:
 _Events: TypeAlias = tuple[tuple[str, dict[str, Json]], ...]
 
 
-def _told(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
+def _read_item(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
     """Name, attributes and events of a span, and whether it is a log record, as `Span` has them."""
     log = log or "body" in value or "severityNumber" in value or "severity_number" in value
     inner = _attributes_of(value)
@@ -287,7 +293,7 @@ def _told(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Eve
 
 
 def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> Span:
-    name, inner, events, log = _told(value, log)
+    name, inner, events, log = _read_item(value, log)
     where = place if number is None else f"{place} [{number}]"
     keys = ("context", "spanContext", "_spanContext")
     context = next((found for key in keys if (found := as_dict(value.get(key)))), {})

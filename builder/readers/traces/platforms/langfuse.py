@@ -35,7 +35,7 @@ _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claim what has observations, traces or scores of the platform, or its view of them."""
+    """Claims what has observations, traces or scores of the platform, or its view of them."""
     header = csv_header(source)
     if _COLUMNS[0] <= set(header) or _COLUMNS[1] <= set(header):
         return "a table of observations"
@@ -52,7 +52,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of the source's traces, and what became of its other records."""
+    """Yields the conversations of the source's traces, and what became of its other records."""
     reading = _Reading(source)
     for item in csv_rows(source) if csv_header(source) else source.records():
         if isinstance(item, Problem):
@@ -63,7 +63,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _kind(value: dict[str, Json]) -> str | None:
-    """What an object is: observation, trace (with or without observations), score, page, view."""
+    """Returns what an object is: observation, trace, score, page or view."""
     trace_id = name_or_none(value.get("traceId")) or name_or_none(value.get("trace_id"))
     started = value.get("startTime") or value.get("start_time")
     if trace_id and started and as_str(value.get("type")) in TYPES:
@@ -85,7 +85,7 @@ def _kind(value: dict[str, Json]) -> str | None:
 
 
 def _is_view(value: Json) -> bool:
-    """Whether a value is the platform's reading of one observation's input and output."""
+    """Tells whether a value is the platform's reading of one observation's input and output."""
     sides = as_dict(value)
     return bool(sides) and all(
         key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)
@@ -102,7 +102,7 @@ class _Reading:
         self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
-        """One more record; those inside it are counted as well."""
+        """Yields one more record; those inside it are counted as well."""
         value = record.value
         if not isinstance(value, dict):
             yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
@@ -137,7 +137,7 @@ class _Reading:
             yield Ignored(unknown_code(value.get("type", "record")))
 
     def _inside(self, record: Record) -> Iterator[Event]:
-        """An observation inside its trace."""
+        """Yields an observation inside its trace."""
         if not isinstance(record.value, dict):
             found = type(record.value).__name__
             yield Problem("not_object", record.where, f"an observation is a {found}")
@@ -153,7 +153,7 @@ class _Reading:
         yield from self.held.add(trace_id, session, step)
 
     def rest(self) -> Iterator[Event]:
-        """The conversations that were open."""
+        """Yields the conversations that were open."""
         yield from self.held.rest()
 
 

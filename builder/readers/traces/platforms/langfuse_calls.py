@@ -42,12 +42,15 @@ _TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 
 
 def of_row(row: dict[str, Json], camel: str, snake: str) -> Json:
-    """A field of an observation: the API names it in camel case, an export in snake case."""
+    """Returns a field of an observation.
+
+    The API names it in camel case, an export in snake case.
+    """
     return row.get(camel) if row.get(camel) is not None else row.get(snake)
 
 
 def read_step(where: str, row: dict[str, Json], code: str) -> Step:
-    """The step that an observation is."""
+    """Returns the step that an observation is."""
     kind = as_str(row.get("type"))
     called = kind == "GENERATION"
     agent = kind == "AGENT"
@@ -108,9 +111,9 @@ def _call(
 
 
 def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
-    """The request's messages out of OpenInference's numbered attributes, in OpenAI's form.
+    """Returns the request's messages out of OpenInference's numbered attributes, in OpenAI's form.
 
-    Instrumentations that log a repr as input (Agno) have them beside it.
+    Instrumentations that log a repr as input (Agno) have them as attributes.
     """
     found: dict[int, dict[str, Json]] = {}
     calls: dict[tuple[int, int], dict[str, Json]] = {}
@@ -142,7 +145,7 @@ def _tools(
     notes: PartNotes,
     answer_notes: PartNotes,
 ) -> tuple[Json, ...] | None:
-    """The definitions, from the first of the places that has any."""
+    """Returns the definitions, from the first of the places that has any."""
     offered = as_dict(decoded(attributes.get("model_request_parameters")))
     pydantic = [*as_list(offered.get("function_tools")), *as_list(offered.get("output_tools"))]
     numbered = sorted(

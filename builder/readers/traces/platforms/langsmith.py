@@ -1,4 +1,4 @@
-"""LangSmith: exported runs, with their children inside or beside them.
+"""LangSmith: exported runs, with their children nested or as runs of their own.
 
 Source: langsmith.md. A record is a run, and the list or page around runs. Only runs of type llm
 show what the model saw; a trace is put in order by `dotted_order`, which sorts as the runs began.
@@ -39,7 +39,7 @@ _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claim objects that are runs, or lists of them."""
+    """Claims objects that are runs, or lists of them."""
     for value in source.peek.objects[:_PEEKED]:
         if _is_run(value):
             return "runs with run_type"
@@ -49,7 +49,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of the source's traces, and what became of its other records."""
+    """Yields the conversations of the source's traces, and what became of its other records."""
     reading = _Reading(source)
     for item in source.records():
         if isinstance(item, Problem):
@@ -66,7 +66,7 @@ def _is_run(value: Json) -> bool:
 
 
 def _page(value: dict[str, Json]) -> list[Json] | None:
-    """The runs of a page, or None if it is none."""
+    """Returns the runs of a page, or None if it is none."""
     for key in _PAGES:
         listed = value.get(key)
         if isinstance(listed, list) and any(map(_is_run, listed[:_PEEKED])):
@@ -83,7 +83,7 @@ class _Reading:
         self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
-        """One more record; those inside it are counted as well."""
+        """Yields one more record; those inside it are counted as well."""
         value = record.value
         where = "" if record.where == "file" else record.where
         if not isinstance(value, dict):
@@ -98,7 +98,10 @@ class _Reading:
             yield Ignored(unknown_code(value.get("type", "record")))
 
     def _run(self, where: str, run: dict[str, Json], trace_id: str, parent: str) -> Iterator[Event]:
-        """A run and those inside it. `trace_id` and `parent` are those of the run around it."""
+        """Yields a run and those inside it.
+
+        `trace_id` and `parent` are those of the run around it.
+        """
         dotted = as_str(run.get("dotted_order"))
         name = name_or_none(run.get("id")) or name_or_none(run.get("run_id")) or _id(dotted, -1)
         trace_id = as_str(run.get("trace_id")) or trace_id or _id(dotted, 0) or name or ""
@@ -137,12 +140,12 @@ class _Reading:
                 yield Problem("not_object", item.where, f"a run is a {found}")
 
     def rest(self) -> Iterator[Event]:
-        """The conversations that were open."""
+        """Yields the conversations that were open."""
         yield from self.held.rest()
 
 
 def _id(dotted: str, at: int) -> str:
-    """The run id in a segment of a dotted order (`<time>Z<id>.<time>Z<id>`), or ""."""
+    """Returns the run id in a segment of a dotted order (`<time>Z<id>.<time>Z<id>`), or ""."""
     segments = dotted.split(".") if dotted else []
     return segments[at].rpartition("Z")[2] if -len(segments) <= at < len(segments) else ""
 
@@ -166,7 +169,7 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
 
 
 def _is_chat(outputs: Json) -> bool:
-    """Whether outputs are a chat model's: its generations hold messages."""
+    """Tells whether outputs are a chat model's: its generations hold messages."""
     batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
     return any("message" in as_dict(generation) for generation in batch)
 
@@ -174,12 +177,12 @@ def _is_chat(outputs: Json) -> bool:
 def _call(
     pair: tuple[Json, Json], run: dict[str, Json], extra: dict[str, Json], metadata: dict[str, Json]
 ) -> ModelCall:
-    """What an llm run says of its call of a model."""
+    """Returns what an llm run says of its call of a model."""
     notes, answer_notes = PartNotes(), PartNotes()
     inputs, outputs = pair
     request, outcome = read_request(inputs, notes), read_outcome(outputs, answer_notes)
     if "prompts" in as_dict(inputs) and _is_chat(outputs):
-        notes.unknown.append("flattened")  # messages as one text, whose words are whose is lost
+        notes.unknown.append("flattened")  # messages as one text, without their roles
         request = replace(request, messages=())
     failed = bool(run.get("error")) or run.get("status") == "error"
     fault = "error" if failed else None

@@ -70,14 +70,14 @@ def _settle(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str
             where, call = inside[0]
             found[where] = replace(call, outcome=_logged_around(step) or call.outcome)
         return
-    told = [(where, call) for where, call in inside if call.messages or call.outcome.answers]
-    if not told:
+    logged = [(where, call) for where, call in inside if call.messages or call.outcome.answers]
+    if not logged:
         found.update((where, "inner_step") for where, _ in inside)
-    elif len(told) == 1:
-        where, call = told[0]
+    elif len(logged) == 1:
+        where, call = logged[0]
         found[where] = _merged(outer, call)
         found[step.where] = "wrapper"
-    elif _names(outer) <= {name for _, call in told for name in _names(call)}:
+    elif _names(outer) <= {name for _, call in logged for name in _names(call)}:
         found[step.where] = "wrapper"
     else:
         detail = "its calls are in none of the steps inside it"
@@ -86,7 +86,10 @@ def _settle(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str
 
 
 def _merged(outer: ModelCall, inner: ModelCall) -> ModelCall:
-    """The call that both steps log: each side from the inner one if it can be read there."""
+    """Returns the call that both steps log.
+
+    Each side from the inner one if it can be read there.
+    """
     asked = inner if _is_readable(inner) or not _is_readable(outer) else outer
     kept = bool(inner.outcome.answers) and _names(outer) <= _names(inner)
     answered = inner if kept or not outer.outcome.answers else outer
@@ -107,12 +110,12 @@ def _is_readable(call: ModelCall) -> bool:
 
 
 def _names(call: ModelCall) -> set[str]:
-    """The names of the tools that a call's answers call."""
+    """Returns the names of the tools that a call's answers call."""
     return {made.name for answer in call.outcome.answers for made in calls(answer.message)}
 
 
 def _logged_around(step: Step) -> Outcome | None:
-    """The answer that a step which calls no model itself logs as its output, if it calls tools.
+    """Returns the tool calls that a step without a model call logs as its output.
 
     Text is not taken: a step may have changed it.
     """

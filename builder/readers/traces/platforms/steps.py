@@ -95,7 +95,7 @@ class Traces:
         yield from self._histories.take(Exchange(step.where, response=error), history, answers)
 
     def _whole(self, call: ModelCall, trace_id: str) -> tuple[Message, ...]:
-        """The messages, after those that the request goes on from where it tells only the new."""
+        """Returns all messages of a request, also of one that holds only the new ones."""
         new = tuple(message for message in call.messages if message.role not in _SYSTEMS)
         if not new or any(message.role == "assistant" for message in new):
             return call.messages
@@ -126,7 +126,7 @@ class Traces:
                 memory.popitem(last=False)
 
     def _with_turns(self, message: Message, trace_id: str) -> Message:
-        """The message with the turn of the answer that made its calls.
+        """Returns the message with the turn of the answer that made its calls.
 
         Some frameworks (Koog) send parallel calls back as messages of their own.
         """
@@ -209,7 +209,7 @@ def _system(step: Step, by_id: dict[str, Step]) -> str:
 
 
 def _without(tools: tuple[Json, ...] | None, messages: Sequence[Message]) -> str:
-    """What sets a request apart that no longer offers a tool that was called before, or "".
+    """Returns what sets a request apart that no longer offers a tool that was called before, or "".
 
     A framework asks for the result of a finished conversation so, in a call of its own.
     """
@@ -226,7 +226,7 @@ def _is_replaced(message: Message) -> bool:
 
 
 def _with_media(message: Message) -> Message:
-    """The message with its references to stored media as what they stand for."""
+    """Returns the message with its references to stored media as what they stand for."""
     if not any(isinstance(part, Text) and "@@@langfuse" in part.text for part in message.parts):
         return message
     parts: list[Part] = []

@@ -47,7 +47,7 @@ _PEEKED = 50
 
 
 def recognise(source: Source) -> str | None:
-    """Claim messages with parts of the interface, or with tool-call parts."""
+    """Claims messages with parts of the interface, or with tool-call parts."""
     for value in source.peek.records[:_PEEKED]:
         if is_ui_message(value):
             return "UI messages with typed parts or toolInvocations"
@@ -57,7 +57,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The conversations of the source, and what became of its other records."""
+    """Yields the conversations of the source, and what became of its other records."""
     if first_dialect(source) == VERCEL:
         yield from read_spans(source)
         return
@@ -88,7 +88,7 @@ class _Reading:
         self.chats: dict[str, _Chat] = {}
 
     def take(self, record: Record) -> Iterator[Event]:
-        """One more record."""
+        """Yields one more record."""
         value = record.value
         if not isinstance(value, dict | list):
             yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
@@ -109,7 +109,7 @@ class _Reading:
             yield Ignored(unknown_code(row.get("type", "record")))
 
     def rest(self) -> Iterator[Event]:
-        """The conversations of the messages that came one by one."""
+        """Yields the conversations of the messages that came one by one."""
         for chat_id, chat in self.chats.items():
             where = chat.where if chat.where == chat.last else f"{chat.where} to {chat.last}"
             name = unique_name(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
@@ -117,7 +117,10 @@ class _Reading:
 
 
 def _by_time(items: list[Json]) -> list[Json]:
-    """Rows of a table in the order of their times, if all have one: a dump may have another."""
+    """Returns rows of a table in the order of their times, if all have one.
+
+    A dump may have another.
+    """
     for key in _TIMES:
         times = [as_dict(item).get(key) for item in items]
         for kind in (str, int):

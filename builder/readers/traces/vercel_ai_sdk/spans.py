@@ -38,7 +38,7 @@ _CONVERSATIONS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.s
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """What the span says; None if it is none of the AI SDK's."""
+    """Returns what the span says; None if it is none of the AI SDK's."""
     given = span.attributes
     operation = as_str(given.get("ai.operationId")) or span.name
     if operation == "ai.toolCall" or "ai.toolCall.name" in given:
@@ -79,8 +79,8 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
     listed = decoded(given.get("ai.prompt.tools"))
     tools = tuple(definitions(listed)) if listed is not None else None
     if tools is None and sent and kind == "model":
-        said = (*sent, *(answer.message for answer in answers))
-        tools = None if any(calls(message) for message in said) else ()  # written with the prompt
+        parts = (*sent, *(answer.message for answer in answers))
+        tools = None if any(calls(message) for message in parts) else ()  # written with the prompt
     if prompt is None and not answers:
         return SpanReading(kind, session=session)
     history = history_of(
@@ -96,7 +96,10 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
 
 
 def _ran_by_provider(item: Json) -> list[Message]:
-    """A turn with results of its own: the provider ran its tools, no client could answer them."""
+    """Returns a turn with results of its own.
+
+    The provider ran its tools, no client could answer them.
+    """
     message = as_dict(item)
     parts = [as_dict(part) for part in as_list(message.get("content"))]
     if message.get("role") != "assistant" or not any(

@@ -40,7 +40,7 @@ _STATES = {
 
 
 def is_ui_message(value: Json) -> bool:
-    """Whether a value is a message of the interface, of AI SDK 4 or later."""
+    """Tells whether a value is a message of the interface, of AI SDK 4 or later."""
     item = as_dict(value)
     if as_str(item.get("role")) not in _ROLES:
         return False
@@ -52,7 +52,7 @@ def is_ui_message(value: Json) -> bool:
 
 
 def has_sdk_messages(value: Json) -> bool:
-    """Whether a chat has messages of the interface, or messages with calls and results as parts."""
+    """Tells whether a chat has UI messages, or messages with calls and results as parts."""
     return any(
         is_ui_message(item)
         or any(
@@ -64,7 +64,7 @@ def has_sdk_messages(value: Json) -> bool:
 
 
 def content_of(message: dict[str, Json]) -> Json:
-    """A message's content; a table keeps it as the JSON text of its parts."""
+    """Returns a message's content; a table keeps it as the JSON text of its parts."""
     body = message.get("content")
     if isinstance(body, str) and body.startswith('[{"type"'):
         parts = decoded(body)
@@ -74,7 +74,7 @@ def content_of(message: dict[str, Json]) -> Json:
 
 
 def messages_of(value: Json) -> list[Json]:
-    """The messages of a chat: a list of them, or what an object keeps as `messages`."""
+    """Returns the messages of a chat: a list of them, or what an object keeps as `messages`."""
     if isinstance(value, dict) and "messages" not in value:
         return []
     listed = value if isinstance(value, list) else decoded(as_dict(value).get("messages"))
@@ -96,7 +96,9 @@ def _is_ui_part(value: Json) -> bool:
 
 
 def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
-    """What the model saw of a message, and what it said: a message for each step and its results.
+    """Returns what the model saw of a message, and what it said.
+
+    A message for each step and its results.
 
     `number` is the message's own in the chat, for turns where it has no id.
     """
@@ -108,8 +110,8 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
     if not isinstance(parts, list):
         parts = _old_parts(item)
     if role != "assistant":
-        said = [part for one in parts for part in _said(as_dict(one), notes)]
-        return [Message(role[:40], tuple(said))] if said else []
+        pieces = [part for one in parts for part in _content_of_part(as_dict(one), notes)]
+        return [Message(role[:40], tuple(pieces))] if pieces else []
     name = as_str(item.get("id"))[:200] or str(number)
     found: list[Message] = []
     for count, step in enumerate(_steps(_once(parts))):
@@ -118,7 +120,7 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
 
 
 def _old_parts(item: dict[str, Json]) -> list[Json]:
-    """The parts of a message of AI SDK 4 that has none: calls stand before the text."""
+    """Returns the parts of a message of AI SDK 4 that has none: calls stand before the text."""
     body = decoded(item.get("content")) if not isinstance(item.get("content"), str) else None
     if isinstance(body, list):
         return body
@@ -133,7 +135,7 @@ def _old_parts(item: dict[str, Json]) -> list[Json]:
 
 
 def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
-    """The fields of a part that is a call, under the names of today; None if it is none."""
+    """Returns the fields of a part that is a call, under the names of today; None if it is none."""
     kind = as_str(part.get("type"))
     if kind == "tool-invocation":
         old = as_dict(part.get("toolInvocation"))
@@ -150,7 +152,10 @@ def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def _once(parts: list[Json]) -> list[Json]:
-    """The parts, of a call that stands there more than once the last: its results came in turn."""
+    """Returns the parts, of a call that stands there more than once the last.
+
+    Its results came in turn.
+    """
     last: dict[str, int] = {}
     for number, value in enumerate(parts):
         tool = _tool(as_dict(value))
@@ -167,7 +172,7 @@ def _once(parts: list[Json]) -> list[Json]:
 
 
 def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
-    """The parts of each step.
+    """Yields the parts of each step.
 
     Without marks of steps a call that says another step, or text after a call, begins the next.
     """
@@ -193,36 +198,36 @@ def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
 
 
 def _step(parts: list[dict[str, Json]], turn: str, notes: PartNotes) -> Iterator[Message]:
-    """One answer of the model, then its results.
+    """Yields one answer of the model, then its results.
 
     What it says after a call that its provider executed is the next: it saw the result.
     """
-    said: list[Part] = []
+    pieces: list[Part] = []
     results: list[Part] = []
     executed = 0
     for part in parts:
         tool = _tool(part)
         if tool is None:
-            new = _said(part, notes)
+            new = _content_of_part(part, notes)
             if new and executed and results:
-                yield Message("assistant", tuple(said), turn=turn)
+                yield Message("assistant", tuple(pieces), turn=turn)
                 yield Message("tool", tuple(results))
-                said, results = [], []
+                pieces, results = [], []
                 turn = f"{turn}+"
-            said += new
+            pieces += new
             continue
         call, result = _call(tool)
-        said.append(call)
+        pieces.append(call)
         results += [result] if result is not None else []
         executed += tool.get("providerExecuted") is True
-    if said:
-        yield Message("assistant", tuple(said), turn=turn)
+    if pieces:
+        yield Message("assistant", tuple(pieces), turn=turn)
     if results:
         yield Message("tool", tuple(results))
 
 
-def _said(part: dict[str, Json], notes: PartNotes) -> list[Part]:
-    """What a part that is no call says; a text that was still coming is no whole one."""
+def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
+    """Returns what a part that is no call says; a text that was still coming is no whole one."""
     kind = as_str(part.get("type"))
     if kind in ("text", "reasoning"):
         text = as_str(part.get("text")) or as_str(part.get("reasoning"))
@@ -243,7 +248,7 @@ def _said(part: dict[str, Json], notes: PartNotes) -> list[Part]:
 
 
 def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, Result | None]:
-    """A call and what it answered; no result while it is unanswered."""
+    """Returns a call and what it answered; no result while it is unanswered."""
     state = as_str(tool.get("state"))
     name, call_id = name_or_none(tool.get("toolName")), name_or_none(tool.get("toolCallId"))
     value = tool.get("input")
@@ -272,7 +277,7 @@ def _output(value: Json) -> tuple[Text | Data, ...]:
 
 
 def model_of(items: list[Json]) -> str | None:
-    """The model that the metadata of the messages name most."""
+    """Returns the model that the metadata of the messages name most."""
     names: Counter[str] = Counter()
     for item in items:
         metadata = as_dict(decoded(as_dict(item).get("metadata")))
