@@ -11,12 +11,15 @@ def main() -> None:
     """Runs the command line and exits with its code."""
     import os  # noqa: PLC0415 - see above
     import sys  # noqa: PLC0415
+    from typing import TextIO, cast  # noqa: PLC0415
 
     try:
         from builder import cli  # noqa: PLC0415
+        from builder.credentials import HidingStream  # noqa: PLC0415
         from builder.parallel.garbage import collect_seldom  # noqa: PLC0415
 
         collect_seldom()
+        sys.stderr = cast("TextIO", HidingStream(sys.stderr))  # also for libraries and tracebacks
         code = cli.main()
     except KeyboardInterrupt:  # while modules are imported
         print("builder: interrupted", file=sys.stderr)

@@ -10,10 +10,10 @@ import pytest
 from places import ROOT
 
 ORDER = (
-    "problem", "options", "finding", "conversation", "jsonio", "sample", "ledger", "paths", "text",
-    "parallel", "sources", "readers", "testing", "qwen3", "normalize", "scrub", "dataset",
-    "output", "verify", "trainers", "audit", "export", "report", "select", "config", "card",
-    "build", "push", "api", "cli", "__main__",
+    "problem", "options", "credentials", "finding", "conversation", "jsonio", "sample", "ledger",
+    "paths", "text", "parallel", "sources", "readers", "testing", "qwen3", "normalize", "scrub",
+    "dataset", "output", "verify", "trainers", "audit", "export", "report", "select", "config",
+    "card", "build", "push", "api", "cli", "__main__",
 )  # fmt: skip
 """From the ground up: a room imports only rooms that come before it."""
 

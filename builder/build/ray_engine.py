@@ -30,6 +30,7 @@ from builder.build.identity import job_identity
 from builder.build.remote_results import fetch_part, put_part
 from builder.build.results import ChunkResult
 from builder.build.task import Job, failed_result, run_task
+from builder.credentials import reason
 from builder.parallel.garbage import collect_seldom
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import Problem, UsageError
@@ -85,9 +86,8 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     try:
         ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
     except (RuntimeError, ValueError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
         hint = "a cluster with token authentication wants RAY_AUTH_MODE=token here as well"
-        raise UsageError(f"--ray-address {address!r}: {reason}; {hint}") from None
+        raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
     interrupt_on_sigterm()  # Ray has put its own handler in the place of ours
     try:
         # More are handed out than run at once, unless that would be too many: nothing waits for
@@ -184,8 +184,7 @@ class _Work:
         except (errors.NodeDiedError, errors.ObjectLostError) as error:
             return self._again(index, node=True, error=error)
         except errors.RayError as error:
-            reason = " ".join(str(error).split())[:300]
-            raise UsageError(f"--engine ray: {reason}") from None
+            raise UsageError(f"--engine ray: {reason(error)}") from None
         if isinstance(result, Unseen):
             if result.path.exists():
                 raise UsageError(

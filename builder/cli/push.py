@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 
 from builder.cli.terminal import escaped
 from builder.conversation import Json
+from builder.credentials import hide
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import nearest
 from builder.push.job import PushOptions, PushReport, push
-from builder.push.retry import Course, hide
+from builder.push.retry import Course
 from builder.push.upload import Changes
 from builder.sources.store import hub_name
 

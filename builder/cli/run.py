@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from builder.cli.app import COMMANDS, app
+from builder.credentials import hide
 from builder.problem import BuilderError, UsageError, nearest
 
 MISTAKE = 2
@@ -60,6 +61,7 @@ def run(arguments: list[str]) -> int:
 
 def refused(message: str, arguments: list[str]) -> int:
     """Prints the user's mistake, with `--json` as an object too; returns its exit code."""
+    message = hide(message)
     for line in message.splitlines():
         print(f"builder: {line}", file=sys.stderr)
     if "--json" in arguments:

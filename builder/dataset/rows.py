@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.dataset.files import DATA_SUFFIXES, DataFile, dataset_files
 from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
@@ -131,8 +132,7 @@ def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
                 if row.fault is None or row.fault.code != NO_ROW:
                     yield row
         except OSError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise UsageError(f"dataset {item.name!r}: cannot be read: {reason}") from None
+            raise UsageError(f"dataset {item.name!r}: cannot be read: {reason(error)}") from None
     if files:
         return
     if not is_hub_name(dataset) or dataset.endswith((*DATA_SUFFIXES, ".json")):
@@ -221,8 +221,7 @@ def hub_rows(dataset: str) -> Iterator[DatasetRow]:
             for number, row in enumerate(rows, start=1):
                 yield DatasetRow(str(split), repository, number, stored=plain_row(row))
     except Exception as error:  # whatever the library raises when it cannot load a dataset
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason}") from None
+        raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason(error)}") from None
 
 
 def plain_row(value: Any) -> Json:

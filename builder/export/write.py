@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.dataset.rows import CONVERSATION, DatasetRow
 from builder.export.tokens import BorderFault
 from builder.export.variants import VARIANTS, ExportItem, Row, Variant
@@ -323,7 +324,7 @@ def _compare(
         try:
             loaded = datasets.load_dataset(str(made), cache_dir=cache)
         except Exception as error:  # whatever the loader raises condemns the files
-            exported.problems.append(f"it cannot be loaded: {' '.join(str(error).split())[:200]}")
+            exported.problems.append(f"it cannot be loaded: {reason(error)}")
             return
         for split in exported.splits:
             for number, row in enumerate(loaded[split], start=1):

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.dataset.rows import json_lines, plain_row
 from builder.dataset.samples import read_sample
 from builder.push import hub
 from builder.push.files import PushFile
 from builder.push.hub import Place
-from builder.push.retry import hide, of_the_network
+from builder.push.retry import of_the_network
 from builder.push.upload import compare
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -64,8 +65,7 @@ def read_back(
         if of_the_network(error):
             raise
         # any other exception of the loader is a verdict on the files
-        reason = hide(" ".join(str(error).split()))[:200]
-        arrival.problems.append(f"the loader fails: {reason or type(error).__name__}")
+        arrival.problems.append(f"the loader fails: {reason(error)}")
     return arrival
 
 

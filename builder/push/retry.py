@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from builder.credentials import hide
 from builder.problem import BuilderError, UsageError
 
 ATTEMPTS = 5
@@ -128,15 +129,3 @@ def of_the_network(error: BaseException) -> bool:
 def _line(text: str) -> str:
     """Returns a message in one line, without tokens and signed addresses."""
     return hide(" ".join(text.split()))[:200]
-
-
-def hide(text: str) -> str:
-    """Removes tokens and the query parts of addresses, which may be signatures."""
-    from huggingface_hub import get_token  # noqa: PLC0415 - only when something went wrong
-
-    token = get_token()
-    if token:
-        text = text.replace(token, "…")
-    text = re.sub(r"(?i)\bbearer\s+\S+", "Bearer …", text)
-    text = re.sub(r"\bhf_[A-Za-z0-9]{16,}", "…", text)
-    return re.sub(r"(https?://[^\s?]+)\?\S+", r"\1?…", text)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.jsonio import loads
 from builder.parallel.garbage import keep_loaded
 from builder.problem import UsageError
@@ -198,9 +199,8 @@ def _fetch(name: str) -> Path:
             snapshot_download(repository, revision=revision or None, allow_patterns=list(_FETCHED))
         )
     except Exception as error:  # the client raises many types if a tokenizer cannot be had
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(
-            f"tokenizer {name!r}: no such folder, and not had from the Hub: {reason}"
+            f"tokenizer {name!r}: no such folder, and not had from the Hub: {reason(error)}"
         ) from None
 
 
@@ -262,8 +262,7 @@ def _load(name: str, folder: Path) -> Target:
     try:
         _ = target.style, target.generation_prompts, target._table
     except Exception as error:  # a template of any origin may raise anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason}") from None
+        raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason(error)}") from None
     return target
 
 
@@ -275,8 +274,7 @@ def _pretrained(name: str, folder: Path, by: str = "AutoTokenizer") -> PreTraine
             str(folder), trust_remote_code=False, local_files_only=True
         )
     except Exception as error:  # a broken installation, or corrupt files
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason}") from None
+        raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason(error)}") from None
     tokenizer: PreTrainedTokenizerBase = loaded
     return tokenizer
 

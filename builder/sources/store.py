@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from builder.credentials import reason
 from builder.problem import Problem, UsageError
 
 _STATES = (
@@ -153,7 +154,7 @@ def faults(url: str, done: str = "read") -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+    return f"{type(error).__name__}: {reason(error, 250)}"
 
 
 def _remote(url: str, info: dict[str, Any]) -> StoredObject:

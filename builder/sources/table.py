@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem, UsageError
 from builder.sources.chunk import ItemChunk
@@ -107,9 +108,8 @@ class HubTable:
                     yield number, _row(dict(row), frozenset(), keeps=parsed)
                     number += 1
         except Exception as error:  # a library's many ways of saying that it cannot be had
-            reason = " ".join(str(error).split())[:200]
             where = f"after row {number - 1}"
-            yield number, Problem("unreadable", where, f"the Hub's dataset: {reason}")
+            yield number, Problem("unreadable", where, f"the Hub's dataset: {reason(error)}")
 
 
 Table = FileTable | HubTable
@@ -123,8 +123,7 @@ def hub_table(spec: str) -> HubTable:
     try:
         commit = HfApi().dataset_info(repository, revision=revision or None).sha
     except Exception as error:  # as above
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"input {spec!r}: cannot be had from the Hub: {reason}") from None
+        raise UsageError(f"input {spec!r}: cannot be had from the Hub: {reason(error)}") from None
     return HubTable(repository, commit or revision)
 
 
@@ -164,8 +163,7 @@ def _magic(path: Path) -> bytes:
 
 
 def _unreadable(row: int, error: Exception) -> Problem:
-    reason = " ".join(str(error).split())[:200]
-    return Problem("unreadable", f"after row {row - 1}", f"no readable table: {reason}")
+    return Problem("unreadable", f"after row {row - 1}", f"no readable table: {reason(error)}")
 
 
 def _json_columns(schema: Any) -> frozenset[str]:

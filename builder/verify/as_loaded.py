@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.dataset.files import NOT_A_FILE, DataFile, specials
 from builder.dataset.rows import file_rows, plain_row
 from builder.dataset.samples import read_sample
@@ -79,8 +80,7 @@ def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
                 name, repo_type="dataset", revision=revision or None, local_dir=folder
             )
         except Exception as error:  # the client raises many types if a dataset cannot be downloaded
-            reason = " ".join(str(error).split())[:200]
-            raise UsageError(f"dataset {dataset!r}: cannot be fetched: {reason}") from None
+            raise UsageError(f"dataset {dataset!r}: cannot be fetched: {reason(error)}") from None
         yield from as_loaded(Path(folder), target)
 
 
@@ -127,8 +127,7 @@ def _unloadable(error: Exception) -> Finding:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    reason = " ".join(str(cause).split())[:200] or type(cause).__name__
-    return Finding(CODE, f"the loader fails: {reason}; {_ADVICE}")
+    return Finding(CODE, f"the loader fails: {reason(cause)}; {_ADVICE}")
 
 
 def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> Iterator[LineReport]:

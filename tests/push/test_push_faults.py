@@ -13,10 +13,11 @@ from hub.server import Hub
 from hub.state import WRITER
 from places import ROOT
 
+from builder.credentials import hide
 from builder.push import upload
 from builder.push.files import as_published, listed_files, read_manifest
 from builder.push.hub import Place, look
-from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, hide, persist
+from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, persist
 
 
 @pytest.fixture(scope="module", params=PATHS)
