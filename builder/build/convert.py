@@ -1,6 +1,6 @@
-"""One part of the input from bytes to verified samples: the whole path, pure, knowing no engine.
+"""Converts one part of the input from bytes to verified samples; independent of the engine.
 
-All that comes of it goes to files: memory is bounded by the longest conversation.
+Results go to files, so memory is bounded by the longest conversation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DEFAULT_LENGTHS = LengthOptions()
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the input: a source or a piece of one, and what its input says of it.
+    """A part of the input: a source or a piece of one, with the options of its input.
 
     `origin` is unique among the sources of the run; the pieces of one share it. `weight` is the
     share of its conversations that `builder.build.finalize` takes.
@@ -56,7 +56,7 @@ class Task:
 
 
 def process_source(task: Task, verifier: Verifier, part: ResultWriter, scrubber: Scrubber) -> None:
-    """Read, normalise, scrub, flatten, verify: what comes of it goes into `part`.
+    """Read, normalise, scrub, flatten and verify a source; write the results to `part`.
 
     Raises OSError only if the part cannot be written.
     """
@@ -82,7 +82,7 @@ def process_source(task: Task, verifier: Verifier, part: ResultWriter, scrubber:
 
 
 def _reader(task: Task, part: ResultWriter) -> Reader | None:
-    """The reader for the source; if there is none, the reason is noted."""
+    """Return the reader for the source; if there is none, write the reject and return None."""
     source = task.source
     if not source.members:
         try:
@@ -108,7 +108,7 @@ def _reader(task: Task, part: ResultWriter) -> Reader | None:
 
 
 def _conversations(reader: Reader, source: Source, part: ResultWriter) -> Iterator[Conversation]:
-    """The source's conversations; its other events are counted on the way."""
+    """Yield the conversations of the source, and count its other events."""
     ledger = part.summary.ledger
     try:
         for event in read_events(reader, source):
@@ -206,13 +206,13 @@ def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int
 
 
 def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
-    """What the user says of the input, else what the log says of the conversation."""
+    """Return the license that the user gives for the input, else the logged one."""
     terms = task.license or conversation.license
     return scrubber.text(terms) if terms else None
 
 
 def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
-    """Without what must not be written; of a reject for that nothing is kept."""
+    """Remove secrets and personal data; a conversation rejected for them keeps no dialogue."""
     if normalised.dialogue is None:
         return normalised
     scrubbed = scrubber.dialogue(normalised.dialogue)
@@ -223,7 +223,7 @@ def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
 
 
 def _note(problem: Problem, conversation: Conversation, part: ResultWriter) -> str:
-    """Write down why a conversation, or a sample of it, is rejected; its code."""
+    """Write the reject of a conversation or of one of its samples, and return its code."""
     message = f"{problem.detail} ({problem.where})"
     part.reject(Problem(problem.code, conversation.record, message))
     part.summary.bugs += problem.code in ("spec", "structured", "inverse")
@@ -311,10 +311,10 @@ def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Json:
 def _prefixes(dialogue: Dialogue, tools_source: str, tools: str) -> tuple[bytes, ...]:
     """Digests of the messages up to each assistant turn.
 
-    Logged and supplied definitions are part of what is compared, unless only the called ones are
-    there (`tools`); those and inferred ones follow from the calls and differ between a conversation
-    and its continuation. So is whether a turn is a target: a continuation in which it is none does
-    not replace the conversation in which it is one.
+    The digests include logged and supplied definitions, unless `tools` keeps only the called ones:
+    those and inferred ones follow from the calls and differ between a conversation and its
+    continuation. They include whether a turn is a target, too: a continuation in which it is none
+    does not replace the conversation in which it is one.
     """
     whole = tools_source in ("logged", "supplied") and tools == "all"
     seed = dumps(list(dialogue.tools)) if whole else ""

@@ -107,8 +107,8 @@ def _shorter(
     weighted = options.unit == "conversation" and options.untrained_turns == "weight"
     made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
     if trains_all:  # a target without room for what it answers may be in a window as its repeat
-        shown = {at for window in windows for at in window.repeated}
-        left_out = [at for at in left_out if at not in shown]
+        repeated = {at for window in windows for at in window.repeated}
+        left_out = [at for at in left_out if at not in repeated]
     if too_long == "cut":
         made = [
             replace(item, changes={**item.changes, "turns_cut_to_length": len(left_out)})
@@ -158,7 +158,7 @@ def shortened(normalised: Normalised, limits: LengthOptions, target: Target) -> 
 
 
 def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
-    """The reason to reject a sample whose context the log does not show well enough."""
+    """Find the reason to reject a sample whose context is below the required level."""
     context = lowest(contexts)
     assert context is not None, "a sample has a target"
     if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
@@ -169,7 +169,7 @@ def _context_problem(contexts: Sequence[Context], required: str) -> Problem | No
 
 
 def finding_problem(finding: Finding) -> Problem:
-    """The problem of a finding of the verifier, with its offset and both contexts."""
+    """Convert a finding of the verifier to a problem, with its offset and both contexts."""
     detail = finding.message
     if finding.expected is not None:
         detail += f"; expected {finding.expected!r}"

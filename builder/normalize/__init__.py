@@ -37,7 +37,7 @@ __all__ = ["Normalised", "NormalizeOptions", "normalise", "remedy"]
 class Normalised:
     """The result for a conversation.
 
-    dialogue      None if it was rejected, then `problem` says why
+    dialogue      None if it was rejected, then `problem` is the reason
     changes       {code: count} of every alteration of logged text
     tools_source  logged, supplied, inferred, mixed or none
     reasoning     none, dropped or kept
@@ -71,7 +71,7 @@ _REMEDIES = MappingProxyType(
 
 
 def remedy(code: str, options: NormalizeOptions) -> str | None:
-    """The option that would keep what was rejected under `code`; None: no option would."""
+    """Name the option that would keep what was rejected under `code`; None: no option would."""
     if code == "evaluation_data":
         return None if options.allow_eval else "--allow-eval"
     if code == "schema":
@@ -104,7 +104,7 @@ Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
 
 
 def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalised:
-    """Make the conversation fit for the template, or say why it cannot be."""
+    """Turn the conversation into a dialogue that fits the template, or find why it cannot be."""
     total = sum(
         isinstance(part, ToolCall) for message in conversation.messages for part in message.parts
     )

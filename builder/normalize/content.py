@@ -1,4 +1,4 @@
-"""Steps on what is written: thoughts, tool definitions, characters."""
+"""Steps on the written content: thoughts, tool definitions, characters."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     blocks = []
     dropped = 0
     for at, block in enumerate(draft.blocks):
-        shown = at > query or options.unit != "conversation"
-        keep = options.reasoning == "keep" and shown and has[at]
+        is_visible = at > query or options.unit != "conversation"
+        keep = options.reasoning == "keep" and is_visible and has[at]
         dropped += has[at] and not keep
         text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
         thoughts = (text,) if keep else ()
@@ -79,7 +79,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Clean the Unicode and break the control tokens of logged text: see `builder.text`.
 
-    `control_tokens`: context breaks them in what is not trained and rejects them in what is,
+    `control_tokens`: context breaks them in untrained text and rejects them in trained text,
     neutralise breaks them everywhere, reject rejects them everywhere. Counts `control_tokens`.
     """
     counts: Counter[str] = Counter()
@@ -97,7 +97,7 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
         return words
 
-    shown, trained = breaking(in_context), breaking(in_trained)
+    broken_text, trained = breaking(in_context), breaking(in_trained)
 
     def cleaned(text: str) -> str:
         return clean(text, counts)
@@ -105,19 +105,19 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     def defined(tool: Json) -> Json:
         text = dumps(tool) if are_plain(options.added_tokens) else ""
         same = text and text.isascii() and not pattern.search(text)
-        return tool if same else map_strings(tool, shown)
+        return tool if same else map_strings(tool, broken_text)
 
     def called(call: DraftCall) -> DraftCall:
         name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
         if not text.isascii():
             arguments = map_strings(arguments, cleaned)
             text = dumps(arguments)
-        answer = None if call.answer is None else shown(call.answer)
+        answer = None if call.answer is None else broken_text(call.answer)
         return replace(call, name=name, arguments=arguments, answer=answer, written=text)
 
     def written(block: Block) -> Block:
         is_target = block.role == "assistant" and block.untrained is None
-        words = trained if is_target else shown
+        words = trained if is_target else broken_text
         texts, thoughts = tuple(map(words, block.texts)), tuple(map(words, block.reasoning))
         if not block.calls and texts == block.texts and thoughts == block.reasoning:
             return block  # the usual case
@@ -129,7 +129,7 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     try:
         blocks = tuple(map(written, draft.blocks))
         tools = tuple(map(defined, draft.tools or ()))
-        system = tuple(map(shown, draft.system))
+        system = tuple(map(broken_text, draft.system))
     except KeyError:
         return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
     for call in calls_in(blocks):

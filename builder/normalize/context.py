@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from builder.conversation import LEVELS, Context, Conversation
 
 UNKNOWN = Context("partial")
-"""The context of a conversation of which nothing is known."""
+"""The default context of a draft: nothing is known."""
 
 
 def derived_context(conversation: Conversation, has_system: bool) -> Context:
-    """The context of a conversation whose reader says nothing of it: what is there, or missing."""
+    """Derive the context of a conversation for which its reader gives none."""
     missing = [] if has_system else ["system"]
     if conversation.tools is None or conversation.tools_source in ("inferred", "supplied", "mixed"):
         missing.append("tools")
@@ -19,7 +19,7 @@ def derived_context(conversation: Conversation, has_system: bool) -> Context:
 
 
 def lowest(contexts: Sequence[Context]) -> Context | None:
-    """The lowest level of the contexts with everything that any of them misses; None of none."""
+    """Combine contexts: the lowest level and every missing code. None if there are no contexts."""
     if not contexts:
         return None
     level = min((item.level for item in contexts), key=LEVELS.index)

@@ -38,7 +38,7 @@ class DraftCall:
 
     `arguments` are as logged until they are decoded, `written` their JSON text once their
     characters are clean; `answer` is the text of its result, None until (or unless) one was found;
-    `failure` says how the call went wrong: error, denied, interrupted, or None.
+    `failure` is error, denied or interrupted if the call went wrong, else None.
     """
 
     ordinal: int
@@ -59,7 +59,7 @@ class Block:
     results    assistant: the results logged for this turn, in logged order
     fault      assistant: code of something in the turn that could not be parsed
     untrained  assistant: why the turn is no target (`Message.untrained`), or None
-    context    assistant: how well the log shows its context, where the message says so
+    context    assistant: how well the log shows its context, where its message has one
     hidden     assistant: codes of what its context held and a sample cannot show
     """
 
@@ -139,7 +139,7 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
 
     developer → system (`developer_role`). Leading system messages become the system text; a later
     one becomes a user turn (`late_system`), stays (`late_system_kept`) or is the Problem
-    `late_system`. An unknown role is the Problem `unknown_role`. Harness text beside other text is
+    `late_system`. An unknown role is the Problem `unknown_role`. Harness text next to other text is
     left out (`harness_text`) under `harness: drop`. Media become `[image]` (`media`) or are the
     Problem `media`.
     """
@@ -338,7 +338,7 @@ class _DraftReader:
     ) -> list[str]:
         """The text of the parts, one string a part, blank ones left out.
 
-        `harness`: with the text of the agent program. `count`: note what is altered.
+        `harness`: with the text of the agent program. `count`: count alterations.
         """
         texts = []
         for part in parts:

@@ -1,8 +1,8 @@
-"""Steps on what is trained: masked turns, where a sample must end, and its last turn.
+"""Steps on targets: masked turns, the place where a sample must end, and its last turn.
 
 A turn is a target unless its block has an `untrained` code: `REPEAT` for the model's own answer
 that is a target elsewhere; every other code means a foreign turn, which is not the model's answer
-in this context. The option `untrained_turns` says what becomes of both (docs/context.md).
+in this context. The option `untrained_turns` decides on both (docs/context.md).
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _nothing_left(draft: Draft) -> Problem:
-    """Why no target is left: the cut that took the last ones, else what is missing."""
+    """Find why no target is left: the cut that removed the last ones, or a missing turn."""
     if draft.cut is not None:
         return draft.cut
     if not draft.blocks:

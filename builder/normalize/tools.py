@@ -38,7 +38,7 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
     Counts: `tool_wrapped`, `tool_keys_dropped`, `tool_types_mapped`, `custom_tool` (a free-text
     tool becomes a function of one string), `server_tool_dropped` (a provider's own tool, without a
     schema), `duplicate_tool`, `bad_tool` (no name to be found),
-    `tool_required_moved` (a `required` list beside the parameters goes into their schema).
+    `tool_required_moved` (a `required` list next to the parameters goes into their schema).
     """
     wrapped: dict[str, dict[str, Json]] = {}
     for definition in _flat(definitions):
@@ -130,7 +130,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
 
 
 def _required_beside(spec: dict[str, Json], parameters: Json) -> bool:
-    """Whether a list of required names stands beside parameters that have none and know them."""
+    """Return whether a `required` list belongs to parameters that have none of their own."""
     required = spec.get("required")
     if not isinstance(parameters, dict) or not isinstance(required, list) or not required:
         return False
@@ -263,7 +263,7 @@ def _map_types(schema: Json) -> Json:
 
 
 def _map_type(value: Json) -> dict[str, Json]:
-    """The `type` keyword (and `items`, where the name tells them) for a logged type name."""
+    """Map a logged type name to the `type` keyword, and `items` where the name includes them."""
     if not isinstance(value, str) or value in SCHEMA_TYPES:
         return {"type": value}
     head = _TYPE_HEAD.match(value)

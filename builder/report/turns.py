@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from builder.conversation import Json
+from builder.dataset.samples import targets
 from builder.jsonio import depth, dumps
 from builder.qwen3.parse import ParseFault, split_answer, split_responses
 from builder.qwen3.render import is_response
@@ -18,9 +19,13 @@ _DEEP = 40
 
 
 def turns_html(sample: Sample, trained: int, limits: Limits) -> Html:
-    """The tool definitions and the turns; the last `trained` assistant turns are marked so."""
+    """The tool definitions and the turns; the targets are marked.
+
+    Those are the turns whose weight is not 0, or without weights the last `trained` ones.
+    """
     answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
-    taught = set(answers[len(answers) - trained :]) if trained else set()
+    chosen = targets(sample, "conversation", trained) if trained else ()
+    taught = {answers[at] for at in chosen}
     count = len(sample.messages)
     kept = list(range(count))
     if count > limits.turns:
