@@ -97,16 +97,16 @@ class Verifier:
         rendering = render_sample(sample, self.target.style)
         if rendering.text != text:
             findings.append(
-                differ("spec", "the specification says otherwise", text, rendering.text)
+                differ("spec", "the specification gives different bytes", text, rendering.text)
             )
         if isinstance(served, Exception):
             findings.append(Finding("structured", f"{type(served).__name__}: {served}"[:200]))
         elif served is not None and served != text:
-            findings.append(differ("structured", "a server renders other bytes", served, text))
+            findings.append(differ("structured", "a server renders different bytes", served, text))
         if isinstance(weighted, Exception):
             findings.append(Finding("weight", f"{type(weighted).__name__}: {weighted}"[:200]))
         elif weighted is not None and weighted != text:
-            findings.append(differ("weight", "with weights it renders otherwise", text, weighted))
+            findings.append(differ("weight", "with weights it renders differently", text, weighted))
         findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
         findings += hard
@@ -146,7 +146,7 @@ class Verifier:
         if self.options.parity == "require":
             for ordinal in targets:
                 if mode not in modes[ordinal]:
-                    message = f"a server in {mode} mode shows other bytes before this turn"
+                    message = f"a server in {mode} mode renders different bytes before this turn"
                     yield Finding("parity", message, turns[ordinal])
         if not turns or not turns[0] or digest[0] != "0":
             return  # the template takes no empty list of messages
@@ -160,7 +160,7 @@ class Verifier:
                 enable_thinking=thinking,
             )
             if text.startswith(shown) != (name in modes[chosen]):
-                message = f"the template's own generation prompt ({name}) says otherwise"
+                message = f"the template's own generation prompt ({name}) disagrees"
                 yield Finding("parity", message, turns[chosen])
 
     def _rendered(
