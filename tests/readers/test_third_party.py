@@ -1,20 +1,25 @@
-"""A reader in a package of its own, installed beside the project and found by its entry point.
+"""Readers in packages of their own, installed beside the project and found by their entry points.
 
-The wheel is made here: a build backend would have to be downloaded, and its form is four files.
+The wheels are made here: a build backend would have to be downloaded, and a wheel is four files.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
 import zipfile
 
 import pytest
-from places import TESTS
+from places import ROOT, TESTS
 
-PACKAGE = TESTS / "third_party" / "toylog"
-LOG = PACKAGE / "example.toylog"
+from builder.readers import readers, recognise, toolkit
+from builder.sources.source import Source
+
+TOYLOG = TESTS / "third_party" / "toylog"
+LOG = TOYLOG / "example.toylog"
+PAGE = (ROOT / "docs" / "readers.md").read_text(encoding="utf-8")
 CHECK = """
 import sys
 from pathlib import Path
@@ -27,14 +32,16 @@ print(len(events), type(events[0]).__name__)
 
 
 def make_wheel(package, folder):
-    """The wheel that `pip wheel` would build from the package's pyproject.toml and modules."""
-    project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """Builds the wheel that `pip wheel` would build from pyproject.toml and the named modules."""
+    config = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))
+    project = config["project"]
     stem = f"{project['name'].replace('-', '_')}-{project['version']}"
     entries = "".join(
         f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in listed.items())
         for group, listed in project["entry-points"].items()
     )
-    files = {path.name: path.read_text(encoding="utf-8") for path in package.glob("*.py")}
+    modules = config["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    files = {name: (package / name).read_text(encoding="utf-8") for name in modules}
     info = f"{stem}.dist-info"
     files[f"{info}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
@@ -52,16 +59,26 @@ def make_wheel(package, folder):
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    """Runs Python with the package installed, and gives what it prints."""
+def acme(tmp_path_factory):
+    """The files of docs/readers.md, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("acme")
+    for name, text in re.findall(r"\*\*`([\w.]+)`\*\*\n\n```\w+\n(.*?)```", PAGE, re.DOTALL):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory, acme):
+    """Runs Python with both packages installed, and returns what it prints."""
     folder = tmp_path_factory.mktemp("third_party")
     target = folder / "site"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     install += ["--disable-pip-version-check", "--target", str(target)]
-    subprocess.run([*install, str(make_wheel(PACKAGE, folder))], check=True)
+    wheels = [str(make_wheel(package, folder)) for package in (TOYLOG, acme)]
+    subprocess.run([*install, *wheels], check=True)
 
     def run(*arguments):
-        path = os.pathsep.join([str(TESTS.parent), str(target)])
+        path = os.pathsep.join([str(ROOT), str(target)])
         done = subprocess.run(
             [sys.executable, *arguments],
             env={**os.environ, "PYTHONPATH": path},
@@ -70,16 +87,17 @@ def python(tmp_path_factory):
             encoding="utf-8",
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     return run
 
 
-def test_it_is_listed_by_its_entry_point(python):
+def test_they_are_listed_by_their_entry_points(python):
     listed = json.loads(python("-m", "builder", "formats", "--json"))
     assert listed["toylog"] == "toy logs: text that begins with #toylog"
-    assert "openai-chat" in listed
+    assert {"acme", "openai-chat"} <= listed.keys()
+    assert not {"acme", "toylog"} & readers().keys(), "absent where they are not installed"
 
 
 def test_it_passes_the_contract_suite(python):
@@ -97,7 +115,36 @@ def test_build_uses_it(python, tmp_path):
     assert meta["format"] == "toylog"
 
 
-def test_it_is_absent_where_it_is_not_installed():
-    from builder.readers import readers
+# -- the reader of docs/readers.md -----------------------------------------------------------------
 
-    assert "toylog" not in readers()
+
+def test_the_page_writes_a_reader_in_about_40_lines(acme):
+    code = (acme / "acme_reader.py").read_text(encoding="utf-8")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 45
+
+
+def test_the_test_of_the_page_passes(python, acme):
+    assert "1 passed" in python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull,
+                                "--rootdir", str(acme), str(acme))  # fmt: skip
+
+
+def test_rows_with_one_key_of_their_own_are_recognised(python, acme):
+    """By a generic reader where it is not installed; by the specific one alone where it is."""
+    log = acme / "example.jsonl"
+    assert list(recognise(Source(log.name, log))) == ["openai-chat"]
+    shown = python("-m", "builder", "formats", "--explain", str(log))
+    assert shown.rstrip("\n") in PAGE
+
+
+def test_build_uses_the_reader_of_the_page(python, acme, tmp_path):
+    command = ["-m", "builder", "build", str(acme / "example.jsonl"), "-o", str(tmp_path / "out")]
+    built = json.loads(python(*command, "--json", "--workers", "1"))
+    assert built["samples"] == 2
+    assert built["records"]["used"] == 2
+    assert built["calls"]["kept"] == 1
+
+
+def test_the_page_names_all_of_the_toolkit():
+    table = PAGE[PAGE.index("## The toolkit") :]
+    named = re.findall(r"`([A-Za-z_]+)`", table[table.index("|") :])
+    assert sorted(named) == sorted(toolkit.__all__)
