@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,8 @@ class Row:
 
 
 def _arguments(value: Any) -> str:
+    """Arguments as text with sorted keys; the raw text of a custom tool is its one argument."""
+    value = {"input": value} if isinstance(value, str) else value
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -104,12 +106,12 @@ def request_items(turns: Sequence[Turn]) -> tuple[Item, ...]:
     """
     found: list[Item] = []
     asked: list[str] = []
+    pending: list[tuple[str, str]] = []
     for turn in turns:
         if turn.role == "assistant":
             asked = [part.id for part in turn.parts if part.kind == "call"]
         given = [part for part in turn.parts if part.kind == "result"]
-        given.sort(key=lambda part: asked.index(part.id) if part.id in asked else len(asked))
-        results = tuple(part.text for part in given)
+        results = tuple((part.id, part.text) for part in given)
         texts = [
             part.text if part.kind == "text" else "[image]"
             for part in turn.parts
@@ -119,9 +121,13 @@ def request_items(turns: Sequence[Turn]) -> tuple[Item, ...]:
             found.append(answer_item(turn))
             continue
         if results and found and found[-1].role == "results":
-            found[-1] = Item("results", (*found[-1].texts, *results))
+            pending += results
+            found.pop()
         elif results:
-            found.append(Item("results", results))
+            pending = list(results)
+        if results:
+            pending.sort(key=lambda item: asked.index(item[0]) if item[0] in asked else len(asked))
+            found.append(Item("results", tuple(text for _, text in pending)))
         if texts:
             found.append(Item("user", ("\n\n".join(texts),)))
     return _joined(found)
@@ -188,8 +194,21 @@ def read_exchanges(folder: Path) -> list[Exchange]:
         if record["response"] is None or not request.tools:
             continue
         answer = answer_item(read_answer(request.api, record["response"]))
+        request = _with_leading_system(request)
         found.append(Exchange(int(path.stem), request, request_items(request.turns), answer))
     return found
+
+
+def _with_leading_system(request: Request) -> Request:
+    """Moves system and developer messages before the first turn into the system text.
+
+    A sample has one system text, in which the normaliser joins them.
+    """
+    texts = [*request.system]
+    turns = list(request.turns)
+    while turns and turns[0].role in ("system", "developer"):
+        texts += [part.text for part in turns.pop(0).parts if part.text.strip()]
+    return replace(request, system=tuple(texts), turns=tuple(turns))
 
 
 def build(

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from builder.conversation import Data, Json, Media, Part, Reasoning, Text, ToolCall, ToolResult
-from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
@@ -64,6 +65,7 @@ _HARNESS_PREFIXES = (
 
 _INTERRUPTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after [\d.]+s)?")
 _DENIED = re.compile(r"\S+(?: \S+)? rejected by user.*", re.DOTALL)
+_TOTAL = re.compile(r"Total output lines: (\d+)\n\n?")
 _EXIT_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)$", re.MULTILINE)
 
 
@@ -205,14 +207,34 @@ def _failed(output: str) -> bool:
     the line "Output:".
     """
     if output.startswith("{"):
-        try:
-            code = as_dict(as_dict(loads(output)).get("metadata")).get("exit_code")
-        except JsonFault:
-            return False
+        code = as_dict(as_dict(json_in_text(output)).get("metadata")).get("exit_code")
         return isinstance(code, int) and code != 0
     header, mark, _ = output.partition("\nOutput:\n")
     found = _EXIT_CODE.search(header) if mark else None
     return found is not None and found[1] != "0"
+
+
+SHELLS = frozenset({"shell", "container.exec", "local_shell", "apply_patch"})
+"""Tools whose output some builds log as JSON and send as text, see `as_sent`."""
+
+
+def as_sent(answer: ToolResult) -> ToolResult:
+    """Return the result of a tool of SHELLS as sent by a build that offers apply_patch as text.
+
+    Source: reserialize_shell_outputs in codex-rs/core/src/client_common.rs, seen in 0.77.
+    """
+    first = answer.content[0] if len(answer.content) == 1 else None
+    logged = as_dict(json_in_text(first.text)) if isinstance(first, Text) else {}
+    metadata = as_dict(logged.get("metadata"))
+    output, code = logged.get("output"), metadata.get("exit_code")
+    seconds = metadata.get("duration_seconds")
+    if not (isinstance(output, str) and isinstance(code, int) and isinstance(seconds, int | float)):
+        return answer
+    lines = [f"Exit code: {code}", f"Wall time: {seconds:g} seconds"]
+    if total := _TOTAL.match(output):
+        lines.append(f"Total output lines: {total[1]}")
+        output = output[total.end() :]
+    return replace(answer, content=(Text("\n".join([*lines, "Output:", output])),))
 
 
 def runs_on_server(item: Item) -> bool:

@@ -53,6 +53,10 @@ class Rollout:
         self.scope = name
         self.typed = typed(lines)
         self.texts = frozenset(item_texts(lines))
+        self.has_text_patch = any(
+            line.item == "custom_tool_call" and line.payload.get("name") == "apply_patch"
+            for line in lines
+        )
         self.has_meta = False
         self.system = ""
         self.instructions = ""
@@ -234,6 +238,9 @@ class Rollout:
         if result.call_id is not None:
             fitting = [t for t in answers if any(call.id == result.call_id for call in t.calls)]
         if fitting and fitting[-1].calls:
+            call = next((c for c in fitting[-1].calls if c.id == result.call_id), None)
+            if self.has_text_patch and call is not None and call.name in items.SHELLS:
+                result = items.as_sent(result)
             fitting[-1].results.append(result)
         else:
             self.turns.append(RolloutTurn("tool", results=[result]))
