@@ -1,11 +1,11 @@
-"""Shows that the verifier sees: correct samples are damaged, one place at a time, and verified.
+"""Shows that the verifier sees: correct samples are mutated, one place at a time, and verified.
 
     scripts/mutate.py [DATASET…] [--each N]
 
 DATASET is a folder made by `builder build` or a JSONL file of proven samples; without one the logs
-in data/ are built, once without and once with thoughts. Each kind of scripts/damage/ is applied
-to at most N samples in which it fits (default 25, 0: all). Every damaged sample must be reported
-under a code that fits, no undamaged one may be, and without DATASET every kind must fit somewhere.
+in data/ are built, once without and once with thoughts. Each kind of scripts/mutations/ is applied
+to at most N samples in which it fits (default 25, 0: all). Every mutated sample must be reported
+under a code that fits, no unchanged one may be, and without DATASET every kind must fit somewhere.
 Exit code 1 if not.
 """
 
@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from damage import calls, meant, rows, turns
-from damage.edits import Damage, Row
+from mutations import calls, meant, rows, turns
+from mutations.edits import Mutation, Row
 
 from builder import cli
-from builder.dataset.samples import read_sample
+from builder.dataset.samples import read_sample, targets
 from builder.jsonio import loads
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import load
@@ -40,7 +40,7 @@ ALONE = (*calls.KINDS, *turns.KINDS, *rows.KINDS)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An undamaged sample: its decoded line and its training unit."""
+    """An unchanged sample: its decoded line and its training unit."""
 
     row: Row
     unit: str
@@ -48,14 +48,14 @@ class Line:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of one kind: samples damaged, those caught, and the codes seen."""
+    """What became of one kind: samples mutated, those caught, and the codes seen."""
 
     applied: int = 0
     caught: int = 0
     codes: Counter[str] = field(default_factory=Counter)
 
     def add(self, found: set[str], fitting: frozenset[str]) -> None:
-        """Count one damaged sample and the codes that were found in it."""
+        """Count one mutated sample and the codes that were found in it."""
         self.applied += 1
         self.caught += bool(found & fitting)
         self.codes.update(found)
@@ -75,12 +75,12 @@ def lines_in(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines()
 
 
-def damaged(damage: Damage, lines: list[Line], most: int) -> Iterator[tuple[Line, Row]]:
-    """(line, its damaged row) of the first samples in which the damage fits, spread over all."""
+def mutated(mutation: Mutation, lines: list[Line], most: int) -> Iterator[tuple[Line, Row]]:
+    """(line, its mutated row) of the first samples in which the mutation fits, spread over all."""
     found = 0
     step = max(1, len(lines) // most) if most else 1
     for line in (line for start in range(step) for line in lines[start::step]):
-        row = damage.change(copy.deepcopy(line.row))
+        row = mutation.change(copy.deepcopy(line.row))
         if row is not None and json.dumps(row) != json.dumps(line.row):
             yield line, row
             found += 1
@@ -101,43 +101,43 @@ def found_alone(verifier: Verifier, items: list[tuple[str, Row]]) -> list[set[st
     return codes
 
 
-def found_beside_dialogue(verifier: Verifier, line: Line, row: Row) -> set[str]:
+def found_against_dialogue(verifier: Verifier, line: Line, row: Row) -> set[str]:
     """The codes that `build` would give, had it written this row for the dialogue of the line."""
     meant, written = read_sample(line.row), read_sample(loads(json.dumps(row)))
     assert isinstance(meant, Sample)
     assert isinstance(written, Sample)
-    verdict = verifier.check(written, to_dialogue(meant), line.unit)
+    verdict = verifier.check(written, to_dialogue(meant), targets(written, line.unit))
     return {finding.code for finding in verdict.findings}
 
 
 def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
     """Every kind by its name."""
     tallies: dict[str, Tally] = {}
-    for damage in ALONE:
-        kind = tallies[damage.name] = Tally()
-        items = [(line.unit, row) for line, row in damaged(damage, lines, most)]
+    for mutation in ALONE:
+        kind = tallies[mutation.name] = Tally()
+        items = [(line.unit, row) for line, row in mutated(mutation, lines, most)]
         for codes in found_alone(verifier, items):
-            kind.add(codes, damage.codes)
-    for damage in meant.KINDS:
-        kind = tallies[damage.name] = Tally()
-        for line, row in damaged(damage, lines, most):
-            kind.add(found_beside_dialogue(verifier, line, row), damage.codes)
+            kind.add(codes, mutation.codes)
+    for mutation in meant.KINDS:
+        kind = tallies[mutation.name] = Tally()
+        for line, row in mutated(mutation, lines, most):
+            kind.add(found_against_dialogue(verifier, line, row), mutation.codes)
     return tallies
 
 
-FolderDamage = Callable[[Path, Path], None]
-"""Damages a built folder, given one file of its data/ and the file of meta/ beside it."""
+FolderMutation = Callable[[Path, Path], None]
+"""Mutates a built folder, given one file of its data/ and the file of meta/ beside it."""
 
 
-def _rewrite(edit: Callable[[list[bytes]], list[bytes]], *, meta: bool = False) -> FolderDamage:
-    def damage(data: Path, about: Path) -> None:
+def _rewrite(edit: Callable[[list[bytes]], list[bytes]], *, meta: bool = False) -> FolderMutation:
+    def mutation(data: Path, about: Path) -> None:
         path = about if meta else data
         path.write_bytes(b"".join(line + b"\n" for line in edit(lines_in(path))))
 
-    return damage
+    return mutation
 
 
-IN_A_FOLDER: dict[str, tuple[FolderDamage, str]] = {
+IN_A_FOLDER: dict[str, tuple[FolderMutation, str]] = {
     "line lost": (_rewrite(lambda lines: lines[:-1]), "changed"),
     "line twice": (_rewrite(lambda lines: [lines[0], *lines]), "changed"),
     "lines swapped": (_rewrite(lambda lines: [lines[1], lines[0], *lines[2:]]), "changed"),
@@ -163,14 +163,14 @@ IN_A_FOLDER: dict[str, tuple[FolderDamage, str]] = {
 
 
 def tally_folder(verifier: Verifier, folder: Path) -> dict[str, Tally]:
-    """Damage to the files of a built folder."""
+    """Mutations of the files of a built folder."""
     tallies = {}
-    for name, (damage, code) in IN_A_FOLDER.items():
+    for name, (mutation, code) in IN_A_FOLDER.items():
         with tempfile.TemporaryDirectory() as scratch:
             copied = Path(scratch) / "out"
             shutil.copytree(folder, copied, ignore=shutil.ignore_patterns(".state"))
             data = sorted((copied / "data").glob("*.jsonl"))[0]
-            damage(data, copied / "meta" / data.name)
+            mutation(data, copied / "meta" / data.name)
             reports = verify_dataset(str(copied), verifier, None)
             found = {finding.code for report in reports for finding in report.findings}
         tallies[name] = Tally()
@@ -193,7 +193,7 @@ def show(tallies: dict[str, Tally]) -> None:
     width = max(map(len, tallies))
     for name, kind in tallies.items():
         seen = ", ".join(f"{code} {count}" for code, count in kind.codes.most_common())
-        print(f"{name:{width}} {kind.applied:6} damaged {kind.caught:6} caught   {seen}")
+        print(f"{name:{width}} {kind.applied:6} mutated {kind.caught:6} caught   {seen}")
 
 
 def run(datasets: list[Path], most: int, *, complete: bool) -> int:
@@ -211,8 +211,8 @@ def run(datasets: list[Path], most: int, *, complete: bool) -> int:
     if unused:
         print(f"fits nowhere: {', '.join(unused)}")
     kinds = len(tallies) - len(unused)
-    print(f"{caught} of {applied} damaged samples caught, {kinds} kinds of damage")
-    print(f"{alarms} false alarms in {len(lines)} undamaged samples")
+    print(f"{caught} of {applied} mutated samples caught, {kinds} kinds of mutation")
+    print(f"{alarms} false alarms in {len(lines)} unchanged samples")
     return 1 if caught < applied or alarms or not lines or (complete and unused) else 0
 
 

@@ -1,14 +1,14 @@
-"""Damage that leaves a well-formed sample, but not the one that was meant."""
+"""Mutations that leaves a well-formed sample, but not the one that was meant."""
 
 from __future__ import annotations
 
 import html
 import json
 
-from damage.edits import (
+from mutations.edits import (
     CALL,
     OTHER,
-    Damage,
+    Mutation,
     asks,
     first_exchange,
     in_arguments,
@@ -30,9 +30,9 @@ from damage.edits import (
     without,
 )
 
-KINDS: tuple[Damage, ...] = (
-    Damage("swapped responses", in_response(swapped_responses), OTHER),
-    Damage(
+KINDS: tuple[Mutation, ...] = (
+    Mutation("swapped responses", in_response(swapped_responses), OTHER),
+    Mutation(
         "calls swapped",
         in_role(
             "assistant",
@@ -44,51 +44,53 @@ KINDS: tuple[Damage, ...] = (
         ),
         OTHER,
     ),
-    Damage("response cut", in_response(inside(lambda t: t[:-1])), OTHER),
-    Damage("response stripped", in_response(inside(str.strip)), OTHER),
-    Damage(
+    Mutation("response cut", in_response(inside(lambda t: t[:-1])), OTHER),
+    Mutation("response stripped", in_response(inside(str.strip)), OTHER),
+    Mutation(
         "arguments re-ordered",
         in_arguments(lambda a: json.dumps(reordered(json.loads(a)), ensure_ascii=False)),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "null in the arguments",
         in_arguments(lambda a: json.dumps({**json.loads(a), "unit": None}, ensure_ascii=False)),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "a number that became a float", in_value(lambda v: float(v) if is_whole(v) else v), OTHER
     ),
-    Damage("a number that became text", in_value(lambda v: str(v) if is_whole(v) else v), OTHER),
-    Damage("a number that lost a digit", in_value(lambda v: v // 10 if is_whole(v) else v), OTHER),
-    Damage(
+    Mutation("a number that became text", in_value(lambda v: str(v) if is_whole(v) else v), OTHER),
+    Mutation(
+        "a number that lost a digit", in_value(lambda v: v // 10 if is_whole(v) else v), OTHER
+    ),
+    Mutation(
         "a string that became a number", in_value(lambda v: 7 if isinstance(v, str) else v), OTHER
     ),
-    Damage("response HTML-escaped", in_response(inside(html.escape)), OTHER),
-    Damage(
+    Mutation("response HTML-escaped", in_response(inside(html.escape)), OTHER),
+    Mutation(
         "an argument double-escaped", in_value(string_edit(lambda t: t.replace("\n", "\\n"))), OTHER
     ),
-    Damage(
+    Mutation(
         "an argument dropped",
         in_arguments(
             lambda a: json.dumps(dict(list(json.loads(a).items())[1:]), ensure_ascii=False)
         ),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "text of a call turn lost", in_message(asks, lambda t: t[t.index("<tool_call>") :]), OTHER
     ),
-    Damage("an answer cut", in_prose(lambda t: t[:-1] or None), OTHER),
-    Damage("an answer stripped at its end", in_prose(lambda t: t + " "), OTHER),
-    Damage(
+    Mutation("an answer cut", in_prose(lambda t: t[:-1] or None), OTHER),
+    Mutation("an answer stripped at its end", in_prose(lambda t: t + " "), OTHER),
+    Mutation(
         "mojibake",
         in_message(lambda m: not m["content"].isascii(), lambda t: t.encode().decode("latin-1")),
         OTHER | {"nfc"},
     ),
-    Damage("a zero-width space", in_query(lambda t: t[:1] + "\u200b" + t[1:]), OTHER),
-    Damage("CRLF in a response", in_response(inside(lambda t: t.replace("\n", "\r\n"))), OTHER),
-    Damage("system text lost", in_messages(without(lambda m: m["role"] == "system")), OTHER),
-    Damage(
+    Mutation("a zero-width space", in_query(lambda t: t[:1] + "\u200b" + t[1:]), OTHER),
+    Mutation("CRLF in a response", in_response(inside(lambda t: t.replace("\n", "\r\n"))), OTHER),
+    Mutation("system text lost", in_messages(without(lambda m: m["role"] == "system")), OTHER),
+    Mutation(
         "system text made up",
         in_messages(
             lambda m: (
@@ -99,19 +101,19 @@ KINDS: tuple[Damage, ...] = (
         ),
         OTHER,
     ),
-    Damage("later exchanges lost", in_messages(first_exchange), OTHER),
-    Damage(
+    Mutation("later exchanges lost", in_messages(first_exchange), OTHER),
+    Mutation(
         "schema keys re-ordered",
         in_function(lambda f: {**f, "parameters": reordered(f.get("parameters", {}))}),
         OTHER,
     ),
-    Damage("null added to a schema", in_function(nulls), OTHER),
-    Damage(
+    Mutation("null added to a schema", in_function(nulls), OTHER),
+    Mutation(
         "description lost",
         in_function(lambda f: {k: v for k, v in f.items() if k != "description"}),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "required lost",
         in_function(
             lambda f: (
@@ -122,17 +124,17 @@ KINDS: tuple[Damage, ...] = (
         ),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "tools in another order",
         in_tools(lambda tools: tools[::-1] if len(tools) > 1 else None),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "a tool added",
         in_tools(lambda tools: [*tools, {"type": "function", "function": {"name": "extra"}}]),
         OTHER,
     ),
-    Damage(
+    Mutation(
         "strict added to a wrapper",
         in_tools(lambda tools: [{**tools[0], "strict": None}, *tools[1:]]),
         OTHER,

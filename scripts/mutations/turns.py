@@ -1,13 +1,13 @@
-"""Damage to tool responses, and to roles and their order."""
+"""Mutations of tool responses, and to roles and their order."""
 
 from __future__ import annotations
 
 import re
 
-from damage.edits import (
+from mutations.edits import (
     ORDER,
     PAIRS,
-    Damage,
+    Mutation,
     asks,
     codes,
     in_messages,
@@ -22,46 +22,46 @@ from damage.edits import (
     without,
 )
 
-KINDS: tuple[Damage, ...] = (
+KINDS: tuple[Mutation, ...] = (
     # Tool responses.
-    Damage("newline after </tool_response>", in_response(lambda t: t + "\n"), PAIRS),
-    Damage("newline before <tool_response>", in_response(lambda t: "\n" + t), PAIRS),
-    Damage("words after </tool_response>", in_response(lambda t: t + "\nPlease hurry."), PAIRS),
-    Damage(
+    Mutation("newline after </tool_response>", in_response(lambda t: t + "\n"), PAIRS),
+    Mutation("newline before <tool_response>", in_response(lambda t: "\n" + t), PAIRS),
+    Mutation("words after </tool_response>", in_response(lambda t: t + "\nPlease hurry."), PAIRS),
+    Mutation(
         "newline after <tool_response> lost",
         in_response(lambda t: re.sub(r"<tool_response>\n(?=[^\n])", "<tool_response>", t, count=1)),
         PAIRS,
     ),
-    Damage(
+    Mutation(
         "newline before </tool_response> lost",
         in_response(
             lambda t: re.sub(r"([^\n])\n</tool_response>", r"\1</tool_response>", t, count=1)
         ),
         PAIRS,
     ),
-    Damage(
+    Mutation(
         "newline between responses lost",
         in_response(swap("</tool_response>\n<tool_response>", "</tool_response><tool_response>")),
         PAIRS,
     ),
-    Damage(
+    Mutation(
         "blank line between responses",
         in_response(
             swap("</tool_response>\n<tool_response>", "</tool_response>\n\n<tool_response>")
         ),
         PAIRS,
     ),
-    Damage(
+    Mutation(
         "response without tags",
         in_response(lambda t: t.replace("<tool_response>\n", "").replace("\n</tool_response>", "")),
         codes("pairing", "order"),
     ),
-    Damage(
+    Mutation(
         "response twice",
         in_response(lambda t: f"{t}\n<tool_response>\nagain\n</tool_response>"),
         PAIRS,
     ),
-    Damage(
+    Mutation(
         "one of two responses lost",
         in_response(
             lambda t: (
@@ -72,16 +72,16 @@ KINDS: tuple[Damage, ...] = (
         ),
         PAIRS,
     ),
-    Damage("response turn lost", in_messages(without(is_response)), ORDER | PAIRS),
-    Damage("response turn split", in_messages(split_response_turn), codes("order", "pairing")),
-    Damage(
+    Mutation("response turn lost", in_messages(without(is_response)), ORDER | PAIRS),
+    Mutation("response turn split", in_messages(split_response_turn), codes("order", "pairing")),
+    Mutation(
         "</tool_response> in a response",
         in_response(
             lambda t: t.replace("\n</tool_response>", " </tool_response> x\n</tool_response>", 1)
         ),
         PAIRS,
     ),
-    Damage(
+    Mutation(
         "response forged in a response",
         in_response(
             lambda t: t.replace(
@@ -90,24 +90,26 @@ KINDS: tuple[Damage, ...] = (
         ),
         PAIRS,
     ),
-    Damage("response of role tool", role_of_responses("tool"), ORDER),
-    Damage("response of role function", role_of_responses("function"), ORDER),
-    Damage("response before its call", in_messages(swapped_turns), codes("order", "pairing")),
-    Damage("call turn lost", in_messages(without(asks)), codes("order", "pairing")),
+    Mutation("response of role tool", role_of_responses("tool"), ORDER),
+    Mutation("response of role function", role_of_responses("function"), ORDER),
+    Mutation("response before its call", in_messages(swapped_turns), codes("order", "pairing")),
+    Mutation("call turn lost", in_messages(without(asks)), codes("order", "pairing")),
     # Roles and their order.
-    Damage("system after the first turn", in_messages(late_system), ORDER),
-    Damage(
+    Mutation("system after the first turn", in_messages(late_system), ORDER),
+    Mutation(
         "role developer",
         in_messages(lambda m: [{"role": "developer", "content": "Be brief."}, *m]),
         ORDER,
     ),
-    Damage(
+    Mutation(
         "role with a capital",
         in_messages(lambda m: [*m[:-1], {**m[-1], "role": "Assistant"}]),
         ORDER,
     ),
-    Damage("roles of ShareGPT", in_messages(lambda m: [*m[:-1], {**m[-1], "role": "gpt"}]), ORDER),
-    Damage(
+    Mutation(
+        "roles of ShareGPT", in_messages(lambda m: [*m[:-1], {**m[-1], "role": "gpt"}]), ORDER
+    ),
+    Mutation(
         "two user turns",
         in_messages(
             lambda m: [
@@ -119,14 +121,14 @@ KINDS: tuple[Damage, ...] = (
         ),
         ORDER,
     ),
-    Damage(
+    Mutation(
         "two assistant turns",
         in_messages(lambda m: [*m, {"role": "assistant", "content": "Also."}]),
         ORDER,
     ),
-    Damage("answer lost", in_messages(lambda m: m[:-1]), ORDER),
-    Damage("first query lost", in_messages(without(lambda m: m["role"] == "user")), ORDER),
-    Damage("empty answer", in_messages(lambda m: [*m[:-1], {**m[-1], "content": ""}]), ORDER),
-    Damage("blank query", in_query(lambda _: " \n"), ORDER),
-    Damage("no messages", in_messages(lambda _: []), ORDER),
+    Mutation("answer lost", in_messages(lambda m: m[:-1]), ORDER),
+    Mutation("first query lost", in_messages(without(lambda m: m["role"] == "user")), ORDER),
+    Mutation("empty answer", in_messages(lambda m: [*m[:-1], {**m[-1], "content": ""}]), ORDER),
+    Mutation("blank query", in_query(lambda _: " \n"), ORDER),
+    Mutation("no messages", in_messages(lambda _: []), ORDER),
 )

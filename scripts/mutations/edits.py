@@ -1,4 +1,4 @@
-"""What a kind of damage is, and the ways to say where it strikes and what it changes."""
+"""What a kind of mutation is, and the ways to say where it strikes and what it changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Edit = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class Mutation:
     """One kind, and the codes under which it may be reported: one of them at least."""
 
     name: str

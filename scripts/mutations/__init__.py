@@ -1,4 +1,4 @@
-"""Kinds of damage to a correct sample, for scripts/mutate.py.
+"""Kinds of mutation to a correct sample, for scripts/mutate.py.
 
 Each kind changes one place of a decoded sample, the first where it fits, and says under which codes
 a verifier may report it. Most show in the sample itself (`calls`, `turns`, `rows`). The others

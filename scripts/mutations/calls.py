@@ -1,15 +1,15 @@
-"""Damage to the text of calls and to thoughts."""
+"""Mutations of the text of calls and to thoughts."""
 
 from __future__ import annotations
 
 import json
 import re
 
-from damage.edits import (
+from mutations.edits import (
     CALL,
     CALLS,
     PAIRS,
-    Damage,
+    Mutation,
     asks,
     call,
     call_twice,
@@ -29,39 +29,39 @@ from damage.edits import (
     swap,
 )
 
-KINDS: tuple[Damage, ...] = (
+KINDS: tuple[Mutation, ...] = (
     # The text of a call.
-    Damage(
+    Mutation(
         "newline after <tool_call> lost",
         in_role("assistant", swap("<tool_call>\n", "<tool_call>")),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "newline before </tool_call> lost",
         in_role("assistant", swap("\n</tool_call>", "</tool_call>")),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "space after <tool_call>",
         in_role("assistant", swap("<tool_call>\n", "<tool_call> ")),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "CRLF after <tool_call>",
         in_role("assistant", swap("<tool_call>\n", "<tool_call>\r\n")),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "two newlines after <tool_call>",
         in_role("assistant", swap("<tool_call>\n", "<tool_call>\n\n")),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "indented call", in_role("assistant", swap("<tool_call>\n{", "<tool_call>\n  {")), CALLS
     ),
-    Damage("<tool_call> lost", in_role("assistant", swap("<tool_call>\n", "")), CALLS),
-    Damage("</tool_call> lost", in_role("assistant", swap("\n</tool_call>", "")), CALLS),
-    Damage(
+    Mutation("<tool_call> lost", in_role("assistant", swap("<tool_call>\n", "")), CALLS),
+    Mutation("</tool_call> lost", in_role("assistant", swap("\n</tool_call>", "")), CALLS),
+    Mutation(
         "newline between text and call lost",
         in_role(
             "assistant",
@@ -73,132 +73,136 @@ KINDS: tuple[Damage, ...] = (
         ),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "newline between two calls lost",
         in_role("assistant", swap("</tool_call>\n<tool_call>", "</tool_call><tool_call>")),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "blank line between two calls",
         in_role("assistant", swap("</tool_call>\n<tool_call>", "</tool_call>\n\n<tool_call>")),
         CALLS,
     ),
-    Damage("newline after the last call", in_message(asks, lambda t: t + "\n"), CALLS),
-    Damage("text after the call", in_message(asks, lambda t: t + "\nDone."), CALLS),
-    Damage(
+    Mutation("newline after the last call", in_message(asks, lambda t: t + "\n"), CALLS),
+    Mutation("text after the call", in_message(asks, lambda t: t + "\nDone."), CALLS),
+    Mutation(
         "call in a code fence",
         in_message(asks, lambda t: CALL.sub(lambda m: f"```json\n{m[0]}\n```", t, count=1)),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "compact separator after name",
         in_call(lambda n, a: call(n, a).replace('": ', '":', 1)),
         CALLS,
     ),
-    Damage("compact separators in arguments", in_arguments(compact), codes("structured")),
-    Damage("arguments over several lines", in_arguments(indented), codes("structured")),
-    Damage(
+    Mutation("compact separators in arguments", in_arguments(compact), codes("structured")),
+    Mutation("arguments over several lines", in_arguments(indented), codes("structured")),
+    Mutation(
         "arguments before name",
         in_call(lambda n, a: f'<tool_call>\n{{"arguments": {a}, "name": "{n}"}}\n</tool_call>'),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "arguments as JSON text", in_arguments(lambda a: json.dumps(a, ensure_ascii=False)), CALLS
     ),
-    Damage("arguments null", in_arguments(lambda _: "null"), CALLS),
-    Damage("arguments a list", in_arguments(lambda a: f"[{a}]"), CALLS),
-    Damage(
+    Mutation("arguments null", in_arguments(lambda _: "null"), CALLS),
+    Mutation("arguments a list", in_arguments(lambda a: f"[{a}]"), CALLS),
+    Mutation(
         "parameters for arguments",
         in_call(lambda n, a: call(n, a).replace('"arguments"', '"parameters"', 1)),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "an id in the call",
         in_call(lambda n, a: call(n, a)[: -len("}\n</tool_call>")] + ', "id": "c1"}\n</tool_call>'),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "arguments missing",
         in_call(lambda n, _: f'<tool_call>\n{{"name": "{n}"}}\n</tool_call>'),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "brace lost",
         in_call(lambda n, a: call(n, a).replace("}\n</tool_call>", "\n</tool_call>")),
         CALLS,
     ),
-    Damage("trailing comma", in_arguments(lambda a: a[:-1] + ",}" if a != "{}" else None), CALLS),
-    Damage(
+    Mutation("trailing comma", in_arguments(lambda a: a[:-1] + ",}" if a != "{}" else None), CALLS),
+    Mutation(
         "Python literals", in_arguments(lambda a: repr(json.loads(a)) if a != "{}" else None), CALLS
     ),
-    Damage("NaN in arguments", in_arguments(lambda a: '{"n": NaN}'), CALLS),
-    Damage(
+    Mutation("NaN in arguments", in_arguments(lambda a: '{"n": NaN}'), CALLS),
+    Mutation(
         "a key twice",
         in_arguments(lambda a: "{" + a[1 : a.index(": ")] + ": 0, " + a[1:] if a != "{}" else None),
         codes("structured"),
     ),
-    Damage("a number in another spelling", in_arguments(exponent), codes("structured")),
-    Damage("non-ASCII escaped", in_arguments(escaped_non_ascii), codes("structured")),
-    Damage("slash escaped", in_arguments(lambda a: a.replace("/", "\\/")), codes("structured")),
-    Damage(
+    Mutation("a number in another spelling", in_arguments(exponent), codes("structured")),
+    Mutation("non-ASCII escaped", in_arguments(escaped_non_ascii), codes("structured")),
+    Mutation("slash escaped", in_arguments(lambda a: a.replace("/", "\\/")), codes("structured")),
+    Mutation(
         "letter escaped",
         in_arguments(
             lambda a: re.sub(r'": "([a-z])', lambda m: f'": "\\u{ord(m[1]):04x}', a, count=1)
         ),
         codes("structured"),
     ),
-    Damage(
+    Mutation(
         "call as XML",
         in_call(lambda n, a: f"<tool_call>\n<function={n}>\n</function>\n</tool_call>"),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "a call in prose",
         in_prose(lambda t: t + ' Use <tool_call>{"name": "x"}</tool_call>.'),
         CALLS,
     ),
-    Damage(
+    Mutation(
         "a tag in prose",
         in_prose(lambda t: t + " It ends with </tool_call>."),
         codes("calls", "tokens"),
     ),
-    Damage(
+    Mutation(
         "a call twice",
         in_messages(call_twice),
         PAIRS,
     ),
-    Damage("name with a quote", in_call(lambda n, a: call(n + '\\"', a)), codes("tools")),
-    Damage("name in other case", in_call(lambda n, a: call(n.swapcase(), a)), codes("tools")),
-    Damage("empty name", in_call(lambda _, a: call("", a)), codes("tools", "calls")),
+    Mutation("name with a quote", in_call(lambda n, a: call(n + '\\"', a)), codes("tools")),
+    Mutation("name in other case", in_call(lambda n, a: call(n.swapcase(), a)), codes("tools")),
+    Mutation("empty name", in_call(lambda _, a: call("", a)), codes("tools", "calls")),
     # Thoughts.
-    Damage(
+    Mutation(
         "</think> in an argument",
         in_value(string_edit(lambda t: t + "</think>")),
         codes("structured", "inverse"),
     ),
-    Damage("</think> in prose", in_prose(lambda t: t + "</think>"), codes("structured", "inverse")),
-    Damage(
+    Mutation(
+        "</think> in prose",
+        in_prose(lambda t: t + "</think>"),
+        codes("structured", "inverse"),
+    ),
+    Mutation(
         "<think> without an end",
         in_prose(lambda t: "<think>\n" + t),
         codes("tokens", "inverse", "lossy"),
     ),
-    Damage(
+    Mutation(
         "an empty think block", in_prose(lambda t: "<think>\n\n</think>\n\n" + t), codes("lossy")
     ),
-    Damage(
+    Mutation(
         "a think block in another form", in_prose(lambda t: f"<think>hm</think>{t}"), codes("lossy")
     ),
-    Damage(
+    Mutation(
         "words before a thought",
         in_prose(lambda t: f"So: <think>\nhm\n</think>\n\n{t}"),
         codes("structured", "inverse"),
     ),
-    Damage(
+    Mutation(
         "a call inside a thought",
         in_prose(lambda t: f"<think>\n{call('x', '{}')}\n</think>\n\n{t}"),
         codes("calls"),
     ),
-    Damage(
+    Mutation(
         "a thought the template drops",
         in_messages(
             lambda m: [
@@ -210,7 +214,7 @@ KINDS: tuple[Damage, ...] = (
         ),
         codes("lossy", "pairing"),
     ),
-    Damage(
+    Mutation(
         "newline before the last answer",
         in_messages(
             lambda m: (
