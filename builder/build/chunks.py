@@ -16,7 +16,9 @@ from pathlib import Path
 from builder.build.convert import Task
 from builder.readers import Reader, readers, recognise
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk, WholeFile
-from builder.sources.source import GZIP_MAGIC, ZIP_MAGIC, ZSTD_MAGIC, Source
+from builder.sources.source import Source
+from builder.sources.sqlite_file import write_ahead_log
+from builder.sources.stream import GZIP_MAGIC, ZIP_MAGIC, ZSTD_MAGIC
 from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
 
 WINDOW_BYTES = 64 << 20
@@ -54,7 +56,7 @@ def _windows(task: Task) -> Sequence[Chunk]:
             return ()
         reader = _reader(task)
         if source.peek.kind != "jsonl":
-            if reader is None or reader.item_sizes is None or source.log_beside() is not None:
+            if reader is None or reader.item_sizes is None or write_ahead_log(source) is not None:
                 return ()  # what is in a log beside a database changes without the database
             sizes = reader.item_sizes(source)
             return _runs(path, status, sizes, [0] * len(sizes))

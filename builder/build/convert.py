@@ -31,7 +31,8 @@ from builder.sample import Dialogue
 from builder.scrub.redact import Scrubber
 from builder.select.splits import session_key
 from builder.select.table import DIGEST_BYTES
-from builder.sources.source import STREAM_ERRORS, Source, stream_problem
+from builder.sources.source import Source
+from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.text import clean, map_strings
 from builder.verify.verifier import Verifier
 

@@ -261,9 +261,15 @@ def _inputs(tasks: Sequence[Task], parts: Sequence[ChunkResult], scrubber: Scrub
         window = task.source.window
         if window is not None and window.start:
             continue
-        told = window.whole if window is not None else part.summary
-        name = scrubber.text(part.summary.name)
-        found.append({"path": name, "bytes": told.bytes, "sha256": told.sha256})
+        file = window.whole if window is not None else part.summary
+        item: dict[str, Json] = {
+            "path": scrubber.text(part.summary.name),
+            "bytes": file.bytes,
+            "sha256": file.sha256,
+        }
+        if part.summary.log_sha256:
+            item["log"] = {"bytes": part.summary.log_bytes, "sha256": part.summary.log_sha256}
+        found.append(item)
     return found
 
 

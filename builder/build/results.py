@@ -117,15 +117,19 @@ class ConversationEntry:
 
 @dataclass(slots=True)
 class ResultSummary:
-    """The counts of a part. `bytes` and `sha256` are those of the file as it lies there.
+    """The counts of a result.
 
-    `keyed` names the key that its stand-ins for secrets follow from, "" if it has none.
+    `bytes` and `sha256` are those of the file as stored, `log_bytes` and `log_sha256` those of the
+    write-ahead log that was read with a database. `keyed` names the key that its stand-ins for
+    secrets follow from, "" if it has none.
     """
 
     name: str
     format: str | None = None
     bytes: int = 0
     sha256: str = ""
+    log_bytes: int = 0
+    log_sha256: str = ""
     ledger: Ledger = field(default_factory=Ledger)
     samples: int = 0
     rejects: int = 0

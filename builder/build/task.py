@@ -22,6 +22,7 @@ from builder.scrub.redact import Scrubber
 from builder.sources.chunk import ItemChunk
 from builder.sources.copies import is_remote, local_copy
 from builder.sources.source import Source
+from builder.sources.sqlite_file import write_ahead_log
 from builder.sources.store import Changed, Gone
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
@@ -74,15 +75,22 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
             task = replace(task, source=copy)
         before = _status(task.source)
         window = task.source.window
-        if window is not None and before != [(window.whole.bytes, window.whole.modified)]:
+        if window is not None and before[:1] != [(window.whole.bytes, window.whole.modified)]:
             return failed_result(task, index, job, _changed(records=1))
         size, sha256 = _digest(task.source)
+        log_bytes, log_sha256 = _log(task.source)
         if final is None:
-            final = job.parts / _key(task, job, sha256)
+            final = job.parts / _key(task, job, sha256, log_sha256)
             if (done := _finished(final, job)) is not None:
                 return done
         scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
-        summary = ResultSummary(task.source.name, bytes=size, sha256=sha256)
+        summary = ResultSummary(
+            task.source.name,
+            bytes=size,
+            sha256=sha256,
+            log_bytes=log_bytes,
+            log_sha256=log_sha256,
+        )
         with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as part:
             process_source(task, verifier_for(job.tokenizer, job.verify), part, scrubber)
             summary.keyed = job.key_name if scrubber.used else ""
@@ -130,9 +138,10 @@ def _stored_version(source: Source) -> str | None:
     return "stored " + hashlib.sha256(dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _key(task: Task, job: Job, sha256: str) -> str:
+def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
+    """Returns the path of a result in the folder of results: a digest of what it follows from."""
     window = task.source.window
-    told: Json = [
+    identity: Json = [
         job.identity,
         list(asdict(job.verify).values()),
         asdict(job.scrub),
@@ -146,26 +155,32 @@ def _key(task: Task, job: Job, sha256: str) -> str:
         sha256,
         [window.start, window.end, window.first] if window else None,
         hashlib.sha256(task.source.head).hexdigest() if window else None,
-        _beside(task.source),
+        log,
     ]
-    name = hashlib.sha256(dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
+    name = hashlib.sha256(dumps(identity).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{name[:2]}/{name[2:]}"
 
 
-def _beside(source: Source) -> str:
-    """A digest of the write-ahead log beside a database, if it is read with it."""
+def _log(source: Source) -> tuple[int, str]:
+    """Returns bytes and sha256 of the write-ahead log that is read with a database; (0, "")."""
     try:
-        log = source.log_beside() if source.window is None else None
-        return hashlib.sha256(log.read_bytes()).hexdigest() if log is not None else ""
+        log = write_ahead_log(source) if source.window is None else None
+        if log is None:
+            return 0, ""
+        with log.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256")
+            return stream.tell(), digest.hexdigest()
     except OSError:
-        return ""
+        return 0, ""  # reading the database reports it
 
 
 def _status(source: Source) -> list[tuple[int, int] | None]:
     """Size and time of change of the files of a source, to see whether one changed meanwhile."""
+    paths = [item.path for item in source.members or (source,)]
+    if source.path is not None and not source.members:
+        paths.append(source.path.with_name(source.path.name + "-wal"))
     status: list[tuple[int, int] | None] = []
-    for item in source.members or (source,):
-        path: Path | None = item.path
+    for path in paths:
         try:
             seen = path.stat() if path is not None else None
         except OSError:

@@ -24,7 +24,8 @@ from builder.dataset.rows import DatasetRow, is_parquet, plain_row
 from builder.jsonio import JsonFault, loads
 from builder.problem import UsageError
 from builder.report.facts import as_object
-from builder.sources.source import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC, Source
+from builder.sources.source import Source
+from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
 STEP = 128
 """Every so many rows the offset is noted."""

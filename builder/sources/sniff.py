@@ -14,6 +14,7 @@ from builder.problem import Problem
 from builder.sources.table import Table
 
 BOM = b"\xef\xbb\xbf"
+SQLITE_MAGIC = b"SQLite format 3\x00"
 PEEK_LINES = 200
 PEEK_BYTES = 4 << 20
 

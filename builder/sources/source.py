@@ -1,33 +1,29 @@
-"""A source: one file of log, as readers see it — decompressed, read-only, with limits.
+"""A source: one log file as readers see it, decompressed, read-only and with limits.
 
-Walking folders is `inputs.py`'s business, counting the ledger's. A source hands out records and
-counts them (`records_read`), so that the ledger's sum is checked against what was really read.
+Folders are walked by `builder.readers.discovery`. A source counts the records that it hands out
+(`records_read`), so that the sums of the ledger are checked against what was really read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
-import sqlite3
-import sys
-import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
-from builder.sources.database import SQLITE_MAGIC, open_database
 from builder.sources.sniff import (
     BOM,
     PEEK_BYTES,
     PEEK_LINES,
+    SQLITE_MAGIC,
     Peek,
     container,
     decoded_lines,
@@ -35,6 +31,7 @@ from builder.sources.sniff import (
     some_lines,
 )
 from builder.sources.store import StoredObject
+from builder.sources.stream import STREAM_ERRORS, ZIP_MAGIC, decompressed, stream_problem
 from builder.sources.table import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -44,17 +41,8 @@ from builder.sources.table import (
     Table,
 )
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 HEAD_BYTES = 1 << 16
 """How much of a file recognition may look at before it asks for more."""
-
-GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZIP_MAGIC = b"PK\x03\x04"
 
 T = TypeVar("T")
 
@@ -131,17 +119,8 @@ class Source:
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The decompressed bytes. Raises one of STREAM_ERRORS."""
-        with self._open() as raw:
-            magic = raw.read(4)
-            raw.seek(0)
-            if magic.startswith(GZIP_MAGIC):
-                with gzip.open(raw, "rb") as stream:
-                    yield cast("BinaryIO", stream)
-            elif magic == ZSTD_MAGIC:
-                with zstd.ZstdFile(raw, "rb") as stream:
-                    yield cast("BinaryIO", stream)
-            else:
-                yield raw
+        with self._open() as raw, decompressed(raw) as stream:
+            yield stream
 
     def _open(self) -> contextlib.AbstractContextManager[BinaryIO]:
         if self.remote is not None:
@@ -347,36 +326,6 @@ class Source:
         value, exact = loads_leniently(data)
         self.is_exact = self.is_exact and exact
         return value
-
-    @contextlib.contextmanager
-    def sqlite(self) -> Iterator[sqlite3.Connection]:
-        """A read-only connection (`builder.sources.database`). Raises sqlite3.Error, OSError.
-
-        A write-ahead log beside the database is read as well, but not for a piece of it: it was cut
-        when it had none.
-        """
-        wal = self.log_beside() if self.window is None else None
-        with open_database(self.path, self.open, wal) as opened:
-            yield opened
-
-    def log_beside(self) -> Path | None:
-        """The write-ahead log beside a database, if there is anything in it. Raises OSError."""
-        if self.path is None or self.peek.kind != "sqlite":
-            return None
-        log = self.path.with_name(self.path.name + "-wal")
-        return log if log.exists() and log.stat().st_size else None
-
-
-STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
-"""What opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
-
-
-def stream_problem(error: Exception, where: str) -> Problem:
-    """The Problem for an error of STREAM_ERRORS: `truncated` or `unreadable`."""
-    if isinstance(error, EOFError):
-        return Problem("truncated", where, "the compressed stream ends before its end marker")
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return Problem("unreadable", where, text or type(error).__name__)
 
 
 def _peek(source: Source) -> Peek:

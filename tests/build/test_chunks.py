@@ -27,7 +27,7 @@ from builder.normalize import NormalizeOptions
 from builder.problem import Problem
 from builder.readers import readers, recognise
 from builder.readers.agents.goose import READER as GOOSE
-from builder.sources import archive, source
+from builder.sources import source, zip_file
 from builder.sources.source import Source
 from builder.testing import check_reader
 
@@ -219,18 +219,16 @@ def test_lines_that_are_blank_are_no_empty_file(tmp_path, small):
 @pytest.mark.parametrize("kind", ["opencode", "goose", "hermes-agent", "egirl", "langchain"])
 def test_a_piece_asks_a_database_for_its_own_sessions(tmp_path, small, monkeypatch, kind):
     path = MAKERS[kind](tmp_path, 40)
-    connect = Source.sqlite
-    asked = set()
+    connect, asked = sqlite3.connect, set()
 
-    @contextlib.contextmanager
-    def traced(source):
-        with connect(source) as connection:
-            connection.set_trace_callback(
-                lambda query: asked.update(re.findall(r"'[a-z_:]*(\d{4})'", query))
-            )
-            yield connection
+    def traced(*place, **options):
+        connection = connect(*place, **options)
+        connection.set_trace_callback(
+            lambda query: asked.update(re.findall(r"'[a-z_:]*(\d{4})'", query))
+        )
+        return connection
 
-    monkeypatch.setattr(Source, "sqlite", traced)
+    monkeypatch.setattr(sqlite3, "connect", traced)
     found = []
     for task in tasks(path):
         asked.clear()
@@ -243,9 +241,9 @@ def test_a_piece_asks_a_database_for_its_own_sessions(tmp_path, small, monkeypat
 
 def test_a_piece_unpacks_its_own_members(tmp_path, small, monkeypatch):
     path = MAKERS["inspect-ai"](tmp_path, 40)
-    unpack, unpacked = archive._unpack, []
+    unpack, unpacked = zip_file._unpack, []
     monkeypatch.setattr(
-        archive, "_unpack", lambda stream, info, limit: (
+        zip_file, "_unpack", lambda stream, info, limit: (
             unpacked.append(info.filename) or unpack(stream, info, limit)
         ),
     )  # fmt: skip

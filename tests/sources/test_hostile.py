@@ -2,8 +2,10 @@
 and the other inputs are still built."""
 
 import gzip
+import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -231,7 +233,7 @@ def test_a_long_first_line_does_not_hide_the_others(tmp_path):
 
 
 def test_a_store_is_read_while_another_process_writes_to_it(tmp_path):
-    """The rows in the write-ahead log are read as well, and nothing is written beside the store."""
+    """The rows in the write-ahead log are read as well."""
     folder = tmp_path / "in"
     folder.mkdir()
     text = (TESTS / "fixtures" / "egirl_data.sql").read_text(encoding="utf-8")
@@ -245,6 +247,26 @@ def test_a_store_is_read_while_another_process_writes_to_it(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (ledger["samples"], rejects) == (1, [])
     writer.close()
+
+
+def test_the_log_of_a_killed_writer_is_read_and_nothing_is_left_next_to_it(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    text = (TESTS / "fixtures" / "egirl_data.sql").read_text(encoding="utf-8")
+    writer = sqlite3.connect(tmp_path / "conversations.db")
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.executescript(text)
+    for name in ("conversations.db", "conversations.db-wal"):
+        shutil.copyfile(tmp_path / name, folder / name)
+    writer.close()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done, ledger, _ = build(tmp_path)
+    assert (done.returncode, ledger["samples"]) == (0, 1)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    (item,) = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["inputs"]
+    log = before["conversations.db-wal"]
+    assert item["log"] == {"bytes": len(log), "sha256": hashlib.sha256(log).hexdigest()}
+    assert item["sha256"] == hashlib.sha256(before["conversations.db"]).hexdigest()
 
 
 def test_a_store_at_rest_is_left_as_it_is(tmp_path):

@@ -16,6 +16,7 @@ from builder import cli
 from builder.problem import Problem, UsageError
 from builder.readers.discovery import find_sources
 from builder.sources import store as remote
+from builder.sources.sqlite_file import open_sqlite
 from builder.sources.store import StoredObject, is_url
 
 
@@ -195,7 +196,7 @@ def test_compressed_files_tables_and_databases_with_their_log(store, tmp_path):
 
     found = {item.name: item for item in find_sources("memory://in")}
     assert list(found) == ["rows.jsonl.gz", "store.db", "table.parquet"]
-    with local_copy(found["store.db"]) as copy, copy.sqlite() as connection:
+    with local_copy(found["store.db"]) as copy, open_sqlite(copy) as connection:
         assert connection.execute("SELECT x FROM t").fetchall() == [(1,)], "it is in the log"
     with local_copy(found["table.parquet"]) as copy:
         assert [record.value for record in copy.records()] == [row]

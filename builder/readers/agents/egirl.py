@@ -35,7 +35,7 @@ from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
-from builder.sources.sqlite import SQLITE_ERRORS, guarded, listed, tables
+from builder.sources.sqlite_file import SQLITE_ERRORS, guarded, listed, open_sqlite, tables
 
 _SESSIONS = {"id", "channel", "last_active_at"}
 _MESSAGES = ("id", "session_id", "role", "content", "tool_calls", "tool_call_id")
@@ -79,7 +79,7 @@ def item_sizes(source: Source) -> Sequence[int]:
     if source.peek.kind != "sqlite":
         return ()
     try:
-        with source.sqlite() as store:
+        with open_sqlite(source) as store:
             found = listed(store, _SIZES.format(size=_SIZE))
     except SQLITE_ERRORS:
         return ()
@@ -110,7 +110,7 @@ def _sessions(source: Source) -> Iterator[Event]:
     )
     names: Counter[str] = Counter()
     rows: list[Row] = []
-    with source.sqlite() as store:
+    with open_sqlite(source) as store:
         try:
             for values in store.execute(query, _values(source, store)):
                 source.count_records()

@@ -36,7 +36,15 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.sources.source import Source
-from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
+from builder.sources.sqlite_file import (
+    first_column,
+    guarded,
+    json_column,
+    open_sqlite,
+    rows,
+    session_sizes,
+    tables,
+)
 
 _SILENT = frozenset(
     {
@@ -142,7 +150,7 @@ _SIZES = "SELECT session_id, sum(length(CAST(content_json AS BLOB))) FROM messag
 
 
 def _database(source: Source) -> Iterator[Event]:
-    with source.sqlite() as connection:
+    with open_sqlite(source) as connection:
         for session in source.own(first_column(connection, _SESSIONS)):
             yield from _stored(source, connection, session)
 

@@ -35,7 +35,15 @@ from builder.readers.toolkit.chat_messages import assistant_parts, content, unkn
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
-from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
+from builder.sources.sqlite_file import (
+    first_column,
+    guarded,
+    json_column,
+    open_sqlite,
+    rows,
+    session_sizes,
+    tables,
+)
 
 _STRUCTURED = ("\x00json:", "\x01json:")
 """How content begins that is JSON in a column of text."""
@@ -187,7 +195,7 @@ _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
 
 
 def _database(source: Source) -> Iterator[Event]:
-    with source.sqlite() as connection:
+    with open_sqlite(source) as connection:
         for session in source.own(first_column(connection, _SESSIONS)):
             yield from _stored(source, connection, session)
 

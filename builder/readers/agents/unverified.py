@@ -14,7 +14,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.sources.source import Source
-from builder.sources.sqlite import guarded, rows, tables
+from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
 _COPILOT_EVENTS = frozenset(
     {
@@ -66,7 +66,7 @@ SELECT key FROM cursorDiskKV WHERE key LIKE 'composerData:%' OR key LIKE 'bubble
 
 
 def _cursor(source: Source) -> Iterator[Event]:
-    with source.sqlite() as connection:
+    with open_sqlite(source) as connection:
         for row in rows(connection, _BUBBLES):
             source.count_records()
             yield Problem("unverified_format", f"key {row.get('key')}"[:200], "a row of Cursor's")

@@ -19,7 +19,15 @@ from builder.readers.agents.opencode.rows import StoreRow, conversations
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.sources.source import Source
-from builder.sources.sqlite import first_column, guarded, json_column, rows, session_sizes, tables
+from builder.sources.sqlite_file import (
+    first_column,
+    guarded,
+    json_column,
+    open_sqlite,
+    rows,
+    session_sizes,
+    tables,
+)
 
 _OTHER_KINDS = frozenset(
     {"project", "session_diff", "session_share", "share", "todo", "permission", "migration"}
@@ -234,7 +242,7 @@ WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
 
 def _database(source: Source) -> Iterator[Event]:
     names = tables(source)
-    with source.sqlite() as connection:
+    with open_sqlite(source) as connection:
         for session in source.own([*first_column(connection, _SESSIONS), None]):
             if session is None:
                 yield from _no_session(source, connection, names)

@@ -31,7 +31,8 @@ from builder.readers.api.capture.dialect import (
 from builder.readers.api.capture.gateway_logs import gateway_record, watched
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.sources.sniff import PEEK_BYTES
-from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
+from builder.sources.source import Record, Source
+from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 REQUEST_KEYS = (
     "request", "req", "request_body", "requestBody", "full_request", "modelInput",

@@ -24,8 +24,8 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
-from builder.sources.archive import first_name, member, members, sizes
 from builder.sources.source import Record, Source
+from builder.sources.zip_file import first_name, member, members, sizes
 
 NAME = "inspect-ai"
 

@@ -22,7 +22,7 @@ from builder.readers.traces.langchain.lists import Fields, conversations, messag
 from builder.readers.traces.langchain.messages import as_fields
 from builder.readers.traces.langchain.msgpack import MsgpackFault, unpack
 from builder.sources.source import Source
-from builder.sources.sqlite import SQLITE_ERRORS, listed
+from builder.sources.sqlite_file import SQLITE_ERRORS, listed, open_sqlite
 
 COLUMNS = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint"})
 _WRITES = COLUMNS - {"checkpoint"} | {"channel", "value", "task_path", "task_id", "idx"}
@@ -78,7 +78,7 @@ def _shown(value: object) -> str:
 def item_sizes(source: Source) -> Sequence[int]:
     """Returns the threads, none of which is read with another, and what is in none of them."""
     try:
-        with source.sqlite() as connection:
+        with open_sqlite(source) as connection:
             return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
     except SQLITE_ERRORS:
         return ()

@@ -24,7 +24,7 @@ from builder.readers.traces.langchain.langgraph_store import COLUMNS, Store
 from builder.readers.traces.langchain.lists import conversations, messages_in
 from builder.readers.traces.langchain.messages import is_message
 from builder.sources.source import Record, Source
-from builder.sources.sqlite import guarded, tables
+from builder.sources.sqlite_file import guarded, open_sqlite, tables
 
 _HISTORY_COLUMNS = frozenset({"id", "session_id", "message"})
 _SESSIONS = ("session_id", "SessionId", "sessionId", "thread_id")
@@ -75,7 +75,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:
-    with source.sqlite() as connection:
+    with open_sqlite(source) as connection:
         if "checkpoints" in found:
             yield from Store(source, connection, found).read()
         else:

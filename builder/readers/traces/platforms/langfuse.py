@@ -18,7 +18,7 @@ from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
 from builder.readers.traces.platforms.steps import Held
-from builder.sources.csv_rows import csv_header, csv_rows
+from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 
 TYPES = frozenset(

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from builder.conversation import Json
 from builder.problem import Problem
-from builder.sources.source import STREAM_ERRORS, Record, Source, stream_problem
+from builder.sources.source import Record, Source
+from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 MAX_FIELD = 1 << 30
 """Characters of a field; the module's own limit is too small for a logged prompt."""

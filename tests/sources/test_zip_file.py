@@ -9,9 +9,9 @@ import zlib
 import pytest
 
 from builder.problem import Problem
-from builder.sources import archive as _zip
-from builder.sources.archive import first_name, member, members, sizes
+from builder.sources import zip_file as _zip
 from builder.sources.source import Source
+from builder.sources.zip_file import first_name, member, members, sizes
 
 if sys.version_info >= (3, 14):
     from compression import zstd

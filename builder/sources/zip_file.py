@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from builder.problem import Problem
-from builder.sources.source import STREAM_ERRORS, Source, stream_problem
+from builder.sources.source import Source
+from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -1,0 +1,165 @@
+"""SQLite databases as sources: opened so that nothing is written to them or next to them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from builder.conversation import Event, Json
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.sources.once import once
+from builder.sources.sniff import SQLITE_MAGIC
+from builder.sources.source import Source
+from builder.sources.stream import STREAM_ERRORS
+
+SQLITE_ERRORS: tuple[type[Exception], ...] = (
+    sqlite3.Error,
+    OverflowError,
+    UnicodeError,  # names in a corrupt schema, ids that are no UTF-8
+    *STREAM_ERRORS,
+)
+"""What opening or reading a database may raise."""
+
+MAX_ITEMS = 200_000
+"""A database with more sessions is not cut into chunks."""
+MAX_TABLES = 500
+"""Tables that are looked at; a store of conversations has fewer."""
+
+
+@contextlib.contextmanager
+def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
+    """Opens a database read-only. Raises one of SQLITE_ERRORS.
+
+    A database at rest is opened in place. One that is compressed, or has a write-ahead log (another
+    process may be writing), is copied first: SQLite would leave an index of the log, `-shm`, next
+    to it. A chunk of a database was cut when there was no log, so that none is read. Text that is
+    not UTF-8 comes with lone surrogates, which the normaliser counts.
+    """
+    log = write_ahead_log(source) if source.window is None else None
+    path = source.path
+    with tempfile.TemporaryDirectory() as scratch:
+        if path is None or not _is_plain(path):
+            path = Path(scratch) / "store.db"
+            with source.open() as stream, path.open("wb") as out:
+                shutil.copyfileobj(stream, out)
+        elif log is not None:
+            path = Path(shutil.copyfile(path, Path(scratch) / "store.db"))
+            shutil.copyfile(log, path.with_name("store.db-wal"))
+        mode = "mode=rw" if log is not None else "immutable=1"
+        opened = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+        opened.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def write_ahead_log(source: Source) -> Path | None:
+    """Returns the write-ahead log next to a database, if it holds anything. Raises OSError."""
+    if source.path is None or source.peek.kind != "sqlite":
+        return None
+    log = source.path.with_name(source.path.name + "-wal")
+    return log if log.exists() and log.stat().st_size else None
+
+
+def _is_plain(path: Path) -> bool:
+    """Says whether a database is uncompressed."""
+    with path.open("rb") as raw:
+        return raw.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+
+
+@once
+def tables(source: Source) -> dict[str, frozenset[str]]:
+    """Returns the columns of each table, by name; {} if the source is no readable database."""
+    if source.peek.kind != "sqlite":
+        return {}
+    found: dict[str, frozenset[str]] = {}
+    try:
+        with open_sqlite(source) as connection:
+            query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT ?"
+            for (name,) in connection.execute(query, (MAX_TABLES,)).fetchall():
+                if isinstance(name, str):
+                    info = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+                    found[name] = frozenset(str(column) for (column,) in info)
+    except SQLITE_ERRORS:
+        return {}
+    return found
+
+
+def rows(
+    connection: sqlite3.Connection, query: str, *values: str | int
+) -> Iterator[dict[str, Json]]:
+    """Yields the rows of a query as objects without their blobs. Raises sqlite3.Error."""
+    cursor = connection.execute(query, values)
+    names = [item[0] for item in cursor.description]
+    for row in cursor:
+        yield {
+            name: value
+            for name, value in zip(names, row, strict=True)
+            if not isinstance(value, bytes)
+        }
+
+
+def first_column(connection: sqlite3.Connection, query: str) -> list[str]:
+    """Returns the texts in the first column of a query's rows, each once. Raises sqlite3.Error."""
+    found = {row[0]: None for row in connection.execute(query) if isinstance(row[0], str)}
+    return list(found)
+
+
+def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
+    """Returns the rows of a query for `item_sizes`. Raises sqlite3.Error, also for too many."""
+    found = list(islice(connection.execute(query), MAX_ITEMS + 1))
+    if len(found) > MAX_ITEMS:
+        raise sqlite3.DataError(f"more than {MAX_ITEMS} rows")
+    return found
+
+
+def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
+    """Returns about how many bytes each session has that the query `sessions` names.
+
+    For `item_sizes` of a reader. `query` gives rows of (session, bytes) and touches all that is
+    read of a session: a database that is corrupt there must not be cut, so the result is ().
+    """
+    if source.peek.kind != "sqlite":
+        return ()
+    try:
+        with open_sqlite(source) as connection:
+            listed(connection, sessions)
+            found = dict(listed(connection, query))
+            return [found.get(name) or 0 for name in first_column(connection, sessions)]
+    except SQLITE_ERRORS:
+        return ()
+
+
+def json_column(value: Json, where: str) -> Json | Problem:
+    """Returns the value of a column of JSON text, or the Problem located at `where`."""
+    if not isinstance(value, str):
+        return Problem("bad_json", where, f"a {type(value).__name__} in place of JSON text")
+    try:
+        return loads(value)
+    except JsonFault as fault:
+        return fault.at(where)
+
+
+def guarded(source: Source, events: Iterator[Event]) -> Iterator[Event]:
+    """Yields the events read from a database, and a Problem if it cannot be read to its end.
+
+    Rows that were read by then and are in no event are counted under the Problem.
+    """
+    before, reported = source.records_read, 0
+    try:
+        for event in events:
+            reported += event.records
+            yield event
+    except SQLITE_ERRORS as error:
+        source.count_records()
+        left = source.records_read - before - reported
+        detail = str(error) or type(error).__name__
+        yield Problem("unreadable", "database", detail, records=left)

@@ -1,0 +1,47 @@
+"""Streams of bytes: decompression by what they begin with, and faults while they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from builder.problem import Problem
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZIP_MAGIC = b"PK\x03\x04"
+
+STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
+"""What opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
+
+
+@contextlib.contextmanager
+def decompressed(raw: BinaryIO) -> Iterator[BinaryIO]:
+    """Gives the stream without its gzip or zstd compression. Raises one of STREAM_ERRORS."""
+    magic = raw.read(4)
+    raw.seek(0)
+    if magic.startswith(GZIP_MAGIC):
+        with gzip.open(raw, "rb") as stream:
+            yield cast("BinaryIO", stream)
+    elif magic == ZSTD_MAGIC:
+        with zstd.ZstdFile(raw, "rb") as stream:
+            yield cast("BinaryIO", stream)
+    else:
+        yield raw
+
+
+def stream_problem(error: Exception, where: str) -> Problem:
+    """Returns the Problem for one of STREAM_ERRORS: `truncated` or `unreadable`."""
+    if isinstance(error, EOFError):
+        return Problem("truncated", where, "the compressed stream ends before its end marker")
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Problem("unreadable", where, text or type(error).__name__)
