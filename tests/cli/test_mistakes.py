@@ -209,6 +209,13 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
         ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path, which holds no NUL"),
         (f"limits: {{max_record_mb: {10**20}}}", "limits.max_record_mb: must be a whole number, 1"),
         ("limits: {max_tokens: 0}", "limits.max_tokens: must be a whole number, 1 to 2147483647"),
+        ("limits: {too_long: split}", "limits.too_long: split needs limits.max_tokens"),
+        (
+            "limits: {too_long: split, max_tokens: 9}\nnormalize: {untrained_turns: reject}",
+            "limits.too_long: split repeats turns in its windows",
+        ),
+        ("train: {errors: mask}", "train.errors: mask needs normalize.untrained_turns: weight"),
+        ("verify: {context: partial}", "verify.context: must be one of report, logged, rendered,"),
         ("split: {seed: -1}", "split.seed: must be a whole number, 0 to 2147483647, found -1"),
         ("normalize: {allow_eval: 1}", "normalize.allow_eval: must be true or false, found 1"),
         ("normalize: {supplied_system: x}", "normalize.supplied_system: unknown key"),

@@ -108,6 +108,29 @@ def test_samples_without_thoughts_are_proven(target):
         assert Verifier(target).check(sample).findings == (), name
 
 
+LATE = (("user", "a"), ("assistant", "b"), ("system", "c"), ("user", "d"), ("assistant", "e"))
+
+
+@each_target
+def test_a_late_system_message_is_proven_where_the_template_renders_it(target):
+    findings = Verifier(target).check(Sample(LATE), late_system=True).findings
+    assert target.renders_late_system == (not findings)
+    assert target.renders_late_system == (target.template_name != "Qwen3-VL Instruct")
+    codes = {finding.code for finding in Verifier(target).check(Sample(LATE)).findings}
+    assert "order" in codes
+
+
+@each_target
+def test_weights_change_no_bytes(target):
+    plain = TWO_QUERIES.messages
+    weights = tuple(0 if role == "assistant" else None for role, _ in plain[:-1])
+    weighted = Verifier(target).check(Sample(plain, (), (*weights, 1)))
+    alone = Verifier(target).check(Sample(plain))
+    assert weighted.findings == ()
+    assert weighted.text == alone.text
+    assert weighted.spans == alone.spans[-1:]
+
+
 @each_target
 def test_parity_with_inference(target, request):
     expected = PARITY[request.node.callspec.params["target"]]
