@@ -20,6 +20,7 @@ from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.comparison import calls, digests, is_same_turn
+from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.traces.otel import genai_spans, mlflow_spans, openinference_spans
 from builder.readers.traces.otel.reading import SpanReading
 from builder.readers.traces.otel.span_tools import AgentTools, ToolRuns, without_parameters
@@ -82,6 +83,7 @@ class _Log:
 
     def __init__(self) -> None:
         self._histories = Histories()
+        self._logged = LoggedAnswers()
         self._origins: dict[str, _Origin] = {}  # by where
         self._logged_traces: set[str] = set()  # traces with requests whose content is logged
         self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
@@ -151,6 +153,10 @@ class _Log:
             return
         if history.messages:
             self._remember(history, reading.answers)
+            self._logged.add(answer.message for answer in reading.answers)
+            if not any(answer.usable for answer in reading.answers):
+                # The request alone: what it ends with may be no answer of the model at all.
+                history = replace(history, messages=tuple(map(self._logged.mark, history.messages)))
             roles = {message.role for message in history.messages}
             if session and "tool" in roles and "assistant" not in roles:
                 self._partial.add(session)

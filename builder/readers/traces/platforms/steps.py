@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import Event, Ignored, Json, Media, Message, Part, Text, ToolResult
@@ -40,8 +40,8 @@ class Traces:
     """Turns traces into conversations: `take` each, then `rest`; both yield events."""
 
     def __init__(self) -> None:
-        self._histories = Histories()
         self._logged = LoggedAnswers()
+        self._histories = Histories(self._logged)
         self._known: OrderedDict[tuple[str, str], tuple[Message, ...]] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], str] = OrderedDict()
 
@@ -78,11 +78,9 @@ class Traces:
             problems.append(Problem("redacted", step.where, detail, records=0))
         if not any(message.role in _SYSTEMS for message in messages):
             messages = with_system(messages, system)
-        self._logged.add(answer.message for answer in answers)
         self._logged.add(call.outcome.before)
-        sent = (self._with_turns(_with_media(message), trace.id) for message in messages)
         history = History(
-            tuple(map(self._logged.mark, sent)),
+            tuple(self._joined(map(_with_media, messages), trace.id)),
             tools=call.tools,
             model=call.model,
             problems=tuple(problems),
@@ -125,14 +123,26 @@ class Traces:
             while len(memory) > MAX_REMEMBERED:
                 memory.popitem(last=False)
 
-    def _with_turns(self, message: Message, trace_id: str) -> Message:
-        """Returns the message with the turn of the answer that made its calls.
+    def _joined(self, messages: Iterable[Message], trace_id: str) -> list[Message]:
+        """Returns the messages, calls of one answer in one message, before all their results.
 
-        Some frameworks (Koog) send parallel calls back as messages of their own.
+        Some frameworks (Koog) send each parallel call back with its result.
         """
-        turns = {self._turns.get((trace_id, call.id or "")) for call in calls(message)}
-        turn = turns.pop() if len(turns) == 1 else None
-        return message if turn is None else replace(message, turn=turn)
+        found: list[Message] = []
+        joined: dict[str, int] = {}  # where the turn of an answer stands, by the answer's place
+        for message in messages:
+            turns = {self._turns.get((trace_id, call.id or "")) for call in calls(message)}
+            turn = turns.pop() if len(turns) == 1 else None
+            at = joined.get(turn) if turn is not None else None
+            if message.role not in ("assistant", "tool"):
+                joined.clear()
+            if at is not None:
+                found[at] = replace(found[at], parts=(*found[at].parts, *message.parts))
+                continue
+            if turn is not None:
+                joined[turn] = len(found)
+            found.append(message)
+        return found
 
 
 class Held:
