@@ -157,7 +157,8 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
     )
     for levels, code in zip(row.levels, codes, strict=True):
         if code is None:
-            built.context_levels.update(dict(zip(LEVELS, levels, strict=True)))
+            counted = zip(LEVELS, levels, strict=True)
+            built.context_levels.update({level: count for level, count in counted if count})
     built.is_weighted |= any(
         is_weighted and code is None for is_weighted, code in zip(row.weighted, codes, strict=True)
     )
