@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from urllib.parse import quote
 
 from builder.jsonio import dumps
@@ -206,7 +207,45 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
                 known[secret] = hit.kind if hit.certain else "secret"
     for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
+    made_up = _made_up(dialogue, known)
+    if made_up:
+        known = {secret: kind for secret, kind in known.items() if secret not in made_up}
+        found = {
+            text: tuple(hit for hit in hits if text[hit.start : hit.end] not in made_up)
+            for text, hits in found.items()
+        }
     return known, found
+
+
+_GENERATOR = re.compile(
+    r"(?:generat|random|suggest|creat|make)\w*?(?:password|passphrase|passwd|pwd|passcode)"
+    r"|(?:password|passphrase|passwd|pwd|passcode)\w*?generat",
+    re.IGNORECASE,
+)
+"""Names of tools that make up passwords."""
+
+
+def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
+    """Returns the secrets that a tool for making up passwords returned, and nobody used before.
+
+    They are the content that the answer is about, as in examples of such tools. What their form
+    shows to be an issuer's token is not among them.
+    """
+    made_up: set[str] = set()
+    before = ""
+    for turn, following in pairwise((*dialogue.turns, None)):
+        assert turn is not None, "only the last of all is None"
+        answers = following.responses if following is not None else ()
+        before += turn.content + turn.reasoning + "".join(turn.responses)
+        for call, answer in zip(turn.calls, answers, strict=False):
+            before += call.text
+            if _GENERATOR.search(call.name):
+                made_up.update(
+                    secret
+                    for secret, kind in known.items()
+                    if kind == "secret" and secret in answer and secret not in before
+                )
+    return made_up
 
 
 class _Finder:
@@ -225,8 +264,8 @@ class _Finder:
 
     def hits(self, text: str, name: str) -> tuple[Hit, ...]:
         """The secrets in a text that stands under a name ("": under none)."""
-        if name and named_secret(name, text):
-            return (Hit(0, len(text), self.known.get(text, "secret"), certain=False),)
+        if name and text in self.known and named_secret(name, text):
+            return (Hit(0, len(text), self.known[text], certain=False),)
         return apart([*self._found.get(text, ()), *self._again(text)])
 
     def _again(self, text: str) -> Iterator[Hit]:

@@ -1,15 +1,18 @@
 """Secrets: found by form, place and name; replaced alike everywhere; in none of the files."""
 
+import base64
 import json
 import random
 import runpy
 import string
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from builds import build, files, lines
 from places import ROOT
 
+from builder.problem import Problem
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
 from builder.scrub.options import ScrubOptions
@@ -206,6 +209,66 @@ def test_keys_that_become_equal_reject():
     call = Call.of("f", {PEM: 1, spelled: 2})
     turns = (Turn("user", "go"), Turn("assistant", calls=(call,)))
     assert scrubber().dialogue(Dialogue(turns)).problem.code == "secret"
+
+
+def generated(tool, said_before=""):
+    call = Call.of(tool, {"length": 12})
+    return Dialogue((
+        Turn("user", f"I need a new password. {said_before}"),
+        Turn("assistant", calls=(call,)),
+        Turn("tool", responses=(json.dumps({"password": PASSWORD}),)),
+        Turn("assistant", f"Your new password: {PASSWORD}"),
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", ["generate_password", "random_password", "PasswordGenerator"])
+def test_a_password_that_a_tool_makes_up_stays(tool):
+    made_up = generated(tool)
+    scrubbed = scrubber().dialogue(made_up)
+    assert scrubbed.dialogue == made_up
+    assert scrubbed.changes == {}
+
+
+def test_a_password_of_another_tool_or_known_before_is_replaced():
+    for dialogue_ in (
+        generated("read_file"),
+        generated("generate_password", f"Not password={PASSWORD} as before"),
+    ):
+        assert PASSWORD not in repr(scrubber().dialogue(dialogue_).dialogue)
+    token = generated("generate_password")
+    answer = replace(token.turns[2], responses=(f"password: {GITHUB}",))
+    token = replace(token, turns=(*token.turns[:2], answer, Turn("assistant", GITHUB)))
+    assert GITHUB not in repr(scrubber().dialogue(token).dialogue)
+
+
+IDS = (
+    "result for call toolu_01AbCdEfGh2345678JkLmN that nothing asked for",
+    "the agent's requests were not logged ([0] span 9f86d081884c7d65)",
+    "calls call_Qx7Zp2Lm9Kd3Rt5Vb8Nc, call_Aa1Bb2Cc3Dd4Ee5Ff6Gg have no answer",
+    "session 0199a213-81c0-7800-8aa1-bbab2a035a53 of rollout-2026-05-01T10-00-00-0199a213.jsonl",
+    "another entry is called msg_01XkDzLp9QvTr4Bn2Wm",
+    "parent 7c1f0e2d9ab34c55 is missing",
+)
+
+
+@pytest.mark.parametrize("detail", IDS)
+def test_ids_of_calls_and_records_stay_in_rejects(detail):
+    problem = Problem("x", "line 1", detail)
+    assert scrubber().problem(problem).detail == detail
+
+
+def test_pieces_of_secrets_are_masked_in_rejects():
+    for detail in (f"a name cut off: {GITHUB[:20]}", f"call {GITHUB[:20]}", f"'{BEARER[3:30]}"):
+        assert "REDACTED_CUT" in scrubber().problem(Problem("x", "line 1", detail)).detail
+
+
+def test_base64_of_a_secret_is_decoded():
+    for text in (f"DB_HOST=x\nDB_PASSWORD={PASSWORD}\n", f'{{"token": "{GITHUB}"}}'):
+        encoded = base64.b64encode(text.encode()).decode()
+        (hit,) = find_secrets(f"data:\n  config: {encoded}\n")
+        assert hit.end - hit.start == len(encoded)
+    harmless = base64.b64encode(b"a configuration without anything in it\n").decode()
+    assert find_secrets(f"data:\n  config: {harmless}\n") == ()
 
 
 def test_what_is_clean_is_left_alone():
