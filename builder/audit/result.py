@@ -5,9 +5,12 @@ The report draws them and `builder audit --json` prints them; neither knows what
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from builder.trainers.record import Facts
 
 
 class GateAction(StrEnum):
@@ -97,14 +100,37 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
+class ParityCount:
+    """Trained turns, and how many of them are in parity with inference in one mode."""
+
+    in_parity: int
+    trained: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFacts:
+    """Numbers that the card and the terminal state, as values; the tables show them to people.
+
+    training   what trainers' configurations depend on
+    parity     by mode of inference; without modes if no sample has meta/
+    languages  {language of the first query, or its script: samples}
+    """
+
+    training: Facts = field(default_factory=Facts)
+    parity: Mapping[str, ParityCount] = field(default_factory=dict)
+    languages: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
-    """All that was found, each list in a stated order."""
+    """Everything that was found, each list in a stated order."""
 
     samples: int
     findings: tuple[AuditFinding, ...] = ()
     tables: tuple[AuditTable, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     picks: tuple[Pick, ...] = ()
+    facts: AuditFacts = field(default_factory=AuditFacts)
 
     def as_json(self) -> dict[str, Any]:
         """The audit as a JSON object."""

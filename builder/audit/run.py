@@ -16,7 +16,7 @@ from builder.audit.notes import EXAMPLES, AuditRow
 from builder.audit.options import AuditOptions
 from builder.audit.origins import OriginAudit
 from builder.audit.pattern import PATTERNS
-from builder.audit.result import Audit, AuditFinding, FindingExample, Pick
+from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.conversation import Json
@@ -135,6 +135,11 @@ class Audits:
             tuple(tables),
             (self.lengths.histogram(), *self.turns.histograms()),
             tuple(Pick(pick.reason, self.places[pick.row]) for pick in picks),
+            AuditFacts(
+                self.turns.with_edges(self.lengths.lengths()),
+                self.turns.parity,
+                self.turns.languages,
+            ),
         )
 
 

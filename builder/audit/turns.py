@@ -6,14 +6,16 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from builder.audit.lengths import doubling
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import PATTERNS, pattern
-from builder.audit.result import AuditFinding, AuditTable, Histogram
+from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCount
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
+from builder.trainers.record import Facts
 
 MESSAGES = {
     "empty_turn": "assistant turns without text, thought or call",
@@ -172,9 +174,8 @@ class TurnAudit:
             (name, self.patterns[name], round(self.patterns[name] / samples, 4)) for name in names
         )
         parity = tuple(
-            (mode, self._parity[mode], self._taught, round(self._parity[mode] / self._taught, 4))
-            for mode in MODES
-            if self._taught
+            (mode, count.in_parity, count.trained, round(count.in_parity / count.trained, 4))
+            for mode, count in self.parity.items()
         )
         target = tuple((name, share) for name, share in mix.items())
         return [
@@ -195,6 +196,27 @@ class TurnAudit:
                 _ranked(self._languages), "by common words of seven languages", "samples",
             ),
         ]  # fmt: skip
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """Returns {language or script of the first query: samples}, the most frequent first."""
+        return dict(_ranked(self._languages))
+
+    @property
+    def parity(self) -> dict[str, ParityCount]:
+        """Returns by mode how many trained turns are in parity; {} if no sample says so."""
+        if not self._taught:
+            return {}
+        return {mode: ParityCount(self._parity[mode], self._taught) for mode in MODES}
+
+    def with_edges(self, facts: Facts) -> Facts:
+        """Returns the facts with the counts of the template's edges."""
+        return replace(
+            facts,
+            bare=self._edges[BARE],
+            following=self._edges[FOLLOWING],
+            thinking=self._edges[THINKING],
+        )
 
     def histograms(self) -> list[Histogram]:
         """Assistant turns and calls of a sample."""

@@ -351,12 +351,10 @@ def _left(found: Audit | None) -> Iterator[str]:
 
 
 def _parity(config: Config, found: Audit | None) -> Iterator[str]:
-    tables = found.tables if found is not None else ()
-    rows = [row for item in tables if item.key == "parity" for row in item.rows]
+    counts = found.facts.parity if found is not None else {}
     told = [
-        f"{number(row[1])} of {number(row[2])} taught turns in {row[0]} mode"
-        for row in rows
-        if isinstance(row[1], int) and isinstance(row[2], int)
+        f"{number(count.in_parity)} of {number(count.trained)} taught turns in {mode} mode"
+        for mode, count in counts.items()
     ]
     if told:
         why = " The template writes an empty think block before the last turn only, a server's"

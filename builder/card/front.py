@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from builder.audit.result import Audit
-from builder.conversation import Json
 from builder.report.html import seen, shorten
 
 _SIZES = (
@@ -174,15 +173,9 @@ def languages(found: Audit | None) -> list[str]:
     Sure: it could tell the language of half of the samples. Named are those of at least
     LEAST_SAMPLES samples and LEAST_SHARE of them.
     """
-    counts = dict(rows(found, "languages"))
-    told = {_CODES[name]: n for name, n in counts.items() if name in _CODES and isinstance(n, int)}
+    counts = found.facts.languages if found is not None else {}
+    told = {_CODES[name]: count for name, count in counts.items() if name in _CODES}
     if found is None or not told or sum(told.values()) * 2 < found.samples:
         return []
     least = max(LEAST_SAMPLES, LEAST_SHARE * found.samples)
     return [key for key in sorted(told, key=lambda key: (-told[key], key)) if told[key] >= least]
-
-
-def rows(found: Audit | None, key: str) -> list[tuple[Json, Json]]:
-    """The first two columns of a table of the audit; [] if it has none."""
-    tables = found.tables if found is not None else ()
-    return [(row[0], row[1]) for table in tables if table.key == key for row in table.rows]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from builder.audit.result import Audit
-from builder.audit.turns import BARE, FOLLOWING, THINKING
-from builder.card.front import rows
 from builder.card.markdown import table
 from builder.export.variants import VARIANTS
 from builder.qwen3.style import Style, Thoughts
 from builder.report.html import number
 from builder.trainers import TRAINERS, configurations
-from builder.trainers.record import Facts, Targets
+from builder.trainers.record import Targets
 
 LOADS = """## Load it
 
@@ -28,35 +27,12 @@ rows = datasets.load_dataset("OWNER/NAME")  # or the path of this folder
 UNABLE = "none: it would train turns that are context only"
 
 
-def facts(found: Audit | None, targets: Targets, style: Style) -> Facts:
-    """Returns what the configurations depend on, from the audit's tables."""
-    tables = {item.key: item.rows for item in found.tables} if found is not None else {}
-    longest = next((row[-1] for row in tables.get("lengths", ()) if row[0] == "sample"), 0)
-    beyond = {str(row[0]): row[2] for row in tables.get("trainers", ())}
-    wide = next((row[-1] for row in tables.get("trainers", ()) if row[0] == "llama-factory"), 0)
-    edges = dict(rows(found, "edges"))
-    return Facts(
-        found.samples if found is not None else 0,
-        _whole(longest),
-        _whole(wide),
-        {name: count for name, count in beyond.items() if isinstance(count, int)},
-        _whole(edges.get(BARE)),
-        _whole(edges.get(FOLLOWING)),
-        _whole(edges.get(THINKING)),
-        targets,
-        style.thoughts is Thoughts.hybrid,
-    )
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def training(found: Audit | None, splits: Sequence[str], targets: Targets, style: Style) -> str:
     """Returns the section; without configurations if the dataset is empty."""
     if found is None or not found.samples:
         return LOADS
-    known = facts(found, targets, style)
+    hybrid = style.thoughts is Thoughts.hybrid
+    known = replace(found.facts.training, targets=targets, hybrid=hybrid)
     chosen = {item.name: item.variant_for(targets) for item in TRAINERS.values()}
     names = [
         (item.title, f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE)

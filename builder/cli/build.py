@@ -205,11 +205,13 @@ def facts(built: Built, config: Config) -> Iterator[str]:
 
 def _parity(built: Built, config: Config) -> Iterator[str]:
     mode = config.verify.options.mode
-    tables = built.audit.tables if built.audit is not None else ()
-    rows = [row for item in tables if item.key == "parity" for row in item.rows if row[0] == mode]
-    for _, equal, turns, *_ in rows:
-        text = f"{equal:,} of {turns:,} trained turns stand in the bytes of {mode} inference"
-        if equal != turns and config.normalize.unit != "turn":
+    count = built.audit.facts.parity.get(mode) if built.audit is not None else None
+    if count is not None:
+        text = (
+            f"{count.in_parity:,} of {count.trained:,} trained turns stand in the bytes of {mode}"
+            " inference"
+        )
+        if count.in_parity != count.trained and config.normalize.unit != "turn":
             text += " (normalize.unit: turn makes it all of them; docs/parity.md)"
         yield text
 

@@ -29,10 +29,10 @@ class Facts:
     hybrid     whether the template writes empty think blocks (Qwen3, not Instruct-2507)
     """
 
-    samples: int
-    longest: int
-    widest: int
-    beyond: Mapping[str, int]
+    samples: int = 0
+    longest: int = 0
+    widest: int = 0
+    beyond: Mapping[str, int] = field(default_factory=dict)
     bare: int = 0
     following: int = 0
     thinking: int = 0

@@ -10,7 +10,7 @@ from builds import build, files, lines
 from huggingface_hub import DatasetCard, DatasetCardData
 from places import DATA
 
-from builder.audit.result import Audit, AuditTable, Histogram
+from builder.audit.result import Audit, AuditFacts, AuditTable, Histogram
 from builder.card.front import LICENSES, languages, license_id, licensing
 from builder.card.markdown import Code, code, indented, plain, table
 from builder.report.pictures import bars_picture, histogram_picture
@@ -210,7 +210,7 @@ def test_several_licences_are_a_list_and_a_foreign_one_is_named():
 
 
 def found(samples, **counts):
-    return Audit(samples, tables=(AuditTable("languages", "", ("", ""), tuple(counts.items())),))
+    return Audit(samples, facts=AuditFacts(languages=counts))
 
 
 def test_a_language_is_named_only_if_the_audit_is_sure():
