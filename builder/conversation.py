@@ -128,7 +128,7 @@ class Message:
     `untrained` says why an assistant turn is context but no target; None: it is one. `REPEAT`: the
     model's own answer, which is a target in another conversation of the same log (kept by a
     compaction, an earlier stretch). Every other code means that it is not the model's answer in
-    this context: `weight` (the log's author excluded it), `inserted` (put in by a program or a
+    this context: `zero_weight` (the log's author excluded it), `inserted` (put in by a program or a
     client), `edited`, `stripped` (its calls were taken out), `server_tool` (it used results that
     the log does not hold), `warmup`.
 

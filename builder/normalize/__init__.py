@@ -24,7 +24,7 @@ from builder.normalize.calls import arguments, pair, parallel
 from builder.normalize.content import characters, reasoning, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in, read_draft
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.targets import cut, ends, mask
+from builder.normalize.targets import FOREIGN, cut, ends, mask
 from builder.normalize.turns import begins, joins, system, turns
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
@@ -66,6 +66,7 @@ _REMEDIES = MappingProxyType(
         "missing_tools": ("missing_tools", "infer"),
         "parallel_calls": ("parallel_calls", "split"),
         "unanswered": ("unanswered_calls", "trim"),
+        **dict.fromkeys(FOREIGN, ("untrained_turns", "weight")),
     }
 )
 

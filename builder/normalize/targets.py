@@ -16,6 +16,12 @@ from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
+FOREIGN = (
+    *("zero_weight", "inserted", "edited", "stripped", "warmup"),
+    *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
+)
+"""Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
+
 _SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
 """Faults of a turn whose text is all that the later requests showed of it.
 

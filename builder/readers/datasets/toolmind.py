@@ -64,7 +64,7 @@ def _last_trained(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return messages
     earlier = frozenset(turns[:-1])
     return tuple(
-        replace(message, untrained="weight") if at in earlier else message
+        replace(message, untrained="zero_weight") if at in earlier else message
         for at, message in enumerate(messages)
     )
 

@@ -24,7 +24,7 @@ def history(body: dict[str, Json]) -> History:
     """
     found = said(body)
     if found.messages and found.messages[-1].role == "assistant":
-        begun = replace(found.messages[-1], untrained="weight")
+        begun = replace(found.messages[-1], untrained="zero_weight")
         return replace(found, messages=(*found.messages[:-1], begun))
     return found
 

@@ -102,7 +102,7 @@ def read_message(
     text = as_str(item.get("content"))
     if role == "assistant":
         parts = _assistant(item, unknown, changes, flat=flat)
-        yield Message(role, tuple(parts), untrained=None if trained else "weight")
+        yield Message(role, tuple(parts), untrained=None if trained else "zero_weight")
     elif role in ("tool", "function"):
         yield Message("tool", (_result(item, unknown),))
     elif role == "user" and flat and (results := text_tags.responses(text)) is not None:

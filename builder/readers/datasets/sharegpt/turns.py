@@ -75,7 +75,7 @@ def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> li
             called = []
         called += [part.name for part in parts if isinstance(part, ToolCall)]
         made.append(
-            Message("assistant", tuple(parts), untrained=None if _trained(item) else "weight")
+            Message("assistant", tuple(parts), untrained=None if _trained(item) else "zero_weight")
         )
     return made
 
