@@ -88,6 +88,11 @@ def claude_calls(folder):
     }
 
 
+def entire_calls(folder):
+    """Those of Claude Code and of the gemini-cli sessions among them."""
+    return claude_calls(folder) | gemini_cli_calls(folder)
+
+
 def claude_answered_calls(folder):
     """The calls that a tool result of the same file names, by the ids of their lines and own."""
     found = set()
