@@ -89,8 +89,15 @@ def claude_calls(folder):
 
 
 def entire_calls(folder):
-    """Those of Claude Code and of the gemini-cli sessions among them."""
-    return claude_calls(folder) | gemini_cli_calls(folder)
+    """Those of Claude Code, and of the gemini-cli sessions (one JSON value) among them."""
+    found = claude_calls(folder)
+    for path in folder.glob("*.jsonl"):
+        try:
+            session = json.loads(path.read_bytes())
+        except ValueError:
+            continue
+        found |= {item["id"] for item in objects(session) if {"id", "name", "args"} <= set(item)}
+    return found
 
 
 def claude_answered_calls(folder):

@@ -1,0 +1,240 @@
+"""Claude Code's requests: rebuilt from digests, and what becomes of logs that were edited."""
+
+import copy
+import json
+
+import pytest
+from session_logs import SessionLog, plain_session, text, tool
+
+from builder.conversation import Context, Conversation, Ignored
+from builder.readers import recognise
+from builder.readers.agents.claude_code.reader import READER
+from builder.sources.source import Source
+
+
+def conversations(lines):
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    return [e for e in READER.read(Source("s.jsonl", data=data)) if isinstance(e, Conversation)]
+
+
+def spoken(conversation):
+    """(role, text) of each message."""
+    return [
+        (message.role, "|".join(getattr(part, "text", "*") for part in message.parts))
+        for message in conversation.messages
+    ]
+
+
+def contexts(conversation):
+    """The context of each target."""
+    return [
+        message.context or conversation.context
+        for message in conversation.messages
+        if message.role == "assistant" and message.untrained is None
+    ]
+
+
+def test_a_request_that_agrees_with_its_digests_is_proven():
+    (found,) = conversations(plain_session().lines)
+    assert contexts(found) == [Context("proven"), Context("proven")]
+    reminder = "<system-reminder>\nThe project uses tabs.\n</system-reminder>\n"
+    assert spoken(found) == [
+        ("system", "You help. Today is 2026-01-01."),
+        ("user", f"{reminder}|What is in a.txt?"),
+        ("system", "Be brief."),
+        ("assistant", "I look.|*"),
+        ("tool", "*"),
+        ("system", "The file is old."),
+        ("assistant", "Two lines."),
+    ]
+    assert [part.harness for part in found.messages[1].parts] == [True, False]
+    assert found.tools == (tool("Read", "Reads."),)
+
+
+def test_the_lines_alone_give_the_same_messages():
+    """As in versions that render what they attach, but name no requests."""
+    log = plain_session()
+    lines = [copy.deepcopy(line) for line in log.lines if not line["type"].startswith("api-")]
+    for line in lines:
+        line.pop("requestRef", None)
+    snapshot = {
+        "type": "prompt_snapshot",
+        "systemPrompt": ["You help.", "Today is 2026-01-01."],
+        "cliPrefix": "You are a toy.",
+        "systemTurns": True,
+        "tools": [{"name": "Read", "schema": tool("Read", "Reads.")}],
+    }
+    at = {"sessionId": lines[0]["sessionId"], "uuid": "snap", "parentUuid": lines[2]["uuid"]}
+    lines.insert(3, {**at, "type": "attachment", "attachment": snapshot})
+    lines[4]["parentUuid"] = "snap"
+    (found,) = conversations(lines)
+    (whole,) = conversations(log.lines)
+    assert spoken(found)[1:] == spoken(whole)[1:]
+    assert spoken(found)[0] == ("system", "You are a toy.|You help.\n\nToday is 2026-01-01.")
+    assert contexts(found) == [Context("rendered"), Context("rendered")]
+
+
+def edit_reminder(lines):
+    blob = next(line for line in lines if line["type"] == "api-request-blob")
+    blob["message"]["content"][0]["text"] = "<system-reminder>\nUse spaces.\n</system-reminder>\n"
+
+
+def edit_prompt(lines):
+    blob = next(line for line in lines if line["type"] == "api-request-blob")
+    blob["message"]["content"][1]["text"] = "What is in b.txt?"
+
+
+def shorten_description(lines):
+    shape = next(line for line in lines if line["type"] == "api-request-shape")
+    shape["shape"]["tools"][0]["description"] = "R"
+
+
+def edit_system(lines):
+    shape = next(line for line in lines if line["type"] == "api-request-shape")
+    shape["shape"]["system"][0]["text"] += " Be kind."
+
+
+def remove_late_message(lines):
+    blobs = [line for line in lines if line["type"] == "api-request-blob"]
+    lines.remove(blobs[1])
+
+
+def remove_message_and_its_digest(lines):
+    blobs = [line for line in lines if line["type"] == "api-request-blob"]
+    lines.remove(blobs[1])
+    for line in lines:
+        if line["type"] == "api-request" and blobs[1]["hash"] in line["tail"]:
+            line["tail"].remove(blobs[1]["hash"])
+        elif line["type"] == "api-request":
+            line["keep"] -= 1
+
+
+def edit_parameters(lines):
+    for line in lines:
+        if line["type"] == "api-request":
+            line["params"]["model"] = "model-y"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        edit_reminder,
+        edit_prompt,
+        shorten_description,
+        edit_system,
+        remove_late_message,
+        remove_message_and_its_digest,
+        edit_parameters,
+    ],
+)
+def test_an_edit_of_the_first_request_is_found(edit):
+    lines = copy.deepcopy(plain_session().lines)
+    edit(lines)
+    found = [context for one in conversations(lines) for context in contexts(one)]
+    assert [context.level for context in found] == ["partial", "partial"]
+    assert all("digest" in context.missing for context in found)
+
+
+def test_an_edit_of_a_result_is_found_in_the_turns_after_it():
+    lines = copy.deepcopy(plain_session().lines)
+    result = next(line for line in lines if "tool_result" in json.dumps(line.get("message", "")))
+    result["message"]["content"][0]["content"] = "one\nthree"
+    (found,) = conversations(lines)
+    first, second = contexts(found)
+    assert first == Context("proven")
+    assert second.level == "partial"
+    assert "digest" in second.missing
+
+
+def test_an_edit_of_an_answer_is_found_in_the_turns_after_it():
+    lines = copy.deepcopy(plain_session().lines)
+    answer = next(line for line in lines if line["type"] == "assistant")
+    answer["message"]["content"][0]["text"] = "I think."
+    (found,) = conversations(lines)
+    assert [context.level for context in contexts(found)] == ["proven", "partial"]
+
+
+def two_prompts(change):
+    """Two questions with answers; `change` is made between them."""
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("1."))
+    change(log)
+    log.user("Two?")
+    log.answer(text("2."))
+    return conversations(log.lines)
+
+
+def test_tools_that_are_only_added_begin_no_stretch():
+    def change(log):
+        log.shape["tools"].append(tool("Write", "Writes."))
+
+    (found,) = two_prompts(change)
+    assert found.changes["tools_added_later"] == 1
+    assert [t["name"] for t in found.tools] == ["Read", "Write"]
+    assert contexts(found) == [Context("rendered"), Context("proven")]
+
+
+def test_a_date_that_moves_begins_no_stretch():
+    def change(log):
+        log.shape["system"][0]["text"] = "You help. Today is 2026-01-02."
+
+    (found,) = two_prompts(change)
+    assert found.changes["system_date_moved"] == 1
+    assert spoken(found)[0] == ("system", "You help. Today is 2026-01-02.")
+
+
+@pytest.mark.parametrize("change", ["tool", "system", "history"])
+def test_other_changes_begin_a_stretch(change):
+    def make(log):
+        if change == "tool":
+            log.shape["tools"][0] = tool("Read", "Reads all.")
+        elif change == "system":
+            log.shape["system"][0]["text"] = "You do not help."
+        else:
+            log.history[0] = None
+            del log.history[0]
+            log.sent("user", text("One, shortened?"))
+            log.history.insert(0, log.history.pop())
+
+    first, second = two_prompts(make)
+    assert contexts(first) == contexts(second) == [Context("proven")]
+    untrained = [m.untrained for m in second.messages if m.role == "assistant"]
+    assert untrained == ["repeat", None]
+
+
+def test_equal_answers_are_told_apart():
+    log = SessionLog()
+    for question in ("One?", "Again?", "Again?"):
+        log.user(question)
+        log.answer(text("1."))
+    (found,) = conversations(log.lines)
+    assert contexts(found) == [Context("proven")] * 3
+
+
+def test_a_placeholder_in_an_answers_place_is_no_target():
+    log = SessionLog()
+    log.user("One?")
+    log.sent("assistant", text("No response requested."))
+    log.user("Two?")
+    log.answer(text("2."))
+    (found,) = conversations(log.lines)
+    untrained = [m.untrained for m in found.messages if m.role == "assistant"]
+    assert untrained == ["inserted", None]
+
+
+def test_a_warm_up_ping_is_no_target():
+    log = SessionLog()
+    log.user("Warmup")
+    log.answer(text("I am ready."))
+    (found,) = conversations(log.lines)
+    assert found.messages[-1].untrained == "warmup"
+
+
+@pytest.mark.parametrize(
+    "name", ["p/s/subagents/agent-a1.meta.json", "p/s/tool-results/toolu_1.txt"]
+)
+def test_files_beside_a_session_are_known_by_name(name):
+    source = Source(name, data=b'{"agentType": "general"}')
+    assert list(recognise(source)) == ["claude-code"]
+    assert list(READER.read(source)) == [Ignored("session_file", source.records_read)]
