@@ -56,7 +56,7 @@ class Row:
     """The comparison of one scenario, counted by trained turns.
 
     turns      trained turns of the samples
-    answered   turns of the recorded responses that had tools to call
+    answered   recorded responses
     missing    recorded answers that are a target in no sample
     unknown    trained turns that no recorded response explains
     system, tools, messages  turns whose system text, tools and messages equal the request
@@ -186,12 +186,12 @@ def _changed(old: Item, new: Item) -> str:
 
 
 def read_exchanges(folder: Path) -> list[Exchange]:
-    """The recorded requests that the model answered and that offered tools."""
+    """The recorded requests that the model answered."""
     found = []
     for path in sorted(folder.glob("[0-9]*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         request = read_request(record["path"], record["request"])
-        if record["response"] is None or not request.tools:
+        if record["response"] is None:
             continue
         answer = answer_item(read_answer(request.api, record["response"]))
         request = _with_leading_system(request)
