@@ -79,7 +79,7 @@ class DatasetRow:
         """The sample that it holds, or every reason why it holds none."""
         if isinstance(self.decoded, Problem):
             return (Finding("format", f"{self.decoded.code}: {self.decoded.detail}"),)
-        found = read_sample(self.decoded)
+        found = read_sample(self.decoded, encoded_tools=self.line is None)
         return found if isinstance(found, Sample) else tuple(found)
 
     @cached_property

@@ -8,12 +8,13 @@ from builder.jsonio import JsonFault, loads
 from builder.sample import Sample
 
 
-def read_sample(value: Json) -> Sample | list[Finding]:
-    """Read the sample in a decoded line, or find every reason why it is none.
+def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Finding]:
+    """Returns the sample in a decoded row, or every reason why there is none.
 
-    `tools` may be missing, null, or a list as JSON text, and so may each of its elements be (that
-    is how Arrow files keep JSON). An assistant message may have a `weight` of 0 or 1; null, which
-    Arrow writes for a message without one, is none. Other columns are not looked at.
+    `tools` may be missing, null, or a list. With `encoded_tools` the list, or any of its elements,
+    may also be JSON text, as Arrow files store JSON; in a JSONL file, `apply_chat_template`
+    would refuse what the loader returns. An assistant message may have a `weight` of 0 or 1; null,
+    which Arrow writes for a message without one, counts as none. Other columns are ignored.
     """
     if not isinstance(value, dict):
         return [Finding("format", "the line is no JSON object")]
@@ -46,6 +47,12 @@ def read_sample(value: Json) -> Sample | list[Finding]:
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
     tools = value.get("tools")
+    if not encoded_tools and _is_encoded(tools):
+        message = (
+            "tools: JSON text, which the loader leaves as text and the chat template refuses:"
+            " decode it, or declare the feature as JSON"
+        )
+        findings.append(Finding("format", message))
     if isinstance(tools, str):
         try:
             tools = loads(tools)
@@ -61,15 +68,21 @@ def read_sample(value: Json) -> Sample | list[Finding]:
     return Sample(tuple(messages), tuple(map(_definition, listed)), given)
 
 
+def _is_encoded(tools: Json) -> bool:
+    return isinstance(tools, str) or (
+        isinstance(tools, list) and any(isinstance(tool, str) for tool in tools)
+    )
+
+
 def _is_weight(value: Json, role: str) -> bool:
     return value is None or (role == "assistant" and type(value) is int and value in (0, 1))
 
 
 def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int, ...]:
-    """Find the ordinals of the assistant turns that a row trains.
+    """Returns the ordinals of the assistant turns that a row trains.
 
-    Weights decide where there are any. Else the last `trained` turns are meant; None: the last one
-    for the unit "turn", otherwise all.
+    Weights decide if there are any. Otherwise the last `trained` turns count; None: the last one
+    for the unit "turn", else all.
     """
     if sample.weights:
         return sample.targets
@@ -81,7 +94,7 @@ def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int,
 
 
 def _definition(tool: Json) -> Json:
-    """A definition out of its JSON text; anything else as it is, for the verifier to judge."""
+    """Decodes a definition that is JSON text; anything else is left for the verifier to judge."""
     if not isinstance(tool, str):
         return tool
     try:

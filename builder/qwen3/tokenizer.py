@@ -179,6 +179,9 @@ def load(name: str = EMBEDDED) -> Target:
         return _embedded()
     folder = Path(name).expanduser()
     if folder.is_dir():
+        if not (folder / "tokenizer.json").is_file():
+            # Without it, transformers returns a tokenizer with an empty vocabulary.
+            raise UsageError(f"tokenizer {name!r}: the folder has no tokenizer.json")
         return _load(name, folder)
     if name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1:
         raise UsageError(f"tokenizer {name!r}: no such folder")

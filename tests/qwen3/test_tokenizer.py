@@ -325,3 +325,14 @@ def test_both_render_and_tokenise_alike(embedded, automatic, text, with_thoughts
         if not any("\ud800" <= char <= "\udfff" for char in rendering):
             assert target.encode(rendering).ids == automatic.encode(rendering).ids
             assert target.offsets(rendering) == automatic.offsets(rendering)
+
+
+def test_a_folder_without_tokenizer_json_is_refused(tmp_path, capsys):
+    """transformers makes a tokenizer with an empty vocabulary of it."""
+    (tmp_path / "tokenizer_config.json").write_bytes(
+        (ASSETS / "tokenizer_config.json").read_bytes()
+    )
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    command = ["verify", str(tmp_path / "rows.jsonl"), "--tokenizer", str(tmp_path)]
+    assert cli.main(command) == 2
+    assert "has no tokenizer.json" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from places import ROOT
 from builder.jsonio import JsonFault, dumps, loads
 from builder.parallel import pool
 from builder.problem import UsageError
-from builder.sources.source import zstd
+from builder.sources.stream import zstd
 from builder.verify.dataset import Summary, verify_dataset
 
 TOOLS = [
@@ -367,3 +367,21 @@ def test_a_repeated_row_of_a_foreign_dataset_is_a_warning(tmp_path, verifier):
     reports = list(verify_dataset(str(tmp_path / "rows.jsonl"), verifier, None))
     assert [[item.code for item in report.warnings] for report in reports] == [[], [], ["repeated"]]
     assert reports[2].warnings[0].message == "the same row as rows.jsonl:1"
+
+
+@pytest.mark.parametrize("tools", [json.dumps(TOOLS), [json.dumps(tool) for tool in TOOLS]])
+def test_tools_as_json_text_in_a_jsonl_file_are_refused_as_the_template_does(
+    tmp_path, verifier, tools
+):
+    """Hugging Face is the oracle: the loader leaves the text, and the template raises."""
+    record = {**row(0), "tools": tools}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(record) + "\n")
+    loaded = datasets.load_dataset(
+        "json", data_files=str(tmp_path / "rows.jsonl"), cache_dir=str(tmp_path / "cache")
+    )["train"][0]
+    with pytest.raises(ValueError, match="Tools should either be"):
+        verifier.target.tokenizer.apply_chat_template(
+            loaded["messages"], tools=loaded["tools"], tokenize=False
+        )
+    (report,) = verify_dataset(str(tmp_path / "rows.jsonl"), verifier, None)
+    assert [finding.code for finding in report.findings] == ["format"]
