@@ -97,6 +97,31 @@ def test_all_of_the_real_logs_together(shared, tmp_path):
     assert cli.main(["verify", str(tmp_path / "2"), "--quiet"]) == 0
 
 
+ANSWERED = {
+    "codex": (counts.codex_answered_calls, 0.98),  # one file begins after the user's message
+    "gemini-cli": (counts.gemini_cli_answered_calls, 1),
+    "mini-swe-agent": (counts.mini_swe_calls, 1),
+    "opencode": (counts.opencode_answered_calls, 1),
+    "openhands-v1-sdk": (counts.openhands_sdk_captured_calls, 1),
+    "pi": (counts.pi_answered_calls, 0.97),
+    "qwen-code": (counts.qwen_code_answered_calls, 1),
+    "swe-agent": (counts.swe_agent_calls, 1),
+    "swe-smith": (counts.swe_smith_calls, 1),
+}
+"""Raw count of the calls that must be kept, and the share of them that is."""
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_answered_and_captured_calls_are_kept(shared, tmp_path, name):
+    folder = shared / "corpus" / name
+    count, share = ANSWERED[name]
+    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--quiet", "--workers", "1"]
+    assert cli.main(command) == 0
+    calls = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]["calls"]
+    assert len(count(folder)) > 0
+    assert calls["kept"] >= share * len(count(folder))
+
+
 @pytest.mark.parametrize("name", ["entire", "real_projects"])
 def test_claude_code_keeps_the_answered_calls(shared, tmp_path, name):
     folder = shared / "corpus" / "claude-code" / name

@@ -30,7 +30,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.gemini_cli.records import (
     NOT_RECORDED,
-    after_unknown,
+    after_missing,
     answered_in,
     begins,
     call_ids,
@@ -329,7 +329,7 @@ def _saved(
     yield Conversation(
         id="saved chat",
         record=span("[0]", record.where),
-        messages=tuple(after_unknown(messages, unknown_from, context)),
+        messages=tuple(after_missing(messages, unknown_from, context, "unknown_part")),
         records=records,
         context=context,
     )

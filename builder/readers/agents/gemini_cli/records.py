@@ -56,7 +56,8 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     messages: list[Message] = []
     answered: set[str] = set()
     model: str | None = None
-    unknown_from = sys.maxsize
+    unknown_from = doubled_from = sys.maxsize
+    sent: set[str] = set()  # ids of calls whose results stand in messages of the user
     for key, item in records:
         content = item.get("content")
         parts, strange = read_parts([] if content is None else part_list(content), keys)
@@ -76,7 +77,13 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
             unknown_from = min(unknown_from, len(messages))
         if role == "assistant" and rest:
             messages.append(Message(role, tuple(rest), turn=key))
-        # Results are written twice: with the call and as a message of the user.
+        # Results are written twice: with the call and as a message of the user. After a resume two
+        # messages hold them, and so does each request: a sample can show only one.
+        if role == "user":
+            ids = {part.call_id for part in results if part.call_id}
+            if ids & sent:
+                doubled_from = min(doubled_from, len(messages))
+            sent |= ids
         results = [part for part in results if part.call_id not in answered]
         answered |= {part.call_id for part in results if part.call_id}
         if results:
@@ -92,19 +99,26 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     opens = bool(messages) and any(map(_is_context, messages[0].parts))
     missing = NOT_RECORDED if opens else ("reminders", *NOT_RECORDED)
     context = Context("partial", missing)
-    return View(tuple(after_unknown(messages, unknown_from, context)), compared, model, context)
+    known = list(after_missing(messages, unknown_from, context, "unknown_part"))
+    known = list(after_missing(known, doubled_from, context, "history"))
+    return View(tuple(known), compared, model, context)
 
 
 def _is_context(part: Part) -> bool:
     return isinstance(part, Text) and part.harness and not part.text.startswith(_SUMMARY)
 
 
-def after_unknown(messages: Sequence[Message], start: int, context: Context) -> Iterator[Message]:
-    """Yield the messages; answers from `start` on saw a part of a type that is not known."""
-    known = replace(context, missing=tuple(sorted((*context.missing, "unknown_part"))))
+def after_missing(
+    messages: Sequence[Message], start: int, context: Context, code: str
+) -> Iterator[Message]:
+    """Yield the messages; answers from `start` on lack what `code` names, as does `context`."""
     for at, message in enumerate(messages):
-        saw = at >= start and message.role == "assistant"
-        yield replace(message, context=known) if saw else message
+        if at < start or message.role != "assistant":
+            yield message
+            continue
+        known = message.context or context
+        missing = tuple(sorted({*known.missing, code}))
+        yield replace(message, context=replace(known, missing=missing))
 
 
 def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
