@@ -268,7 +268,7 @@ def _is_whole(answer: Message, messages: Sequence[Message]) -> bool:
 def _code(answer: ApiAnswer) -> str:
     """Returns the code of an answer that is no target."""
     unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
-    return answer.fault or next(unread, "weight")
+    return answer.fault or next(unread, "zero_weight")
 
 
 def _only_adds(before: History, after: History) -> bool:
