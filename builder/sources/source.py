@@ -114,6 +114,21 @@ class Source:
             remote=self.remote,
         )
 
+    def sibling(self, name: str) -> Source | None:
+        """Returns another file of this file's folder, for reading; None if it is not there.
+
+        For formats that keep in one file what another lacks. A source in memory or in a store has
+        no siblings, and `name` must be a bare file name.
+        """
+        if self.path is None or self.window is not None or Path(name).name != name:
+            return None
+        path = self.path.with_name(name)
+        try:
+            is_file = path != self.path and path.is_file()
+        except (OSError, ValueError):  # a name that no file can have
+            return None
+        return Source(name, path, max_record_bytes=self.max_record_bytes) if is_file else None
+
     # -- bytes -------------------------------------------------------------------------------
 
     @contextlib.contextmanager

@@ -231,6 +231,26 @@ def test_a_warm_up_ping_is_no_target():
     assert found.messages[-1].untrained == "warmup"
 
 
+def test_a_sub_agents_prompt_is_found_in_the_parents_call(tmp_path):
+    parent = SessionLog()
+    call = {"type": "tool_use", "id": "toolu_9", "name": "Task", "input": {"prompt": "Count it."}}
+    parent.user("Count.")
+    parent.answer(call)
+    parent.result(call, "3")
+    parent.lines[-1]["toolUseResult"] = {"agentId": "a1b2c3d4"}
+    session = parent.lines[0]["sessionId"]
+    (tmp_path / f"{session}.jsonl").write_bytes(parent.data())
+    answer = copy.deepcopy(next(x for x in parent.lines if x["type"] == "assistant"))
+    answer |= {"isSidechain": True, "agentId": "a1b2c3d4", "parentUuid": None, "uuid": "s1"}
+    answer["message"]["content"] = [text("Three.")]
+    del answer["requestRef"]
+    path = tmp_path / "agent-a1b2c3d4.jsonl"
+    path.write_text(json.dumps(answer) + "\n")
+    (found,) = [e for e in READER.read(Source(path.name, path)) if isinstance(e, Conversation)]
+    assert spoken(found) == [("user", "Count it."), ("assistant", "Three.")]
+    assert found.changes["parent_prompt"] == 1
+
+
 @pytest.mark.parametrize(
     "name", ["p/s/subagents/agent-a1.meta.json", "p/s/tool-results/toolu_1.txt"]
 )

@@ -62,6 +62,15 @@ class Assembly:
     members: set[str] = field(default_factory=set)
     changes: Counter[str] = field(default_factory=Counter)
 
+    def begin_with(self, prompt: str) -> None:
+        """Puts a user message before all others."""
+        blocks: list[Json] = [{"type": "text", "text": prompt}]
+        self.messages.insert(0, Sent({"role": "user", "content": blocks}))
+        self.places = {key: place + 1 for key, place in self.places.items()}
+        self.left_out = [(turn, place + 1, code) for turn, place, code in self.left_out]
+        self.gap = None if self.gap is None else self.gap + 1
+        self.notified = None if self.notified is None else self.notified + 1
+
     def before_turns(self) -> list[Sent]:
         """Returns the messages before the first turn."""
         return self.messages[: min(self.places.values(), default=len(self.messages))]

@@ -15,6 +15,7 @@ Reference: claude-code.md. The rules, in short:
 - Errors in the place of an answer are in no request (`synthetic_turn`). A turn that was interrupted
   or whose calls were never answered is a conversation of its own, rejected as `aborted` or
   `unanswered`, where the log does not say how later requests hold it.
+- A sub-agent whose file lacks its prompt has it in the parent's call (`parents`, `parent_prompt`).
 - "Warmup" prompts are the program's own; their answers are no targets.
 """
 
@@ -30,6 +31,7 @@ from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
 from builder.readers.agents.claude_code.digests import KINDS, Requests, Sent
 from builder.readers.agents.claude_code.lines import SessionLine, read_line
+from builder.readers.agents.claude_code.parents import find_prompt
 from builder.readers.agents.claude_code.stretches import (
     Stretch,
     find_stretches,
@@ -186,6 +188,12 @@ class _Log:
     ) -> Iterator[Conversation]:
         lines = branch.lines
         made = assemble(lines, turns, renders=renders, system_turns=takes_system_turns(lines))
+        begins = next((line for line in lines if line.kind in _SPEAKERS), None)
+        if begins is not None and begins.agent and begins.is_answer:
+            prompt = find_prompt(self.source, begins.session, begins.agent)
+            if prompt:
+                made.begin_with(prompt)
+                made.changes["parent_prompt"] += 1
         stretches = find_stretches(lines, made, requests, renders=renders, repeated=self.targets)
         about = _About.of(branch, made.changes)
         untrained = dict.fromkeys(_warmups(lines, stretches), "warmup")
