@@ -1,15 +1,15 @@
 """The contract suite for readers: for our own tests and for authors of readers elsewhere.
 
 from builder.testing import check_reader
-def test_my_reader(): check_reader(my_reader, Path("tests/cases/plain/input/log.jsonl"))
+def test_my_reader(): check_reader(READER, Source("log.jsonl", Path("tests/log.jsonl")))
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import cast
 
 from builder.conversation import Conversation, Event, Ignored, Json, Used
@@ -19,10 +19,14 @@ from builder.readers import Reader, read_events, recognise
 from builder.sources.chunk import ItemChunk, WholeFile
 from builder.sources.source import Source
 
-CUTS = 12
-"""How many truncated and damaged copies of an input a reader is tried on."""
-RETYPED = 40
-"""How many copies in which a JSON value has become one of another type."""
+CUTS = 16
+"""Number of copies that are truncated and have a corrupted byte before the cut."""
+CHANGES = 48
+"""Number of JSON values that are replaced by one of another type."""
+TOGETHER = 4
+"""Number of values that are replaced in one copy. If it fails, each is tried alone."""
+SHOWN = 2_000
+"""Number of characters of a record that a failure shows."""
 
 _WHOLE = WholeFile(0, "", 0)
 
@@ -31,51 +35,44 @@ _OTHERS: tuple[Json, ...] = (
     {"type": "text", "text": 1},
 )  # fmt: skip
 
+Path = tuple[str | int, ...]
+"""Steps from a record to a value in it; the step "" goes into the JSON that a string holds."""
+
 
 def check_reader(reader: Reader, source: Source) -> list[Event]:
-    """Hold `reader` to the contract on a source; returns the events that it gave.
+    """Checks that `reader` keeps its contract on a source; returns the events of the source.
 
-    Raises AssertionError: not recognised, or by another reader too; recognised by its name only;
-    records that do not add up; another result at the second reading, or if each of its items is
-    read alone; an exception or a wrong sum on truncated or damaged copies of the file, or on copies
-    with a JSON value of another type.
+    Raises AssertionError if
+    - the source is not recognised, or also by another reader, or only under its own name,
+    - the records that were read are not all accounted for,
+    - a second reading, or reading each item of the source alone, gives other events,
+    - the reader raises, or does not account for all records, on truncated and corrupted copies of
+      the file, or on copies in which JSON values have another type. The message shows the record
+      that was changed, before and after.
     """
     name = source.name
     claims = recognise(source)
     assert list(claims) == [reader.name], f"{name}: claimed by {claims}"
-    events = _read(reader, _again(source, name))
-    assert events == _read(reader, _again(source, name)), f"{name}: two readings differ"
-    assert reader.recognise(_again(source, "renamed")), f"{name}: recognised by its name only"
-    item_sizes = getattr(reader, "item_sizes", None)
-    if item_sizes is not None and (count := len(item_sizes(_again(source, name)))):
+    events = read_counted(reader, _unread_copy(source, name))
+    again = read_counted(reader, _unread_copy(source, name))
+    assert events == again, f"{name}: two readings differ"
+    renamed = _unread_copy(source, "renamed")
+    assert reader.recognise(renamed), f"{name}: recognised by its name only"
+    if reader.item_sizes is not None and (count := len(reader.item_sizes(renamed))):
         pieces = [ItemChunk(at, at + 1, 1, 0, _WHOLE) for at in range(count)]
-        apart = (_read(reader, Source(name, source.path, window=piece)) for piece in pieces)
-        said = [event for found in apart for event in found]
-        assert _told(said) == _told(events), f"{name}: its {count} items say something else apart"
-    if source.path is not None and not source.members and not source.head.startswith(b"SQLite"):
-        for damaged in _damaged(source.path.read_bytes()):
-            _read(reader, Source(name, data=damaged))
-    pick = random.Random(0)  # noqa: S311 - damage must repeat, not surprise
-    for copy in retyped(source, RETYPED, pick):
-        _read(reader, copy)
+        apart = (read_counted(reader, Source(name, source.path, window=one)) for one in pieces)
+        joined = [event for found in apart for event in found]
+        assert _summary(joined) == _summary(events), f"{name}: items differ if read alone"
+    _check_cuts(reader, source)
+    _check_changes(reader, source)
     return events
 
 
-def _told(events: list[Event]) -> tuple[list[Event], Counter[str]]:
-    """What the events say: the records that are not used up to their sum, all else in order."""
-    counts: Counter[str] = Counter()
-    for event in events:
-        if isinstance(event, Ignored | Used):
-            counts[event.code if isinstance(event, Ignored) else ""] += event.records
-    return [event for event in events if isinstance(event, Conversation | Problem)], +counts
+def read_counted(reader: Reader, source: Source) -> list[Event]:
+    """Returns all events of a source. Raises AssertionError if they break the contract.
 
-
-def _again(source: Source, name: str) -> Source:
-    members = [_again(member, member.name) for member in source.members]
-    return Source(name, source.path, members=members)
-
-
-def _read(reader: Reader, source: Source) -> list[Event]:
+    Every record must be accounted for, and every conversation have an id of its own and messages.
+    """
     events = list(read_events(reader, source))
     counted = 0
     ids: set[str] = set()
@@ -94,36 +91,164 @@ def _read(reader: Reader, source: Source) -> list[Event]:
     return events
 
 
-def retyped(source: Source, copies: int, pick: random.Random) -> Iterator[Source]:
-    """Copies of a source in which one JSON value, chosen by `pick`, has become another.
+def _summary(events: list[Event]) -> tuple[list[Event], Counter[str]]:
+    """Returns conversations and problems in order, and the sums of all other records."""
+    counts: Counter[str] = Counter()
+    for event in events:
+        if isinstance(event, Ignored | Used):
+            counts[event.code if isinstance(event, Ignored) else ""] += event.records
+    return [event for event in events if isinstance(event, Conversation | Problem)], +counts
 
-    Of a store, one member has. JSON inside of strings is changed as well.
-    """
-    members = source.members or (source,)
-    documents = [_documents(member) for member in members]
-    places = [
-        (at, line, path)
-        for at, lines in enumerate(documents)
-        for line, value in enumerate(lines)
-        if not isinstance(value, bytes)
-        for path in _places(value)
-    ]
-    for at, line, path in (pick.choice(places) for _ in range(copies if places else 0)):
-        lines = list(documents[at])
-        value = lines[line]
-        assert not isinstance(value, bytes), "it has places"
-        lines[line] = _replaced(value, path, pick.choice(_OTHERS))
-        data = b"\n".join(
-            item if isinstance(item, bytes) else dumps(item).encode("utf-8", "surrogatepass")
-            for item in lines
+
+def _unread_copy(source: Source, name: str) -> Source:
+    members = [_unread_copy(member, member.name) for member in source.members]
+    return Source(name, source.path, members=members)
+
+
+def _failure(reader: Reader, source: Source) -> Exception | None:
+    """Returns what reading a source raises, or None."""
+    try:
+        read_counted(reader, source)
+    except Exception as error:  # whatever it is, the caller reports it
+        return error
+    return None
+
+
+# -- copies with corrupted bytes -----------------------------------------------------------------
+
+
+def _check_cuts(reader: Reader, source: Source) -> None:
+    if source.path is None or source.members or source.head.startswith(b"SQLite"):
+        return
+    for detail, data in _cuts(source.path.read_bytes()):
+        if (error := _failure(reader, Source(source.name, data=data))) is not None:
+            message = f"{source.name}, {detail}: {type(error).__name__}: {error}"
+            raise AssertionError(message) from error
+
+
+def _cuts(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yields copies of a file, each with a description: cut and corrupted, or lines shuffled."""
+    pick = random.Random(0)  # noqa: S311 - the same copies each time
+    for _ in range(CUTS if data else 0):
+        end, new = pick.randrange(len(data)) + 1, pick.randrange(256)
+        at = pick.randrange(end)
+        start = data.rfind(b"\n", 0, at) + 1
+        number = data.count(b"\n", 0, at) + 1
+        line = data[start:end].partition(b"\n")[0]
+        detail = (
+            f"cut to {end} bytes, byte {at} from {data[at]:#04x} to {new:#04x}, which is byte "
+            f"{at - start} of line {number}: {line[:SHOWN]!r}"
         )
-        changed = [_again(member, member.name) for member in members]
-        changed[at] = Source(members[at].name, data=data)
-        yield Source(source.name, members=changed) if source.members else changed[0]
+        yield detail, data[:at] + bytes([new]) + data[at + 1 : end]
+    lines = data.splitlines(keepends=True)
+    if 1 < len(lines) < 10_000:
+        pick.shuffle(lines)
+        yield "lines shuffled", b"".join(lines)
+
+
+# -- copies with values of another type ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A JSON value that becomes another one: which member, record and value of a source.
+
+    `member` and `record` are positions, the latter among the lines of a JSONL file.
+    """
+
+    member: int
+    record: int
+    path: Path
+    new: Json
+
+
+class Changes:
+    """Makes copies of a source in which JSON values are replaced by values of another type.
+
+    Values in JSON that a string holds are replaced as well.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._members = source.members or (source,)
+        self._records = [_documents(member) for member in self._members]
+
+    def choose(self, count: int, pick: random.Random) -> list[Change]:
+        """Returns `count` changes chosen by `pick`; none for a source without JSON."""
+        places = [
+            (member, record, path)
+            for member, records in enumerate(self._records)
+            for record, value in enumerate(records)
+            if not isinstance(value, bytes)
+            for path in _paths(value)
+        ]
+        return [
+            Change(*pick.choice(places), pick.choice(_OTHERS))
+            for _ in range(count if places else 0)
+        ]
+
+    def apply(self, changes: Iterable[Change]) -> Source:
+        """Returns a copy of the source with the changes, none of which is inside another."""
+        members = [_unread_copy(member, member.name) for member in self._members]
+        records = {change.member: list(self._records[change.member]) for change in changes}
+        for change in changes:
+            value = records[change.member][change.record]
+            assert not isinstance(value, bytes), "it has paths"
+            records[change.member][change.record] = _replaced(value, change.path, change.new)
+        for at, values in records.items():
+            data = b"\n".join(map(_encoded, values))
+            members[at] = Source(self._members[at].name, data=data)
+        return Source(self._source.name, members=members) if self._source.members else members[0]
+
+    def describe(self, change: Change) -> str:
+        """Returns where the change is, the value before and after, and the whole record."""
+        value = self._records[change.member][change.record]
+        assert not isinstance(value, bytes), "it has paths"
+        steps = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in change.path)
+        return (
+            f"{self._members[change.member].name}, record {change.record + 1}: "
+            f"{steps or 'the whole'}: {_shortened(_at(value, change.path))} became "
+            f"{_shortened(change.new)}\n  record before: {_shortened(value)}"
+            f"\n  record after: {_shortened(_replaced(value, change.path, change.new))}"
+        )
+
+
+def _check_changes(reader: Reader, source: Source) -> None:
+    copies = Changes(source)
+    chosen = copies.choose(CHANGES, random.Random(0))  # noqa: S311 - the same copies each time
+    for group in _groups(chosen):
+        error = _failure(reader, copies.apply(group))
+        if error is None:
+            continue
+        alone = ((change, _failure(reader, copies.apply([change]))) for change in group)
+        found = next(((change, fault) for change, fault in alone if fault is not None), None)
+        changes, cause = ([found[0]], found[1]) if found is not None else (group, error)
+        described = "\n".join(map(copies.describe, changes))
+        raise AssertionError(f"{type(cause).__name__}: {cause}\n{described}") from cause
+
+
+def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """Yields the changes in groups of up to `TOGETHER`, none inside another of its group."""
+    waiting = list(changes)
+    while waiting:
+        group: list[Change] = []
+        rest: list[Change] = []
+        for change in waiting:
+            free = len(group) < TOGETHER and not any(_overlap(change, other) for other in group)
+            (group if free else rest).append(change)
+        yield group
+        waiting = rest
+
+
+def _overlap(one: Change, other: Change) -> bool:
+    if (one.member, one.record) != (other.member, other.record):
+        return False
+    shorter = min(len(one.path), len(other.path))
+    return one.path[:shorter] == other.path[:shorter]
 
 
 def _documents(source: Source) -> list[Json | bytes]:
-    """The JSON values of a file: of the whole, or of its lines; bytes for what is none."""
+    """Returns the JSON values of a file: of the whole, or of its lines; bytes for other lines."""
     data = source.first(1 << 20) if source.peek.kind in ("json", "jsonl") else b""
     found: list[Json | bytes] = []
     for text in [data] if source.peek.kind == "json" else data.splitlines():
@@ -134,24 +259,34 @@ def _documents(source: Source) -> list[Json | bytes]:
     return found
 
 
-def _places(value: Json) -> Iterator[tuple[str | int, ...]]:
-    """The paths to the values in a value; the step "" goes into the JSON that a string holds."""
+def _encoded(value: Json | bytes) -> bytes:
+    return value if isinstance(value, bytes) else dumps(value).encode("utf-8", "surrogatepass")
+
+
+def _shortened(value: Json) -> str:
+    text = dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
+
+
+def _paths(value: Json) -> Iterator[Path]:
+    """Yields the paths to the values in a value, its own first."""
     yield ()
-    inner = _inside(value)
-    steps: Iterable[tuple[str | int, Json]] = ()
-    if inner is not None:
-        steps = (("", inner),)
-    elif isinstance(value, dict):
-        steps = value.items()
-    elif isinstance(value, list):
-        steps = enumerate(value)
-    for step, item in steps:
-        for path in _places(item):
+    for step, item in _steps(value):
+        for path in _paths(item):
             yield (step, *path)
 
 
+def _steps(value: Json) -> Iterable[tuple[str | int, Json]]:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list):
+        return enumerate(value)
+    inner = _inside(value)
+    return () if inner is None else (("", inner),)
+
+
 def _inside(value: Json) -> Json:
-    """The object or list that a string holds as JSON, or None."""
+    """Returns the object or list that a string holds as JSON, or None."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return None
     try:
@@ -160,8 +295,14 @@ def _inside(value: Json) -> Json:
         return None
 
 
-def _replaced(value: Json, path: tuple[str | int, ...], new: Json) -> Json:
-    """The value with `new` at the path."""
+def _at(value: Json, path: Path) -> Json:
+    for step in path:
+        value = next(item for own, item in _steps(value) if own == step)
+    return value
+
+
+def _replaced(value: Json, path: Path, new: Json) -> Json:
+    """Returns the value with `new` at the path."""
     if not path:
         return new
     step, rest = path[0], path[1:]
@@ -173,31 +314,22 @@ def _replaced(value: Json, path: tuple[str | int, ...], new: Json) -> Json:
     return {key: _replaced(x, rest, new) if key == step else x for key, x in value.items()}
 
 
-def _damaged(data: bytes) -> Iterator[bytes]:
-    pick = random.Random(0)  # noqa: S311 - damage must repeat, not surprise
-    for _ in range(CUTS if data else 0):
-        yield data[: pick.randrange(len(data))]
-        at = pick.randrange(len(data))
-        yield data[:at] + bytes([pick.randrange(256)]) + data[at + 1 :]
-    lines = data.splitlines(keepends=True)
-    if 1 < len(lines) < 10_000:
-        pick.shuffle(lines)
-        yield b"".join(lines)
+# -- golden files --------------------------------------------------------------------------------
 
 
 def describe(event: Event) -> dict[str, Json]:
-    """An event as a JSON value for golden files: its kind and its fields that are not default."""
+    """Returns an event as a JSON value for golden files: its type and non-default fields."""
     return cast("dict[str, Json]", _describe(event))
 
 
 def _describe(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
-        shown = {
+        changed = {
             item.name: _describe(getattr(value, item.name))
             for item in fields(value)
             if getattr(value, item.name) != _default(item)
         }
-        return {"is": type(value).__name__, **shown}
+        return {"is": type(value).__name__, **changed}
     if isinstance(value, tuple):
         return [_describe(item) for item in value]
     return value

@@ -20,7 +20,7 @@ from builder.readers.traces.langchain import reader as langchain
 from builder.readers.traces.platforms import langfuse, langsmith
 from builder.readers.traces.vercel_ai_sdk import reader as vercel_ai_sdk
 from builder.sources.source import Source
-from builder.testing import _read
+from builder.testing import read_counted
 
 NAMES = st.sampled_from(
     re.findall(r"\S+", """
@@ -68,7 +68,7 @@ def test_any_rows_are_accounted_for(values, lines):
     for reader in (langfuse, langsmith, langchain, vercel_ai_sdk):
         source = Source("log", data=data)
         reader.recognise(source)
-        _read(reader, source)
+        read_counted(reader, source)
 
 
 FOREIGN = [None, True, -1, 1.5, "", "[", '["a"]', "user", [], {}, [[]], [None], {"type": {"a": 1}}]
@@ -109,4 +109,4 @@ def test_records_with_foreign_values_are_accounted_for(reader):
             damaged = "\n".join(json.dumps(changed(value, pick)) for value in values if value)
             source = Source("log", data=damaged.encode())
             reader.recognise(source)
-            _read(reader, source)
+            read_counted(reader, source)

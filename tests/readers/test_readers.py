@@ -6,15 +6,20 @@ for them (scripts/golden.py writes it; review it as a diff).
 
 import json
 import random
+import re
 import sqlite3
+from ast import literal_eval
+from dataclasses import replace
 
 import pytest
 from cases import case_sources
 from places import CASES, DATA, TESTS
 
+from builder.conversation import Ignored
+from builder.problem import Problem
 from builder.readers import readers, recognise
 from builder.sources.source import Source
-from builder.testing import check_reader, describe, retyped
+from builder.testing import CHANGES, CUTS, TOGETHER, Changes, check_reader, describe
 
 FOLDERS = sorted(path.parent for path in CASES.glob("*/*/input"))
 
@@ -58,7 +63,9 @@ def test_a_copy_with_another_type_differs_in_one_value():
     row = {"id": "a", "turns": '[{"role": "user"}]'}
     source = Source("x", data=f"{json.dumps(row)}\nno json\n".encode())
     changed = set()
-    for copy in retyped(source, 300, random.Random(0)):
+    copies = Changes(source)
+    for change in copies.choose(300, random.Random(0)):
+        copy = copies.apply([change])
         first, second = b"".join(copy.raw()).split(b"\n")
         assert second == b"no json"
         value = json.loads(first)
@@ -72,6 +79,74 @@ def test_a_copy_with_another_type_differs_in_one_value():
             changed |= {f"role {type(inner).__name__}"} if inner != "user" else set()
     types = {"NoneType", "bool", "int", "float", "str", "list", "dict"}
     assert changed == {"row", "id", "turns"} | {f"role {name}" for name in types}
+
+
+def failing(is_wrong, calls):
+    """A reader of lines that only Codex's reader claims, which raises for some of them.
+
+    It appends to `calls` at each reading.
+    """
+
+    def read(source):
+        calls.append(source.name)
+        for record in source.records():
+            if is_wrong(record):
+                raise KeyError("turns")
+            yield record if isinstance(record, Problem) else Ignored("row")
+
+    return replace(readers()["codex"], read=read)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Six lines, and the source that they are."""
+    values = [
+        {"type": "event_msg", "payload": {"type": "error"}, "turns": [number, number]}
+        for number in range(6)
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in values), encoding="utf-8")
+    return values, Source("rows.jsonl", path)
+
+
+def test_a_failure_shows_the_record_that_was_changed(rows):
+    values, source = rows
+
+    def is_wrong(record):
+        row = None if isinstance(record, Problem) else record.value
+        return isinstance(row, dict) and isinstance(row.get("turns"), dict)
+
+    with pytest.raises(AssertionError) as failure:
+        check_reader(failing(is_wrong, []), source)
+    kind, place, before, after = str(failure.value).splitlines()
+    assert kind == "KeyError: 'turns'"
+    number = int(re.fullmatch(r"rows\.jsonl, record (\d): \.turns: .* became \{.*\}", place)[1])
+    assert json.loads(before.partition("record before: ")[2]) == values[number - 1]
+    changed = json.loads(after.partition("record after: ")[2])
+    assert isinstance(changed.pop("turns"), dict)
+    assert changed.items() <= values[number - 1].items(), "nothing else changed"
+
+
+def test_a_failure_shows_the_line_that_was_corrupted(rows):
+    values, source = rows
+    reader = failing(lambda record: isinstance(record, Problem), [])
+    with pytest.raises(AssertionError) as failure:
+        check_reader(reader, source)
+    found = re.match(
+        r"rows\.jsonl, cut to \d+ bytes, byte \d+ from (\w+) to (\w+), "
+        r"which is byte (\d+) of line (\d+): (b'.*'): KeyError",
+        str(failure.value),
+    )
+    line = json.dumps(values[int(found[4]) - 1]).encode()
+    assert line.startswith(literal_eval(found[5]))
+    assert line[int(found[3])] == int(found[1], 16) != int(found[2], 16)
+
+
+def test_values_are_changed_several_at_a_time(rows):
+    calls = []
+    check_reader(failing(lambda record: False, calls), rows[1])
+    changed = len(calls) - 2 - CUTS - 1
+    assert CHANGES / TOGETHER <= changed <= CHANGES / 2
 
 
 def test_every_reader_has_cases():
