@@ -150,7 +150,7 @@ def _cuts(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueChange:
     """A JSON value that becomes another one: which member, record and value of a source.
 
     `member` and `record` are positions, the latter among the lines of a JSONL file.
@@ -162,7 +162,7 @@ class Change:
     new: Json
 
 
-class Changes:
+class ChangedCopies:
     """Makes copies of a source in which JSON values are replaced by values of another type.
 
     Values in JSON that a string holds are replaced as well.
@@ -173,7 +173,7 @@ class Changes:
         self._members = source.members or (source,)
         self._records = [_documents(member) for member in self._members]
 
-    def choose(self, count: int, pick: random.Random) -> list[Change]:
+    def choose(self, count: int, pick: random.Random) -> list[ValueChange]:
         """Returns `count` changes chosen by `pick`; none for a source without JSON."""
         places = [
             (member, record, path)
@@ -183,11 +183,11 @@ class Changes:
             for path in _paths(value)
         ]
         return [
-            Change(*pick.choice(places), pick.choice(_OTHERS))
+            ValueChange(*pick.choice(places), pick.choice(_OTHERS))
             for _ in range(count if places else 0)
         ]
 
-    def apply(self, changes: Iterable[Change]) -> Source:
+    def apply(self, changes: Iterable[ValueChange]) -> Source:
         """Returns a copy of the source with the changes, none of which is inside another."""
         members = [_unread_copy(member, member.name) for member in self._members]
         records = {change.member: list(self._records[change.member]) for change in changes}
@@ -200,7 +200,7 @@ class Changes:
             members[at] = Source(self._members[at].name, data=data)
         return Source(self._source.name, members=members) if self._source.members else members[0]
 
-    def describe(self, change: Change) -> str:
+    def describe(self, change: ValueChange) -> str:
         """Returns where the change is, the value before and after, and the whole record."""
         value = self._records[change.member][change.record]
         assert not isinstance(value, bytes), "it has paths"
@@ -214,7 +214,7 @@ class Changes:
 
 
 def _check_changes(reader: Reader, source: Source) -> None:
-    copies = Changes(source)
+    copies = ChangedCopies(source)
     chosen = copies.choose(CHANGES, random.Random(0))  # noqa: S311 - the same copies each time
     for group in _groups(chosen):
         error = _failure(reader, copies.apply(group))
@@ -227,12 +227,12 @@ def _check_changes(reader: Reader, source: Source) -> None:
         raise AssertionError(f"{type(cause).__name__}: {cause}\n{described}") from cause
 
 
-def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
+def _groups(changes: Sequence[ValueChange]) -> Iterator[list[ValueChange]]:
     """Yields the changes in groups of up to `TOGETHER`, none inside another of its group."""
     waiting = list(changes)
     while waiting:
-        group: list[Change] = []
-        rest: list[Change] = []
+        group: list[ValueChange] = []
+        rest: list[ValueChange] = []
         for change in waiting:
             free = len(group) < TOGETHER and not any(_overlap(change, other) for other in group)
             (group if free else rest).append(change)
@@ -240,7 +240,7 @@ def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
         waiting = rest
 
 
-def _overlap(one: Change, other: Change) -> bool:
+def _overlap(one: ValueChange, other: ValueChange) -> bool:
     if (one.member, one.record) != (other.member, other.record):
         return False
     shorter = min(len(one.path), len(other.path))

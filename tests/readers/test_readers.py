@@ -19,7 +19,7 @@ from builder.conversation import Ignored
 from builder.problem import Problem
 from builder.readers import readers, recognise
 from builder.sources.source import Source
-from builder.testing import CHANGES, CUTS, TOGETHER, Changes, check_reader, describe
+from builder.testing import CHANGES, CUTS, TOGETHER, ChangedCopies, check_reader, describe
 
 FOLDERS = sorted(path.parent for path in CASES.glob("*/*/input"))
 
@@ -63,7 +63,7 @@ def test_a_copy_with_another_type_differs_in_one_value():
     row = {"id": "a", "turns": '[{"role": "user"}]'}
     source = Source("x", data=f"{json.dumps(row)}\nno json\n".encode())
     changed = set()
-    copies = Changes(source)
+    copies = ChangedCopies(source)
     for change in copies.choose(300, random.Random(0)):
         copy = copies.apply([change])
         first, second = b"".join(copy.raw()).split(b"\n")
