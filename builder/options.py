@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field
-from typing import Any
+from typing import Any, NewType
 
 Metadata = Mapping[str, Any]
+
+Number = NewType("Number", float)
+"""The type of any finite number."""
+
+Scalar = NewType("Scalar", object)
+"""The type of any text, number, true, false or null."""
 
 INLINE: Metadata = {"inline": True}
 """The keys of this option type stand in the section that holds the field."""
@@ -24,6 +30,16 @@ SUPPLIED: Metadata = {"supplied": True}
 def at_least(minimum: int) -> Metadata:
     """Returns the metadata of a whole number whose smallest value is not 1."""
     return {"minimum": minimum}
+
+
+def named(key: str) -> Metadata:
+    """Returns the metadata of a field whose key is no name in Python."""
+    return {"key": key}
+
+
+def key_of(item: Field[Any]) -> str:
+    """Returns the key that stands for the field."""
+    return str(item.metadata.get("key", item.name))
 
 
 def minimum_of(item: Field[Any]) -> int:

@@ -174,6 +174,7 @@ def _conversation(
                     Spooled(
                         prefixes[origins[-1]],
                         proof.verdict.tokens,
+                        _range_of(_calls_of(normalised, origins)),
                         tuple(levels[level] for level in LEVELS),
                         is_weighted=bool(proof.sample.weights),
                     )
@@ -204,6 +205,11 @@ def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int
     turns = [turn for turn in normalised.dialogue.turns if turn.role == "assistant"]
     kept = [[next(ordinals) for _ in turn.calls] for turn in turns]
     return frozenset(ordinal for at in answers for ordinal in kept[at])
+
+
+def _range_of(ordinals: Collection[int]) -> tuple[int, int]:
+    """The first of the ordinals and the one after the last."""
+    return (min(ordinals), max(ordinals) + 1) if ordinals else (0, 0)
 
 
 def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:

@@ -16,12 +16,16 @@ from typing import Any, cast
 from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
-from builder.conversation import LEVELS
+from builder.conversation import LEVELS, Json
+from builder.dataset.samples import read_sample
 from builder.jsonio import loads
 from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
+from builder.qwen3.parse import to_dialogue
+from builder.sample import Sample
 from builder.select.choice import DUPLICATE, NEAR_DUPLICATE, Choice, ChoiceOptions, choose
+from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.splits import SPLITS
 from builder.select.table import ConversationRow, Table
 
@@ -44,8 +48,8 @@ def finalize(
     in_pieces = (
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
-    options = ChoiceOptions(in_pieces, config.shares, config.split)
-    table = list(_table(results, weights, with_patterns=bool(options.shares)))
+    options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
+    table = list(_table(results, weights, options))
     is_near_dropped = config.audit.options.near_duplicates == "drop"
     choice = choose(table, options, partial(_near_duplicates, results) if is_near_dropped else None)
     _count_records(built, results, unreadable)
@@ -59,17 +63,29 @@ def finalize(
 
 
 def _table(
-    results: Sequence[ChunkResult], weights: Sequence[float], *, with_patterns: bool
+    results: Sequence[ChunkResult], weights: Sequence[float], options: ChoiceOptions
 ) -> Iterator[ConversationRow]:
-    """Yields a row for each conversation; reads the samples only for their patterns."""
+    """Yields a row for each conversation; reads the samples only if the options need more."""
+    needs_samples = bool(options.shares or options.select.fields)
     for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
-        samples = result.samples() if with_patterns else iter(())
+        samples = result.samples() if needs_samples else iter(())
         for entry in result.entries():
-            patterns = tuple(
-                intern(_decoded(meta)["pattern"])
-                for _, (_, meta) in zip(entry.samples, samples, strict=False)
-            )
-            yield _row(entry, source, result, weight, patterns)
+            own = [
+                _values(line, meta, options.select)
+                for _, (line, meta) in zip(entry.samples, samples, strict=False)
+            ]
+            yield _row(entry, source, result, weight, own, options)
+
+
+def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
+    """Returns what may be asked of a sample: its line of meta/, and the tools that it calls."""
+    values: dict[str, Json] = _decoded(meta)
+    if TOOLS in select.fields:
+        sample = read_sample(_decoded(line))
+        assert isinstance(sample, Sample), "it was proven"
+        names = {call.name for turn in to_dialogue(sample).turns for call in turn.calls}
+        values[TOOLS] = [*sorted(names)]
+    return values
 
 
 def _row(
@@ -77,8 +93,11 @@ def _row(
     source: int,
     result: ChunkResult,
     weight: float,
-    patterns: tuple[str, ...],
+    samples: Sequence[dict[str, Json]],
+    options: ChoiceOptions,
 ) -> ConversationRow:
+    select = options.select
+    last = samples[-1] if samples else {}
     return ConversationRow(
         source=source,
         code=entry.code and intern(entry.code),
@@ -87,9 +106,13 @@ def _row(
         prefixes=b"".join(entry.prefixes),
         ends=b"".join(item.prefix for item in entry.samples),
         tokens=tuple(item.tokens for item in entry.samples),
+        calls=tuple(item.calls for item in entry.samples),
         levels=tuple(item.levels for item in entry.samples),
         weighted=tuple(item.is_weighted for item in entry.samples),
-        patterns=patterns,
+        patterns=tuple(intern(str(item["pattern"])) for item in samples),
+        refusals=tuple(select.refusal(item) for item in samples) if select.where else (),
+        group=intern(select.group(last)),
+        stratum=intern(select.stratum(last)),
         call_keys=tuple(key for key, _ in entry.calls),
         call_codes=tuple(code and intern(code) for _, code in entry.calls),
         tools_source=intern(entry.tools_source),
@@ -139,10 +162,10 @@ def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
             source = row.source
         if None in codes:
             _count_written(built, row, codes)
-            code = None
+            outcomes = _calls_of_written(row, codes)
         else:
             code = _count_unused(ledger, row, codes)
-        outcomes = (own or code for own in row.call_codes)
+            outcomes = (own or code for own in row.call_codes)
         calls.add(zip(row.call_keys, outcomes, strict=True))
     calls.count(ledger)
 
@@ -164,6 +187,22 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
     )
     built.origins[Origin(row.format, row.model, row.license)] += samples
     built.tools_sources[row.tools_source] += samples
+
+
+def _calls_of_written(row: ConversationRow, codes: Sequence[str | None]) -> Iterator[str | None]:
+    """Yields for each call why it is dropped, or None.
+
+    A call may stand only in samples that are left out, if not for their duplicates.
+    """
+    kept = [
+        range(*calls)
+        for calls, code in zip(row.calls, codes, strict=True)
+        if code in (None, DUPLICATE, NEAR_DUPLICATE)
+    ]
+    others = [code for code in codes if code not in (None, DUPLICATE, NEAR_DUPLICATE)]
+    for ordinal, own in enumerate(row.call_codes):
+        is_kept = not others or any(ordinal in calls for calls in kept)
+        yield own if own is not None or is_kept else others[0]
 
 
 def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
@@ -224,7 +263,8 @@ def _left_out(
         code = choice.codes[number]
         if code is None or code == DUPLICATE:
             continue
-        detail = f"left out for the share of {code}"
+        is_condition = code not in ("weight", "mix")
+        detail = f"left out by {code}" if is_condition else f"left out for the share of {code}"
         if code == NEAR_DUPLICATE:
             detail = f"nearly says what sample {ids[choice.near[number]]} says"
         meta = _decoded(line)

@@ -45,12 +45,14 @@ class Spooled:
     """A sample among a part's samples.
 
     prefix       digest of the dialogue's messages up to its end
+    calls        the conversation's calls that it holds: the first, and the one after the last
     levels       number of its targets at each of LEVELS, the lowest first
     is_weighted  it has weights
     """
 
     prefix: bytes
     tokens: int
+    calls: tuple[int, int] = (0, 0)
     levels: tuple[int, ...] = ()
     is_weighted: bool = False
 
@@ -79,7 +81,13 @@ class ConversationEntry:
     def to_json(self) -> bytes:
         """A line of the part's entries."""
         samples: list[Json] = [
-            [item.prefix.hex(), item.tokens, list(item.levels), item.is_weighted]
+            [
+                item.prefix.hex(),
+                item.tokens,
+                list(item.calls),
+                list(item.levels),
+                item.is_weighted,
+            ]
             for item in self.samples
         ]
         return packed(
@@ -97,14 +105,14 @@ class ConversationEntry:
 
     @classmethod
     def from_json(cls, line: bytes) -> ConversationEntry:
-        """The entry that `to_json` wrote."""
-        told: Any = loads(line)
-        code, samples, prefixes, calls, tools_source, model, session, license_ = told
+        """Returns the entry that `to_json` wrote."""
+        values: Any = loads(line)
+        code, samples, prefixes, calls, tools_source, model, session, license_ = values
         return cls(
             code,
             tuple(
-                Spooled(bytes.fromhex(prefix), tokens, tuple(levels), weighted)
-                for prefix, tokens, levels, weighted in samples
+                Spooled(bytes.fromhex(prefix), tokens, (first, end), tuple(levels), weighted)
+                for prefix, tokens, (first, end), levels, weighted in samples
             ),
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from builder.conversation import Json
-from builder.options import is_inline, is_key, minimum_of
+from builder.options import Number, Scalar, is_inline, is_key, key_of, minimum_of
 from builder.paths import UserPath
 from builder.problem import nearest
 
@@ -51,10 +51,11 @@ class FieldReader:
             if is_inline(item):
                 found[item.name] = self._build(hints[item.name], value, key)
                 continue
-            path = f"{key}.{item.name}" if key else item.name
-            if item.name in value:
+            name = key_of(item)
+            path = f"{key}.{name}" if key else name
+            if name in value:
                 found[item.name] = self._value(
-                    hints[item.name], value[item.name], path, minimum_of(item)
+                    hints[item.name], value[name], path, minimum_of(item)
                 )
             elif item.default is MISSING and item.default_factory is MISSING:
                 self.faults.append(f"{path}: is missing")
@@ -74,8 +75,14 @@ class FieldReader:
             return self._mapping(arguments, value, key)
         if isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath:
             return self.section(kind, value, key)
+        if kind is Scalar:
+            is_scalar = value is None or isinstance(value, str | int | float)
+            return value if is_scalar else self._refuse(key, "a text, number or truth", value)
         if kind is bool:
             return value if isinstance(value, bool) else self._refuse(key, "true or false", value)
+        if kind is Number:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            return value if is_number else self._refuse(key, "a number", value)
         if kind in (int, float):
             return self._number(kind, value, key, minimum)
         if not isinstance(value, str) or not value:
@@ -147,7 +154,7 @@ def keys_of(kind: type) -> dict[str, Field[Any]]:
     hints = get_type_hints(kind)
     found: dict[str, Field[Any]] = {}
     for item in filter(is_key, fields(kind)):
-        found.update(keys_of(hints[item.name]) if is_inline(item) else {item.name: item})
+        found.update(keys_of(hints[item.name]) if is_inline(item) else {key_of(item): item})
     return found
 
 
@@ -162,7 +169,7 @@ def plain(value: object) -> Json:
             if is_inline(item):
                 found.update(cast("dict[str, Json]", inner))
             else:
-                found[item.name] = inner
+                found[key_of(item)] = inner
         return found
     if isinstance(value, tuple):
         return [plain(item) for item in value]

@@ -16,6 +16,7 @@ from builder.options import INLINE
 from builder.output.options import OutputOptions
 from builder.paths import UserPath
 from builder.scrub.options import ScrubOptions
+from builder.select.conditions import SelectOptions
 from builder.select.splits import SplitOptions
 from builder.sources.store import is_url
 from builder.verify.options import VerifyOptions
@@ -75,6 +76,7 @@ class Config:
     audit: AuditSection = field(default_factory=AuditSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
     split: SplitOptions = field(default_factory=SplitOptions)
+    select: SelectOptions = field(default_factory=SelectOptions)
     mix: Mapping[Pattern, float] = field(default_factory=dict)
     train: TrainOptions = field(default_factory=TrainOptions)
     output: OutputOptions = field(default_factory=OutputOptions)
@@ -114,6 +116,7 @@ class Config:
             yield "split: validation and test together are more than 1"
         if sum(self.mix.values()) > 1 + 1e-9:
             yield "mix: the shares are more than 1 together"
+        yield from self.select.contradictions()
         lengths = self.limits.lengths
         if lengths.too_long != "reject" and lengths.max_tokens is None:
             yield f"limits.too_long: {lengths.too_long} needs limits.max_tokens"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from builder.select.budget import BudgetItem, beyond_budget
+from builder.select.conditions import SHARES, TOTAL, SelectOptions
 from builder.select.duplicates import exact_duplicates
 from builder.select.mix import Candidate, left_out
 from builder.select.splits import SplitOptions, assign, is_taken
@@ -23,11 +25,13 @@ class ChoiceOptions:
 
     in_pieces  a sample is less than a conversation
     shares     the target shares by pattern (`builder.select.mix`)
+    select     the user's conditions, shares by another field, and the budget of tokens
     split      the shares of the splits, and the seed of all draws
     """
 
     in_pieces: bool = False
     shares: Mapping[str, float] = field(default_factory=dict)
+    select: SelectOptions = field(default_factory=SelectOptions)
     split: SplitOptions = field(default_factory=SplitOptions)
 
 
@@ -55,9 +59,11 @@ class Choice:
 def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = None) -> Choice:
     """Decides on every sample; `find_near` None keeps near duplicates."""
     codes: list[str | None] = []
+    seed = options.split.seed
     for row in table:
-        is_within = is_taken(row.session, row.weight, options.split.seed)
-        codes += [None if is_within else "weight"] * row.samples
+        is_within = is_taken(row.session, row.weight, seed)
+        refusals = row.refusals or (None,) * row.samples
+        codes += refusals if is_within else ["weight"] * row.samples
     gone = exact_duplicates(
         table, [code is not None for code in codes], in_pieces=options.in_pieces
     )
@@ -65,7 +71,11 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
     near = find_near([code is None for code in codes]) if find_near is not None else {}
     _leave_out(codes, near, NEAR_DUPLICATE)
     if options.shares:
-        _leave_out(codes, _beyond_shares(table, codes, options), "mix")
+        _leave_out(codes, _beyond_shares(table, codes, options.shares, seed, _pattern), "mix")
+    for shares in options.select.shares.values():
+        _leave_out(codes, _beyond_shares(table, codes, shares, seed, _group), SHARES)
+    if options.select.max_tokens_total is not None:
+        _leave_out(codes, _beyond_total(table, codes, options.select.max_tokens_total, seed), TOTAL)
     return Choice(codes, _splits(table, codes, options.split), near)
 
 
@@ -84,18 +94,48 @@ def _written(table: Table, codes: Sequence[str | None]) -> Iterator[tuple[Conver
             yield row, own
 
 
+def _pattern(row: ConversationRow, sample: int) -> str:
+    return row.patterns[sample]
+
+
+def _group(row: ConversationRow, sample: int) -> str:
+    return row.group
+
+
 def _beyond_shares(
-    table: Table, codes: Sequence[str | None], options: ChoiceOptions
+    table: Table,
+    codes: Sequence[str | None],
+    shares: Mapping[str, float],
+    seed: int,
+    group_of: Callable[[ConversationRow, int], str],
 ) -> Iterator[int]:
-    """Yields the samples to leave out so that the others have the shares by pattern."""
+    """Yields the samples to leave out so that the others have the shares.
+
+    A conversation counts for the group of its longest sample that is written.
+    """
     conversations: list[list[int]] = []
     candidates: list[Candidate] = []
     for row, own in _written(table, codes):
         chosen = [at for at in own if codes[at] is None]
-        pattern = row.patterns[chosen[-1] - own.start]
+        group = group_of(row, chosen[-1] - own.start)
         conversations.append(chosen)
-        candidates.append(Candidate(pattern, len(chosen), row.prefixes[-DIGEST_BYTES:]))
-    for at in left_out(candidates, options.shares, options.split.seed):
+        candidates.append(Candidate(group, len(chosen), row.prefixes[-DIGEST_BYTES:]))
+    for at in left_out(candidates, shares, seed):
+        yield from conversations[at]
+
+
+def _beyond_total(
+    table: Table, codes: Sequence[str | None], total: int, seed: int
+) -> Iterator[int]:
+    """Yields the samples to leave out so that the others have at most `total` tokens."""
+    conversations: list[list[int]] = []
+    items: list[BudgetItem] = []
+    for row, own in _written(table, codes):
+        chosen = [at for at in own if codes[at] is None]
+        tokens = sum(row.tokens[at - own.start] for at in chosen)
+        conversations.append(chosen)
+        items.append(BudgetItem(row.stratum, tokens, row.prefixes[-DIGEST_BYTES:]))
+    for at in beyond_budget(items, total, seed):
         yield from conversations[at]
 
 

@@ -1,9 +1,10 @@
-"""Down-sampling to target shares by behaviour: which conversations stay.
+"""Down-sampling to target shares: which conversations stay.
 
-Shares are of the samples. Patterns without a share of their own have what is left together, as they
-come. The dataset becomes as large as the scarcest pattern allows; a pattern of which there is no
-sample cannot be met and is passed over. Conversations stay or go whole, in the order of a digest of
-the seed and of what they say, so that neither order nor workers matter.
+Shares are of the samples, by behaviour (`mix`) or by the value of a field (`select.shares`). Groups
+without a share of their own have the rest together, as they come. The dataset becomes as large as
+the scarcest group allows; a group without any sample is passed over. Conversations stay or go
+whole, in the order of a digest of the seed and of what they say, so that neither the order of the
+inputs nor the number of workers matters.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-REST = "(other patterns)"
+REST = "\0rest"
+"""The group of all that have no share of their own; no value is this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A conversation: the pattern of its longest sample, how many samples, what tells it apart."""
+    """A conversation: the group that it counts for, its samples, the digest of what it says."""
 
-    pattern: str
+    group: str
     samples: int
     identity: bytes
 
@@ -27,10 +29,10 @@ class Candidate:
 def left_out(
     candidates: Sequence[Candidate], shares: Mapping[str, float], seed: int
 ) -> frozenset[int]:
-    """Positions of the conversations that go, so that the rest has the shares."""
+    """Returns the positions of the conversations that go, so that the rest has the shares."""
     groups: dict[str, list[int]] = {}
     for at, candidate in enumerate(candidates):
-        name = candidate.pattern if candidate.pattern in shares else REST
+        name = candidate.group if candidate.group in shares else REST
         groups.setdefault(name, []).append(at)
     target = {**shares, REST: max(1 - sum(shares.values()), 0.0)}
     sizes = {name: sum(candidates[at].samples for at in group) for name, group in groups.items()}
@@ -42,7 +44,7 @@ def left_out(
     gone: set[int] = set()
     for name, group in groups.items():
         quota = int(total * target[name] / met + 1e-6) if met else 0
-        for at in sorted(group, key=lambda at: _draw(candidates[at], seed)):
+        for at in sorted(group, key=lambda at: draw(candidates[at].identity, seed)):
             if candidates[at].samples <= quota:
                 quota -= candidates[at].samples
             else:
@@ -50,5 +52,6 @@ def left_out(
     return frozenset(gone)
 
 
-def _draw(candidate: Candidate, seed: int) -> bytes:
-    return hashlib.blake2b(b"%d " % seed + candidate.identity, digest_size=16).digest()
+def draw(identity: bytes, seed: int) -> bytes:
+    """Returns the place of a conversation in an order that follows from the seed."""
+    return hashlib.blake2b(b"%d " % seed + identity, digest_size=16).digest()

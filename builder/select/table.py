@@ -20,13 +20,17 @@ class ConversationRow:
     prefixes  digests of the messages up to each assistant turn, joined; the last is of all messages
     ends      for each sample the digest of the messages up to its end, joined
     tokens    for each sample its tokens
+    calls     for each sample the calls that it holds: the number of the first, one after the last
     levels    for each sample the number of its targets at each level of context (`LEVELS`)
     weighted  for each sample whether it has weights
     patterns  for each sample its behaviour; empty unless the options need it
+    refusals  for each sample the code of the user's condition that it does not meet, or None;
+              empty without conditions
+    group, stratum  values of the fields that shares and budget go by
     call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
     call_codes   for each call why it was dropped, or None
 
-    The last four are logged or inferred: where the conversation comes from.
+    The last four say where the conversation and its tool definitions come from.
     """
 
     source: int
@@ -36,9 +40,13 @@ class ConversationRow:
     prefixes: bytes
     ends: bytes
     tokens: tuple[int, ...]
+    calls: tuple[tuple[int, int], ...]
     levels: tuple[tuple[int, ...], ...]
     weighted: tuple[bool, ...]
     patterns: tuple[str, ...]
+    refusals: tuple[str | None, ...]
+    group: str
+    stratum: str
     call_keys: tuple[bytes, ...]
     call_codes: tuple[str | None, ...]
     tools_source: str

@@ -12,7 +12,7 @@ def digest(text):
     return text.encode().ljust(DIGEST_BYTES, b".")
 
 
-def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=()):
+def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=()):
     """A conversation: "ab" has two assistant turns; `ends` names the prefixes that end samples."""
     steps = [prefixes[: at + 1] for at in range(len(prefixes))]
     ends = [prefixes] if ends is None else ends
@@ -24,9 +24,13 @@ def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=()):
         prefixes=b"".join(map(digest, steps)),
         ends=b"".join(map(digest, ends)),
         tokens=tuple(len(end) for end in ends),
+        calls=tuple((0, 0) for _ in ends),
         levels=tuple((1, 0, 0, 0) for _ in ends),
         weighted=tuple(False for _ in ends),
         patterns=patterns,
+        refusals=refusals,
+        group="",
+        stratum="",
         call_keys=(),
         call_codes=(),
         tools_source="none",

@@ -20,7 +20,7 @@ def candidates(**counts):
 
 def kept(items, shares, seed=0):
     gone = left_out(items, shares, seed)
-    return Counter(item.pattern for at, item in enumerate(items) if at not in gone)
+    return Counter(item.group for at, item in enumerate(items) if at not in gone)
 
 
 HALF = {"chain": 0.5, "parallel": 0.5}

@@ -1,0 +1,48 @@
+"""A budget of tokens for the whole dataset: which conversations stay, drawn by a seed.
+
+Conversations stay or go whole, in the order of a digest of the seed and of what they say. Each
+stratum gets the share of the budget that it has of all tokens; what nothing in it fits goes to
+the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from builder.select.mix import draw
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetItem:
+    """A conversation: its stratum, the tokens of its samples, the digest of what it says."""
+
+    stratum: str
+    tokens: int
+    identity: bytes
+
+
+def beyond_budget(items: Sequence[BudgetItem], total: int, seed: int) -> set[int]:
+    """Returns the positions of the conversations that go, so that the rest fits into `total`."""
+    needed = sum(item.tokens for item in items)
+    if needed <= total:
+        return set()
+    strata: dict[str, list[int]] = defaultdict(list)
+    order = sorted(range(len(items)), key=lambda at: draw(items[at].identity, seed))
+    for at in order:
+        strata[items[at].stratum].append(at)
+    kept: set[int] = set()
+    left = total
+    for name in sorted(strata):
+        quota = total * sum(items[at].tokens for at in strata[name]) // needed
+        for at in strata[name]:
+            if items[at].tokens <= quota:
+                quota -= items[at].tokens
+                left -= items[at].tokens
+                kept.add(at)
+    for at in order:
+        if at not in kept and items[at].tokens <= left:
+            left -= items[at].tokens
+            kept.add(at)
+    return set(range(len(items))) - kept

@@ -1,0 +1,128 @@
+"""`select`: which samples a user wants, by what meta/ says of them, and how many of them.
+
+Conditions are data, not code: a field, and what its value must be. A sample that does not meet one
+is left out under the code of the condition, so that the ledger says what each of them cost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from builder.conversation import Json
+from builder.options import Number, Scalar, named
+
+TOOLS = "tools"
+"""The one field that is not of meta/: the names of the tools that the sample calls."""
+
+SHARES = "select_shares"
+TOTAL = "select_max_tokens_total"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What the value of a field must be; all that is given must hold.
+
+    min, max  a number within these bounds, both included
+    in        one of these; a text may be a pattern with `*`, `?` and `[…]`; null: no value
+    not       none of these
+    """
+
+    min: Number | None = None
+    max: Number | None = None
+    among: tuple[Scalar, ...] = field(default=(), metadata=named("in"))
+    none_of: tuple[Scalar, ...] = field(default=(), metadata=named("not"))
+
+    def holds(self, value: Json) -> bool:
+        """Says whether a value meets the condition; a list meets `in` by any of its values."""
+        if self.min is not None or self.max is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return False
+            if self.min is not None and not value >= self.min:  # `not`: NaN is within no bounds
+                return False
+            if self.max is not None and not value <= self.max:
+                return False
+        values = value if isinstance(value, list) else [value]
+        if self.among and not any(_is_one_of(item, self.among) for item in values or [None]):
+            return False
+        return not any(_is_one_of(item, self.none_of) for item in values or [None])
+
+
+@dataclass(frozen=True, slots=True)
+class SelectOptions:
+    """Which samples are written.
+
+    where             conditions by field of meta/ (`tokens`, `model`, `outcome.reward`) or `tools`
+    shares            for one field: target shares of the samples by its value
+    max_tokens_total  the most tokens that all samples have together
+    stratify          fields whose values keep their share of the tokens under `max_tokens_total`
+    """
+
+    where: Mapping[str, Condition] = field(default_factory=dict)
+    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    max_tokens_total: int | None = None
+    stratify: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields whose values are asked for."""
+        return frozenset((*self.where, *self.shares, *self.stratify))
+
+    def refusal(self, values: Mapping[str, Json]) -> str | None:
+        """Returns the code of the first condition that a sample does not meet, or None."""
+        for name, condition in self.where.items():
+            if not condition.holds(value_of(values, name)):
+                return condition_code(name)
+        return None
+
+    def group(self, values: Mapping[str, Json]) -> str:
+        """Returns the value that counts for `shares`."""
+        return "".join(_text(value_of(values, name)) for name in self.shares)
+
+    def stratum(self, values: Mapping[str, Json]) -> str:
+        """Returns the values that count for `stratify`."""
+        return "\n".join(_text(value_of(values, name)) for name in self.stratify)
+
+    def contradictions(self) -> Iterator[str]:
+        """Yields a message for values that are possible each by itself but not together."""
+        if len(self.shares) > 1:
+            yield "select.shares: names more than one field"
+        for name, shares in self.shares.items():
+            if sum(shares.values()) > 1 + 1e-9:
+                yield f"select.shares.{name}: the shares are more than 1 together"
+        if self.stratify and self.max_tokens_total is None:
+            yield "select.stratify: is for select.max_tokens_total, which is not given"
+        for name, condition in self.where.items():
+            if condition == Condition():
+                yield f"select.where.{name}: asks for nothing: min, max, in or not"
+
+
+def value_of(values: Mapping[str, Json], name: str) -> Json:
+    """Returns the value of a field; dots lead into objects. None: there is none."""
+    found: Json = values.get(name)
+    if found is None and "." in name:
+        first, rest = name.split(".", 1)
+        inner = values.get(first)
+        return value_of(inner, rest) if isinstance(inner, dict) else None
+    return found
+
+
+def condition_code(name: str) -> str:
+    """Returns the code under which a condition on the field leaves samples out."""
+    return "select_" + re.sub(r"\W+", "_", name)
+
+
+def _is_one_of(value: Json, choices: tuple[Scalar, ...]) -> bool:
+    return any(_equals(value, choice) for choice in choices)
+
+
+def _equals(value: Json, choice: object) -> bool:
+    if isinstance(value, str) and isinstance(choice, str):
+        return value == choice or fnmatchcase(value, choice)
+    return value == choice and isinstance(value, bool) == isinstance(choice, bool)
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

@@ -1,0 +1,163 @@
+"""`select`: conditions, shares by any field and the budget of tokens."""
+
+import json
+from collections import Counter
+
+import pytest
+from builds import build, files, lines
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.select.budget import BudgetItem, beyond_budget
+from builder.select.conditions import Condition, condition_code, value_of
+
+
+@pytest.mark.parametrize(
+    ("condition", "meets", "fails"),
+    [
+        (Condition(min=2), [2, 2.5, 10**30], [1, None, "3", True, [3], float("nan")]),
+        (Condition(max=2), [2, -1], [3, None, float("nan")]),
+        (Condition(min=0, max=0), [0, 0.0], [False, 1]),
+        (Condition(among=("a", 1)), ["a", 1, 1.0, ["b", "a"]], ["A", True, None, [], ["b"]]),
+        (Condition(among=("claude-*",)), ["claude-4", "claude-*"], ["my-claude-4", None]),
+        (Condition(among=(True,)), [True], [1, "true", False]),
+        (Condition(among=(None, "x")), [None, [], "x"], ["", 0]),
+        (Condition(none_of=("a", None)), ["b", 0, ["b"]], ["a", None, ["b", "a"], []]),
+        (Condition(min=1, none_of=(3,)), [1, 2], [3, 0]),
+    ],
+)
+def test_a_value_meets_a_condition_or_not(condition, meets, fails):
+    assert [value for value in meets if not condition.holds(value)] == []
+    assert [value for value in fails if condition.holds(value)] == []
+
+
+def test_dots_lead_into_objects_unless_the_name_has_them():
+    values = {"outcome": {"reward": 1, "a.b": 2}, "x.y": 3, "tokens": 4}
+    names = ["outcome.reward", "outcome.a.b", "x.y", "tokens", "tokens.of", "outcome.no", "no"]
+    assert [value_of(values, name) for name in names] == [1, 2, 3, 4, None, None, None]
+    assert condition_code("outcome.reward") == "select_outcome_reward"
+
+
+items = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(1, 50)).map(lambda pair: pair), max_size=30
+)
+
+
+@given(items, st.integers(0, 600), st.integers(0, 3))
+def test_the_budget_is_kept_and_nothing_that_fits_is_left_out(rows, total, seed):
+    held = [BudgetItem(name, size, str(at).encode()) for at, (name, size) in enumerate(rows)]
+    gone = beyond_budget(held, total, seed)
+    kept = sum(item.tokens for at, item in enumerate(held) if at not in gone)
+    assert kept <= total
+    assert all(held[at].tokens > total - kept for at in gone)
+    turned = beyond_budget(held[::-1], total, seed)
+    assert {len(held) - 1 - at for at in turned} == gone
+
+
+def test_strata_keep_their_share_of_the_tokens():
+    held = [BudgetItem("ab"[at % 4 == 0], 10, str(at).encode()) for at in range(400)]
+    gone = beyond_budget(held, 1000, 0)
+    kept = Counter(item.stratum for at, item in enumerate(held) if at not in gone)
+    assert kept == {"a": 75, "b": 25}
+    assert gone != beyond_budget(held, 1000, 1)
+
+
+# -- a build -------------------------------------------------------------------------------------
+
+
+def messages(number, tool=None):
+    made = [{"role": "user", "content": f"question {number}"}]
+    if tool is not None:
+        call = json.dumps({"name": tool, "arguments": {}})
+        made.append({"role": "assistant", "content": f"<tool_call>\n{call}\n</tool_call>"})
+        text = "<tool_response>\nok\n</tool_response>"
+        made.append({"role": "user", "content": text})
+    return [*made, {"role": "assistant", "content": "yes " * number}]
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("none", "read", "write"):
+        tool = None if name == "none" else name
+        rows = [{"messages": messages(number, tool)} for number in range(1, 11)]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text)
+    return folder
+
+
+def selected(tmp_path, logs, select, *, unit="conversation"):
+    (tmp_path / "c.yaml").write_text(json.dumps({"select": select, "normalize": {"unit": unit}}))
+    out = tmp_path / "out"
+    assert build(out, "-c", tmp_path / "c.yaml", "--fresh", inputs=[logs]) == 0
+    ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
+    rejects = Counter(line["code"] for line in lines(out / "rejects.jsonl"))
+    return lines(out / "meta" / "train-00000-of-00001.jsonl"), ledger, rejects
+
+
+def test_conditions_leave_out_and_the_ledger_counts_each(tmp_path, logs):
+    where = {"tools": {"in": ["read", None]}, "source": {"not": ["none.*"]}}
+    meta, ledger, rejects = selected(tmp_path, logs, {"where": where})
+    assert {line["source"] for line in meta} == {"read.jsonl"}
+    codes = {"select_source": 10, "select_tools": 10}
+    assert ledger["conversations"]["rejected"] == codes == rejects
+    assert ledger["calls"] == {"logged": 20, "kept": 10, "dropped": {"select_tools": 10}}
+    assert ledger["samples"] == 10
+
+
+def test_tokens_are_bounded_as_meta_counts_them(tmp_path, logs):
+    everything, _, _ = selected(tmp_path, logs, {})
+    counts = sorted(line["tokens"] for line in everything)
+    low, high = counts[5], counts[-5]
+    meta, ledger, _ = selected(tmp_path, logs, {"where": {"tokens": {"min": low, "max": high}}})
+    wanted = [line for line in everything if low <= line["tokens"] <= high]
+    assert [line["id"] for line in meta] == [line["id"] for line in wanted]
+    assert ledger["conversations"]["rejected"] == {"select_tokens": 30 - len(wanted)}
+
+
+def test_shares_by_a_field(tmp_path, logs):
+    shares = {"source": {"none.jsonl": 0.5, "read.jsonl": 0.25}}
+    meta, ledger, _ = selected(tmp_path, logs, {"shares": shares})
+    found = Counter(line["source"] for line in meta)
+    assert found == {"none.jsonl": 10, "read.jsonl": 5, "write.jsonl": 5}
+    assert ledger["conversations"]["rejected"] == {"select_shares": 10}
+
+
+def test_a_token_budget_holds_and_the_same_seed_gives_the_same_rows(tmp_path, logs):
+    select = {"max_tokens_total": 500, "stratify": ["source"]}
+    meta, ledger, _ = selected(tmp_path, logs, select)
+    assert 400 < sum(line["tokens"] for line in meta) <= 500
+    assert {line["source"] for line in meta} == {"none.jsonl", "read.jsonl", "write.jsonl"}
+    assert list(ledger["conversations"]["rejected"]) == ["select_max_tokens_total"]
+    before = files(tmp_path / "out")
+    selected(tmp_path, logs, select)
+    assert files(tmp_path / "out") == before
+
+
+def test_calls_of_samples_that_are_left_out_are_dropped(tmp_path, logs):
+    """In the unit `turn` the answers after the call are the longer samples, which go."""
+    where = {"pattern": {"not": ["direct_answer"]}, "assistant_turns": {"max": 1}}
+    everything, before, _ = selected(tmp_path, logs, {}, unit="turn")
+    short = sorted(line["tokens"] for line in everything if line["source"] == "read.jsonl")[0]
+    where = {"tokens": {"max": short}, "source": {"in": ["read.jsonl"]}}
+    meta, ledger, _ = selected(tmp_path, logs, {"where": where}, unit="turn")
+    assert before["calls"]["kept"] == 20
+    assert len(meta) == ledger["samples"]
+    assert ledger["calls"]["kept"] == sum(line["calls"] for line in meta)
+
+
+def test_mistakes_are_named(tmp_path, capsys):
+    for select, message in (
+        ({"where": {"tokens": {"minimum": 1}}}, "select.where.tokens.minimum: unknown key"),
+        ({"where": {"tokens": {"min": "1"}}}, "select.where.tokens.min: must be a number"),
+        ({"where": {"model": {"in": [["a"]]}}}, "select.where.model.in[0]: must be a text"),
+        ({"where": {"model": {}}}, "select.where.model: asks for nothing"),
+        ({"shares": {"model": {"a": 0.7, "b": 0.7}}}, "more than 1 together"),
+        ({"shares": {"model": {"a": 0.1}, "source": {"b": 0.1}}}, "more than one field"),
+        ({"stratify": ["model"]}, "is for select.max_tokens_total"),
+        ({"max_tokens_total": 0}, "select.max_tokens_total: must be a whole number"),
+    ):
+        (tmp_path / "c.yaml").write_text(json.dumps({"select": select}))
+        assert build(tmp_path / "out", "-c", tmp_path / "c.yaml") == 2
+        assert message in capsys.readouterr().err
