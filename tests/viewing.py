@@ -11,9 +11,9 @@ from builder.report.viewer import Viewer
 
 
 @contextlib.contextmanager
-def served(name, told, scratch):
+def served(name, told, scratch, logs=None):
     folder = Path(name) if Path(name).is_dir() else None
-    viewer = Viewer(folder, Rows(dataset_files(name), scratch), told, "qwen3")
+    viewer = Viewer(folder, Rows(dataset_files(name), scratch), told, "qwen3", logs)
     with Server(viewer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -37,7 +37,7 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
     lines = _LINES.fullmatch(record)
     if lines is not None and lines["member"]:
         path /= lines["member"]
-    if not _is_inside(path, logs) or not path.is_file():
+    if not _is_file_inside(path, logs):
         return None
     opened = Source(path.name, path, max_record_bytes=_MAX_BYTES)
     if lines is not None:
@@ -54,9 +54,9 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
     return _items(document, items["key"], *_range(items))
 
 
-def _is_inside(path: Path, folder: Path) -> bool:
+def _is_file_inside(path: Path, folder: Path) -> bool:
     try:
-        return path.resolve().is_relative_to(folder.resolve())
+        return path.resolve().is_relative_to(folder.resolve()) and path.is_file()
     except (OSError, ValueError):  # a name that no file can have
         return False
 

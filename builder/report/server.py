@@ -32,6 +32,8 @@ _HEADERS = (
 FORMS = "'self'"
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
+_FAILED = b"This page could not be made. That is a bug: please report what the terminal says.\n"
+_START = Address(0, 0)
 
 
 class Server(ThreadingHTTPServer):
@@ -51,7 +53,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that goes away is no error; anything else is a bug, told in a line."""
+        """Ignores a browser that goes away; reports anything else, which is a bug, in a line."""
         del request, client_address
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
@@ -72,8 +74,14 @@ class _Handler(BaseHTTPRequestHandler):
         if host not in self.server.names or not given:
             self._send(HTTPStatus.NOT_FOUND, b"Not found.\n", _TEXT)
             return
-        asked = parse_qs(query, errors="replace")
-        self._answer(rest, {key: values[-1] for key, values in asked.items()})
+        asked = parse_qs(query, errors="replace", keep_blank_values=True)
+        try:
+            self._answer(rest, {key: values[-1] for key, values in asked.items()})
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:  # a row of any origin must not end the connection without a word
+            print(f"builder: view: {type(error).__name__}: {error}", file=sys.stderr)
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED, _TEXT)
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -83,10 +91,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, name: str, asked: dict[str, str]) -> None:
         viewer = self.server.viewer
-        at = _address(asked.get("at", ""))
+        at = _address(asked["at"]) if "at" in asked else _START
         body: bytes | None = None
         kind = _HTML
-        if name == "":
+        if at is None:
+            pass  # not the address of a row
+        elif name == "":
             query = Query(*(asked.get(key, "") for key in ("text", "tool", "source", "code")))
             body = viewer.samples(query, at) if at.file < len(viewer.rows.files) else None
         elif name == "row":
@@ -123,9 +133,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def _address(written: str) -> Address:
+def _address(written: str) -> Address | None:
+    """Returns the row that `FILE.ROW` names; None if it is no such address."""
     file, _, row = written.partition(".")
-    return Address(_whole(file), _whole(row))
+    if any(not part.isascii() or not part.isdigit() or len(part) > 15 for part in (file, row)):
+        return None
+    return Address(int(file), int(row))
 
 
 def _whole(written: str) -> int:
