@@ -1,6 +1,7 @@
-"""The contract suite for readers: for our own tests and for authors of readers elsewhere.
+"""Helpers for tests: `assert_proven` for datasets, `check_reader` for readers.
 
-from builder.testing import check_reader
+from builder.testing import assert_proven, check_reader
+def test_my_dataset(): assert_proven("data/train.jsonl", fail_on=["secrets"])
 def test_my_reader(): check_reader(READER, Source("log.jsonl", Path("tests/log.jsonl")))
 """
 
@@ -10,15 +11,23 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import cast
 
+from builder.api import audit_dataset, verify_dataset
+from builder.audit.options import AuditOptions
+from builder.audit.result import GateAction
+from builder.audit.run import CODES
 from builder.conversation import Conversation, Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader, read_events, recognise
 from builder.sources.chunk import ItemChunk, WholeFile
 from builder.sources.source import Source
+from builder.verify.dataset import LineReport
 
+FINDINGS = 20
+"""Number of findings that a failed assertion about a dataset names."""
 CUTS = 16
 """Number of copies that are truncated and have a corrupted byte before the cut."""
 CHANGES = 48
@@ -37,6 +46,36 @@ _OTHERS: tuple[Json, ...] = (
 
 Path = tuple[str | int, ...]
 """Steps from a record to a value in it; the step "" goes into the JSON that a string holds."""
+
+
+def assert_proven(
+    dataset: str | Path, *, tokenizer: str = "qwen3", fail_on: Iterable[str] = ()
+) -> None:
+    """Verifies every sample of a dataset, and audits it for the names in `fail_on`.
+
+    Raises AssertionError: a sample is not proven, there is none, or an audit or a code of `fail_on`
+    has findings that are still in the dataset. Raises UsageError: no such dataset or tokenizer.
+    """
+    bad: list[str] = []
+
+    def note(report: LineReport) -> None:
+        bad.extend(f"{report.file}:{report.line} {item.code}: {item.message}"
+                   for item in report.findings)  # fmt: skip
+
+    summary = verify_dataset(dataset, tokenizer=tokenizer, on_report=note)
+    proven = f"{summary.proven} of {summary.samples} samples proven"
+    assert summary.samples, f"{dataset}: holds no samples"
+    assert not bad, "\n".join([f"{dataset}: {proven}", *bad[:FINDINGS]])
+    gates = set(fail_on)
+    unknown = gates - {*CODES, *(code for codes in CODES.values() for code in codes)}
+    assert not unknown, f"fail_on: no such audit or code: {', '.join(sorted(unknown))}"
+    audited = audit_dataset(dataset, options=AuditOptions(tokenizer=tokenizer)) if gates else None
+    fired = [
+        f"{item.audit}: {item.code}: {item.count} in {item.samples} samples"
+        for item in (audited.findings if audited is not None else ())
+        if item.gate is GateAction.report and {item.audit, item.code} & gates
+    ]
+    assert not fired, "\n".join([f"{dataset}:", *fired])
 
 
 def check_reader(reader: Reader, source: Source) -> list[Event]:

@@ -1,11 +1,11 @@
-"""Write the table of formats in README.md anew from the readers; --check: fail if it differs."""
+"""Writes the table of formats in docs/formats.md from the readers; --check: fails if it differs."""
 
 import sys
 from pathlib import Path
 
 from builder.readers import readers
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "formats.md"
 BEGIN = "<!-- formats: made by scripts/formats_table.py -->\n"
 END = "<!-- end of formats -->\n"
 
@@ -16,13 +16,13 @@ def table() -> str:
 
 
 def main() -> None:
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     new = head + BEGIN + table() + END + tail
     if "--check" in sys.argv:
-        sys.exit("README.md: the table of formats is out of date" if new != text else 0)
-    README.write_text(new, encoding="utf-8")
+        sys.exit("docs/formats.md: the table of formats is out of date" if new != text else 0)
+    PAGE.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

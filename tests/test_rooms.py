@@ -11,9 +11,9 @@ from places import ROOT
 
 ORDER = (
     "problem", "options", "credentials", "finding", "conversation", "jsonio", "sample", "ledger",
-    "paths", "text", "parallel", "sources", "readers", "testing", "qwen3", "normalize", "scrub",
+    "paths", "text", "parallel", "sources", "readers", "qwen3", "normalize", "scrub",
     "dataset", "output", "verify", "trainers", "audit", "export", "report", "select", "config",
-    "card", "build", "push", "api", "cli", "__main__",
+    "card", "build", "push", "api", "testing", "cli", "__main__",
 )  # fmt: skip
 """From the ground up: a room imports only rooms that come before it."""
 

@@ -1,4 +1,4 @@
-"""The beginning of a report: what the dataset is, what was proven, what was found."""
+"""Parts of a report: what was proven against what, what was found, how it was made."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
-from builder.report.facts import LedgerCounts, as_object, said, whole
-from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
+from builder.report.facts import as_object, said, whole
+from builder.report.html import EMPTY, Html, number, shorten, tag, text
 from builder.report.page import fit
-from builder.report.survey import Survey
 
 _EXAMPLES = 8
 _FINDINGS_BYTES = 600_000
@@ -22,38 +21,9 @@ _GATES = {
 }
 
 
-def key_numbers(found: Survey, ledger: LedgerCounts | None) -> Html:
-    """The few numbers that people ask for first."""
-    tiles = [("samples", found.samples)]
-    if found.has_tokens:
-        tiles.append(("tokens", found.tokens))
-    if found.turns:
-        tiles.append(("trained turns", found.turns))
-    if ledger is not None:
-        tiles.append(("tool calls", ledger.calls.kept))
-        tiles.append(("records read", ledger.records.found))
-    elif found.calls:
-        tiles.append(("tool calls", found.calls))
-    shown = [
-        tag("div", tag("dd", text(number(count))), tag("dt", text(name))) for name, count in tiles
-    ]
-    return tag("dl", *shown, class_="tiles")
-
-
-def proof(manifest: Mapping[str, Json], found: Survey) -> Html:
-    """What was proven, with which tokenizer and template."""
+def proof(manifest: Mapping[str, Json]) -> Html:
+    """Returns what the samples were proven against: tokenizer, template and their digests."""
     tokenizer = as_object(manifest.get("tokenizer"))
-    if not tokenizer:
-        return tag(
-            "p",
-            tag("strong", text("Not proven. ")),
-            text("There is no manifest: this dataset was not made by "),
-            tag("code", text("builder build")),
-            text(". Check it with "),
-            tag("code", text("builder verify")),
-            text("."),
-            class_="verdict open",
-        )
     verify = as_object(as_object(manifest.get("config")).get("verify"))
     pairs = [
         ("tokenizer", said(tokenizer.get("name"))),
@@ -72,17 +42,7 @@ def proof(manifest: Mapping[str, Json], found: Survey) -> Html:
         for key, value in pairs
         if value
     ]
-    verdict = tag(
-        "p",
-        tag("strong", text(f"{number(found.samples)} of {number(found.samples)} samples proven. ")),
-        text(
-            "The build writes a sample only after its bytes were compared with the text that the"
-            " tokenizer's own chat template renders, with an independent renderer, and with the"
-            " structured form a server would get; and after it was read back to the same messages."
-        ),
-        class_="verdict good",
-    )
-    return join((verdict, tag("dl", *rows, class_="facts broad")))
+    return tag("dl", *rows, class_="facts broad") if rows else EMPTY
 
 
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:

@@ -17,23 +17,26 @@ from builder.report.charts import histogram_figure, is_wide, table_figure
 from builder.report.facts import as_object, read_ledger, said
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
-from builder.report.overview import findings, how_made, key_numbers, proof
+from builder.report.overview import findings, how_made, proof
 from builder.report.page import fit, page
 from builder.report.rejects import read_rejects, rejects_html
 from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
 from builder.report.survey import Survey, charts, fetch, survey
+from builder.report.verdict import verdict
 
 MAX_BYTES = 4_800_000
 MAX_SAMPLES = 60
 _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
 MANIFEST = "manifest.json"
+_FIRST = ("patterns", "tools")
+"""Tables that people look for first."""
 
 _SECTIONS = (
     ("overview", "Overview"),
     ("findings", "Findings"),
-    ("charts", "Charts"),
+    ("charts", "Tools and behaviour"),
     ("samples", "Samples"),
     ("rejects", "Rejects"),
     ("made", "How it was made"),
@@ -60,14 +63,13 @@ def report_html(
         picks = [*(audit.picks if audit is not None else ()), *found.picks]
         shown = fetch(dataset, picks, MAX_SAMPLES)
     places = {picked.where: picked.number for picked in shown}
-    proven = tag("section", tag("h3", text("Proof")), proof(manifest, found), class_="figure")
     flow = ledger_figure(ledger) if ledger is not None else EMPTY
     sections = {
-        "overview": join((key_numbers(found, ledger), proven, flow)),
+        "overview": join((verdict(found, ledger, manifest, audit), flow)),
         "findings": findings(audit, places),
         "charts": _charts(found, audit),
         "rejects": rejects_html(read_rejects(dataset)),
-        "made": how_made(manifest),
+        "made": join((how_made(manifest), _proven_against(manifest))),
     }
     left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
     sections["samples"] = _samples(shown, found, target, left)
@@ -96,12 +98,23 @@ def _charts(found: Survey, audit: Audit | None) -> Html:
         known = {table.key for table in audit.tables}
         histograms = (*audit.histograms, *(item for item in histograms if item.key not in drawn))
         tables = (*audit.tables, *(item for item in tables if item.key not in known))
-    ordered = sorted(tables, key=lambda table: table.bars is None)
-    figures: tuple[Histogram | AuditTable, ...] = (*histograms, *ordered)
+    shown = [table for table in tables if any(any(row[1:]) for row in table.rows)]
+    ordered = sorted(shown, key=lambda table: (table.key not in _FIRST, table.bars is None))
+    first = sum(table.key in _FIRST for table in shown)
+    figures: tuple[Histogram | AuditTable, ...] = (
+        *ordered[:first],
+        *(item for item in histograms if any(item.counts)),
+        *ordered[first:],
+    )
     narrow = [item for item in figures if not is_wide(item)]
     wide = [item for item in figures if is_wide(item)]
     columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
     return join((columns, tag("div", fit(_figure, wide, _CHART_BYTES, "tables"))))
+
+
+def _proven_against(manifest: Mapping[str, Json]) -> Html:
+    facts = proof(manifest)
+    return join((tag("h3", text("Proven against")), facts)) if facts else EMPTY
 
 
 def _figure(item: Histogram | AuditTable) -> Html:

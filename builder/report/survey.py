@@ -35,13 +35,18 @@ FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "li
 
 @dataclass(slots=True)
 class Survey:
-    """Counts over the samples. `lengths` are tokens, or characters where meta/ tells no tokens."""
+    """Counts over the samples. `lengths` are tokens, or characters where meta/ has no tokens.
+
+    `context` counts trained turns by the level of their context, `missing` by what is unknown.
+    """
 
     samples: int = 0
     tokens: int = 0
     calls: int = 0
     turns: int = 0
     parity: Counter[str] = field(default_factory=Counter)
+    context: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
@@ -92,6 +97,12 @@ def _add(found: Survey, meta: dict[str, Json], split: str, length: int) -> None:
     found.turns += turns
     if turns:
         found.turn_counts[turns] += 1
+    context = as_object(meta.get("context"))
+    if said(context.get("level")):
+        _count(found.context, said(context.get("level")), turns)
+        listed = context.get("missing")
+        for code in listed if isinstance(listed, list) else ():
+            _count(found.missing, said(code), turns)
     for mode, count in as_object(meta.get("parity")).items():
         _count(found.parity, mode, whole(count))
     for code, count in as_object(meta.get("changes")).items():

@@ -16,7 +16,7 @@ from builder.qwen3.tokenizer import Target, load
 from builder.report.facts import as_object, read_ledger, said
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
-from builder.report.overview import how_made, key_numbers, proof
+from builder.report.overview import how_made, proof
 from builder.report.page import page
 from builder.report.query import Query
 from builder.report.raw import raw_html, raw_records
@@ -25,6 +25,7 @@ from builder.report.rendered import Limits, legend
 from builder.report.samples import Picked, headline, sample_html
 from builder.report.store import Address, LineIndex, Rows, decoded
 from builder.report.survey import Survey
+from builder.report.verdict import verdict
 
 PAGE_ROWS = 50
 SCAN_BYTES = 24 << 20
@@ -124,10 +125,10 @@ class Viewer:
         counts = Survey(samples=ledger.samples if ledger is not None else 0)
         main = join(
             (
-                key_numbers(counts, ledger) if ledger is not None else EMPTY,
-                tag("section", tag("h2", text("Proof")), proof(self.manifest, counts)),
+                verdict(counts, ledger, self.manifest, None),
                 ledger_figure(ledger) if ledger is not None else EMPTY,
                 tag("section", tag("h2", text("How it was made")), how_made(self.manifest)),
+                tag("section", tag("h2", text("Proven against")), proof(self.manifest)),
             )
         )
         return self._page("Overview", main)

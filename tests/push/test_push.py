@@ -399,7 +399,7 @@ def test_another_hub(tmp_path):
 
 
 def test_from_logs_to_the_hub_in_the_commands_of_the_readme(tmp_path):
-    section = (ROOT / "README.md").read_text().partition("\n## From logs to the Hub\n")[2]
+    section = (ROOT / "README.md").read_text().partition("\n### From logs to the Hub\n")[2]
     block = section.partition("\n## ")[0].partition("```sh\n")[2].partition("\n```")[0]
     commands = [shlex.split(line, comments=True) for line in block.splitlines()]
     assert len(commands) == 5

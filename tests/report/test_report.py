@@ -288,7 +288,9 @@ def test_a_long_table_says_how_many_rows_it_leaves_out():
 
 
 def test_a_run_without_samples_still_has_its_report(tmp_path):
-    (tmp_path / "in.jsonl").write_text('{"nothing": 1}\n')
+    rejected = {"messages": [{"role": "user", "content": "a"}]}
+    rejected["messages"].append({"role": "assistant", "content": "<|im_end|>"})
+    (tmp_path / "in.jsonl").write_text(json.dumps(rejected) + "\n")
     build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",))
     page = check_closed((tmp_path / "out" / "report.html").read_bytes())
     assert "There is no sample to show." in page.texts

@@ -198,16 +198,18 @@ def test_a_sample_is_shown_as_in_the_report_and_raw(server, built):
 
 
 def test_overview_and_rejects(tmp_path):
-    (tmp_path / "in.jsonl").write_text('{"nothing": "<script>"}\n' * 3, encoding="utf-8")
+    rejected = {"messages": [{"role": "user", "content": "<script>"}]}
+    rejected["messages"].append({"role": "assistant", "content": "<|im_end|>"})
+    (tmp_path / "in.jsonl").write_text(json.dumps(rejected) + "\n", encoding="utf-8")
     build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",))
-    (tmp_path / "out" / "data").mkdir()
+    (tmp_path / "out" / "data").mkdir(exist_ok=True)
     (tmp_path / "out" / "data" / "train-00000-of-00001.jsonl").write_bytes(b"")
     told = manifest(tmp_path / "out")
     with served(str(tmp_path / "out"), told, tmp_path) as running:
         body = ask(running, "rejects")[2].decode()
         assert "in.jsonl" in body
         assert "None." in ask(running, "rejects?code=no_such")[2].decode()
-        assert "records read" in ask(running, "overview")[2].decode()
+        assert "1 of 1 conversations rejected" in ask(running, "overview")[2].decode()
         assert b"No further sample." in ask(running, "")[2]
         assert ask(running, "row?at=0.0")[0] == 404
 

@@ -1,0 +1,193 @@
+"""The first screen of a report: is the dataset ready, and what should be done first?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.conversation import Json
+from builder.report.codes import meaning, mending
+from builder.report.facts import LedgerCounts, as_object, said
+from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
+from builder.report.survey import Survey
+
+ADVICE = 5
+"""Pieces of advice that are shown; everything else stands in the sections below."""
+
+_MENDS = {
+    "secrets": "audit.secrets: redact",
+    "personal_data": "audit.personal_data: pseudonymise",
+    "near_duplicate": "audit.near_duplicates: drop",
+    "contaminated": "remove the samples that `builder audit --contamination` names",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do: what was found, the share of the dataset it touches, and what mends it."""
+
+    share: float
+    what: str
+    remedy: str
+
+
+def verdict(
+    found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
+) -> Html:
+    """Returns the verdict: counts, what is proven, what was lost, and what to do first."""
+    return join((_sentence(found, manifest), _shares(found, manifest), _lost(ledger),
+                 _advice(found, ledger, manifest, audit)))  # fmt: skip
+
+
+def _sentence(found: Survey, manifest: Mapping[str, Json]) -> Html:
+    if not found.samples:
+        return tag("p", tag("strong", text("No samples. ")),
+                   text("Nothing can be trained from this."), class_="verdict open")  # fmt: skip
+    turns = f" with {number(found.turns)} trained turns" if found.turns else ""
+    head = f"{number(found.samples)} samples{turns}. "
+    if not as_object(manifest.get("tokenizer")):
+        return tag(
+            "p",
+            tag("strong", text(f"{head}Not proven. ")),
+            text("There is no manifest: this dataset was not made by "),
+            tag("code", text("builder build")),
+            text(". Check it with "),
+            tag("code", text("builder verify")),
+            text("."),
+            class_="verdict open",
+        )
+    return tag(
+        "p",
+        tag("strong", text(f"{head}Every sample is proven in bytes: ")),
+        text(
+            "its text is what the tokenizer's own chat template renders for the conversation, and"
+            " it reads back to the same messages. Whether a turn also stands in the bytes of"
+            " inference, and how well its context is known, is counted below."
+        ),
+        class_="verdict good",
+    )
+
+
+def _shares(found: Survey, manifest: Mapping[str, Json]) -> Html:
+    """The shares that matter, each with what it means."""
+    tiles: list[tuple[str, str]] = [("samples", number(found.samples))]
+    if found.has_tokens:
+        tiles.append(("tokens", number(found.tokens)))
+    if found.turns:
+        tiles.append(("trained turns", number(found.turns)))
+    mode = mode_of(manifest)
+    if found.turns and mode in found.parity:
+        share = found.parity[mode] / found.turns
+        tiles.append((f"trained turns in the bytes of {mode} inference", _percent(share)))
+    levels = found.context
+    if levels.total():
+        known = levels["proven"] + levels["rendered"]
+        tiles.append(("context as the model saw it (proven or rendered)",
+                      _percent(known / levels.total())))  # fmt: skip
+    if found.calls:
+        tiles.append(("tool calls", number(found.calls)))
+    drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
+    return tag("dl", *drawn, class_="tiles")
+
+
+def _lost(ledger: LedgerCounts | None) -> Html:
+    if ledger is None:
+        return EMPTY
+    lost = [
+        f"{number(loss.count)} of {number(stage.found)} {stage.what} {loss.name}"
+        for stage in (ledger.records, ledger.conversations, ledger.calls)
+        for loss in stage.losses
+        if loss.count and not loss.meant
+    ]
+    words = "; ".join(lost) if lost else "nothing"
+    return tag("p", tag("strong", text("Lost: ")), text(f"{words}."))
+
+
+def _advice(
+    found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
+) -> Html:
+    ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
+    if not ranked:
+        return EMPTY
+    items = [
+        tag(
+            "li",
+            text(f"{item.what} "),
+            tag("code", text(item.remedy)) if item.remedy else EMPTY,
+        )
+        for item in ranked[:ADVICE]
+    ]
+    return tag("section", tag("h3", text("What to do first")), tag("ol", *items, class_="advice"))
+
+
+def advice(
+    found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
+) -> Iterator[Advice]:
+    """Yields everything that has a remedy, in no order; secrets count as if they were all of it."""
+    for finding in audit.findings if audit is not None else ():
+        yield from _of_finding(finding, found.samples)
+    if ledger is not None:
+        for loss in ledger.conversations.losses:
+            for code, count in loss.codes:
+                if mending(code):
+                    share = count / max(ledger.conversations.found, 1)
+                    why = meaning(code) or code
+                    what = f"{_many(count, 'conversation')} rejected ({shorten(code, 40)}): {why}."
+                    yield Advice(share, what, mending(code))
+    mode = mode_of(manifest)
+    if found.turns and mode in found.parity and found.parity[mode] < found.turns:
+        missing = found.turns - found.parity[mode]
+        yield Advice(
+            missing / found.turns,
+            f"{_many(missing, 'trained turn')} do not stand in the bytes of {mode} inference: the"
+            " template writes an empty think block before the last turn only. One sample for each"
+            " turn, or a target without thoughts, makes them equal.",
+            "normalize.unit: turn",
+        )
+    if found.context.total() and found.context["partial"]:
+        partial = found.context["partial"]
+        missing_codes = ", ".join(shorten(code, 30) for code, _ in found.missing.most_common(4))
+        yield Advice(
+            partial / found.context.total(),
+            f"{_many(partial, 'trained turn')} with a context that is only partly known (missing:"
+            f" {missing_codes}). Supply prompt and tools if you have them.",
+            "inputs[].system, inputs[].tools",
+        )
+    sources = found.by_field.get("tools_source", Counter[str]())
+    inferred = sources["inferred"] + sources["mixed"]
+    if inferred:
+        yield Advice(
+            inferred / max(found.samples, 1),
+            f"{_many(inferred, 'sample')} with tool definitions inferred from the calls: the list"
+            " names just the tools that will be called, which the list at inference does not.",
+            "inputs[].tools: tools.json",
+        )
+
+
+def _of_finding(finding: AuditFinding, samples: int) -> Iterator[Advice]:
+    """Yields the remedy of a finding that is still in the dataset."""
+    mends = _MENDS.get(finding.code) or _MENDS.get(finding.audit)
+    if finding.gate is not GateAction.report or not mends or not finding.count:
+        return
+    share = 1.0 if finding.audit == "secrets" else finding.samples / max(samples, 1)
+    where = f"{number(finding.count)} in {_many(finding.samples, 'sample')}"
+    yield Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", mends)
+
+
+def mode_of(manifest: Mapping[str, Json]) -> str:
+    """Returns the inference mode that the dataset is measured against."""
+    verify = as_object(as_object(manifest.get("config")).get("verify"))
+    return said(verify.get("mode")) or "non-thinking"
+
+
+def _percent(share: float) -> str:
+    """Returns a share that is 100 % or 0 % only if it is so exactly."""
+    if 0 < share < 1:
+        share = min(max(share, 0.001), 0.999)
+    return f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
