@@ -58,8 +58,10 @@ enable_thinking: false     # removes thoughts; true would train an empty think b
 
 def _difference(variant: str, facts: Facts) -> str:
     found = ["the newline after each turn is trained too"]
-    if facts.hybrid:
+    if facts.hybrid and facts.targets == "every":
         found.append("the text has an empty think block in every turn, untrained")
+    if facts.bare:
+        found.append(f"{facts.bare} of {facts.samples} samples get newlines before the definitions")
     if facts.thinking:
         found.append(f"thoughts are removed ({facts.thinking} of {facts.samples} samples)")
     return "; ".join(found)
