@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from pathlib import Path
+from os import PathLike, fspath
 from typing import cast
 
 from builder.api import audit_dataset, verify_dataset
@@ -49,7 +49,7 @@ Path = tuple[str | int, ...]
 
 
 def assert_proven(
-    dataset: str | Path, *, tokenizer: str = "qwen3", fail_on: Iterable[str] = ()
+    dataset: str | PathLike[str], *, tokenizer: str = "qwen3", fail_on: Iterable[str] = ()
 ) -> None:
     """Verifies every sample of a dataset, and audits it for the names in `fail_on`.
 
@@ -62,6 +62,7 @@ def assert_proven(
         bad.extend(f"{report.file}:{report.line} {item.code}: {item.message}"
                    for item in report.findings)  # fmt: skip
 
+    dataset = fspath(dataset)
     summary = verify_dataset(dataset, tokenizer=tokenizer, on_report=note)
     proven = f"{summary.proven} of {summary.samples} samples proven"
     assert summary.samples, f"{dataset}: holds no samples"
