@@ -27,7 +27,9 @@ from builder.readers.toolkit.comparison import (
     is_same_turn,
     prefilled,
     thoughts,
+    words,
 )
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_str
 
@@ -253,16 +255,34 @@ class RequestChain:
 
 
 def _is_whole(answer: Message, messages: Sequence[Message]) -> bool:
-    """Tells whether messages begin with an answer as it was given, in one message or several."""
+    """Tells whether messages begin with an answer as it was given, in one message or several.
+
+    A client may fill in the defaults of a call's arguments: Claude Code sends its Edit calls back
+    with `replace_all`, and logs them so.
+    """
     wanted = digests([answer])
     turn = Message("assistant", ())
     for message in messages:
         if message.role != "assistant":
             return False
         turn = replace(turn, parts=(*turn.parts, *message.parts))
-        if digests([turn]) == wanted:
+        if digests([turn]) == wanted or _is_completed(answer, turn):
             return True
     return False
+
+
+def _is_completed(answer: Message, turn: Message) -> bool:
+    """Tells whether a turn is an answer whose calls have the same arguments, and maybe more."""
+    made, sent = calls(answer), calls(turn)
+    if not made or len(made) != len(sent) or words(answer) != words(turn):
+        return False
+    for one, other in zip(made, sent, strict=True):
+        given, completed = json_in_text(one.arguments), json_in_text(other.arguments)
+        if one.name != other.name or not isinstance(given, dict) or not isinstance(completed, dict):
+            return False
+        if any(key not in completed or completed[key] != given[key] for key in given):
+            return False
+    return True
 
 
 def _code(answer: ApiAnswer) -> str:
