@@ -5,12 +5,12 @@ Results go to files, so memory is bounded by the longest conversation.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
+from builder.build.prefixes import counted_definitions, prefix_digests
 from builder.build.prove import Proof, prove, shortened
 from builder.build.results import (
     ConversationEntry,
@@ -27,10 +27,8 @@ from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parity import counts
 from builder.readers import Reader, read_events, readers, recognise
-from builder.sample import Dialogue
 from builder.scrub.redact import Scrubber
 from builder.select.splits import session_key
-from builder.select.table import DIGEST_BYTES
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.text import clean, map_strings
@@ -157,7 +155,15 @@ def _conversation(
         else:
             normalised = shortened(normalised, task.lengths, verifier.target)
             assert normalised.dialogue is not None, "it was not rejected"
-            prefixes = _prefixes(normalised.dialogue, tools_source, task.options.tools)
+            dialogue = normalised.dialogue
+            definitions = counted_definitions(dialogue.tools, tools_source, task.options.tools)
+            messages = (
+                (role, content, turn.trained)
+                for (role, content), turn in zip(
+                    flatten(dialogue).messages, dialogue.turns, strict=True
+                )
+            )
+            prefixes = prefix_digests(messages, definitions)
             made = _Made(conversation, task, part.summary.name, part.summary.format, normalised)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
@@ -313,24 +319,3 @@ def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Json:
         return map_strings(dict(outcome), cleaned)
     except KeyError:  # two keys hold one secret, or one name in two spellings
         return None
-
-
-def _prefixes(dialogue: Dialogue, tools_source: str, tools: str) -> tuple[bytes, ...]:
-    """Digests of the messages up to each assistant turn.
-
-    The digests include logged and supplied definitions, unless `tools` keeps only the called ones:
-    those and inferred ones follow from the calls and differ between a conversation and its
-    continuation. They include whether a turn is a target, too: a continuation in which it is none
-    does not replace the conversation in which it is one.
-    """
-    whole = tools_source in ("logged", "supplied") and tools == "all"
-    seed = dumps(list(dialogue.tools)) if whole else ""
-    digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=DIGEST_BYTES).digest()
-    prefixes = []
-    for (role, content), turn in zip(flatten(dialogue).messages, dialogue.turns, strict=True):
-        text = f"{role}\n{content}" if turn.trained else f"{role} untrained\n{content}"
-        data = digest + text.encode()
-        digest = hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
-        if role == "assistant":
-            prefixes.append(digest)
-    return tuple(prefixes)

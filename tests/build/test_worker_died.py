@@ -16,7 +16,7 @@ from builds import build, files, lines
 from large_logs import large_logs
 from logs import row
 
-from builder.build import job as building
+from builder.build import publish as building
 from builder.verify.dataset import LineReport
 from builder.verify.verifier import Finding
 

@@ -1,0 +1,81 @@
+"""From the configuration to tasks: one for each input file, or for each chunk of a large one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from builder.build.chunks import cut
+from builder.build.convert import Task
+from builder.config import Config, InputSection
+from builder.jsonio import JsonFault, loads
+from builder.normalize import NormalizeOptions
+from builder.problem import Problem, UsageError, nearest
+from builder.readers import readers
+from builder.readers.discovery import find_sources
+
+
+def plan(
+    config: Config, added_tokens: tuple[str, ...], out: Path | None = None
+) -> tuple[list[Task], list[Problem]]:
+    """Returns the tasks and what could not be read, in order; nothing in the folder `out` is read.
+
+    Raises UsageError.
+    """
+    tasks: list[Task] = []
+    unreadable: list[Problem] = []
+    if not config.inputs:
+        raise UsageError("no inputs: name files or folders, or a configuration with inputs")
+    limit = config.limits.max_record_mb << 20
+    for number, item in enumerate(config.inputs):
+        if item.format != "auto" and item.format not in readers():
+            known = nearest(item.format, readers())
+            raise UsageError(f"format {item.format!r}: no such reader{known}")
+        options = _options(config, item, added_tokens)
+        found = find_sources(
+            item.path.written, base=item.path.base, max_record_bytes=limit, without=out
+        )
+        for source in found:
+            if isinstance(source, Problem):
+                unreadable.append(source)
+                continue
+            origin = f"{number}/{source.name}"
+            lengths = config.limits.lengths
+            task = Task(source, options, origin, item.format, item.license, lengths, item.weight)
+            tasks.extend(cut(task))
+    return tasks, unreadable
+
+
+def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) -> NormalizeOptions:
+    tools = None
+    system = None
+    if item.tools is not None:
+        path = item.tools.located
+        try:
+            value = loads(path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
+        except JsonFault as fault:
+            raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
+        tools = tuple(value) if isinstance(value, list) else (value,)
+        if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
+            raise UsageError(
+                f"tools {str(path)!r}: [{odd[0]}] is no definition, which is an object"
+            )
+    if item.system is not None:
+        path = item.system.located
+        try:
+            system = path.read_text(encoding="utf-8").rstrip("\n")
+        except OSError as error:
+            raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
+    if config.normalize.system == "replace" and system is None:
+        raise UsageError("normalize.system: replace needs inputs[].system or --system")
+    return replace(
+        config.normalize,
+        train=config.train,
+        supplied_tools=tools,
+        supplied_system=system,
+        added_tokens=added_tokens,
+    )

@@ -1,0 +1,189 @@
+"""From results to a published dataset: chosen, loaded again, audited, described, moved in place."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from builder.audit.result import Audit, AuditFinding
+from builder.audit.run import audit
+from builder.build.earlier import has_dataset
+from builder.build.finalize import finalize
+from builder.build.identity import versions
+from builder.build.results import ChunkResult
+from builder.card.built import Built
+from builder.card.card import card, pictures
+from builder.config import Config
+from builder.conversation import Json
+from builder.jsonio import loads
+from builder.output.folder import Writer
+from builder.parallel.pool import default_workers, in_background, is_much
+from builder.problem import Problem
+from builder.qwen3.tokenizer import Target, target_for
+from builder.report.report import report_html
+from builder.report.survey import Survey, survey
+from builder.text import map_strings, without_folders
+from builder.verify.as_loaded import as_loaded, import_loader
+from builder.verify.dataset import LineReport
+from builder.verify.preload import preloading
+
+REASONS = 20
+"""Reasons that are kept of a build that puts nothing in place."""
+
+Phase = Callable[[str, int | None], Callable[[int], object]]
+
+
+def no_phase(name: str, total: int | None) -> Callable[[int], object]:
+    """Announces nothing."""
+    return lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What publishing needs to know of a run.
+
+    origin   what the manifest says of where the samples come from, by key
+    hidden   takes out of a text what must not be written
+    work     the folder for unfinished files
+    engine   the name of what ran the tasks, and its workers
+    started  seconds since the epoch
+    """
+
+    config: Config
+    target: Target
+    origin: Mapping[str, Json]
+    hidden: Callable[[str], str]
+    work: Path
+    out: Path
+    engine: str
+    workers: int
+    started: float
+    phase: Phase = no_phase
+
+
+def publish(
+    results: Sequence[ChunkResult],
+    weights: Sequence[float],
+    unreadable: Sequence[Problem],
+    run: Run,
+) -> tuple[Built, bool]:
+    """Makes the dataset; returns what was made, and whether it was put in place.
+
+    Nothing is put in place if a row does not load as it was proven (`Built.changed_by_loader`), or
+    if there is no sample (`Built.reasons`). Raises LedgerFault.
+    """
+    config, target = run.config, run.target
+    workers = min(run.workers, default_workers())
+    is_worth = workers > 1 and is_much(sum(result.sizes[0] for result in results))  # the samples
+    with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
+        start(import_loader)  # while the samples are chosen and written
+        run.phase("write", None)
+        built = finalize(results, weights, unreadable, config, Writer(run.work))
+        if _is_nothing(built, run.out):
+            built.reasons = _reasons(built.writer.folder / "rejects.jsonl")
+            return built, False
+        resolved = map_strings(config.resolved(), run.hidden)
+        made: dict[str, Json] = {"config": without_folders(resolved), "versions": versions()}
+        describe = partial(card, config, built, config.normalize, target, made=made)
+        about: dict[str, Json] = {
+            **run.origin,
+            "config": resolved,
+            "versions": made["versions"],
+            "tokenizer": _tokenizer(config, target),
+            "ledger": built.ledger.to_json(),
+        }
+        folder = built.writer.folder
+        found = surveyed = None
+        if built.data_files:
+            # What a loader needs of the card does not depend on what the audits find.
+            (folder / "README.md").write_bytes(describe(found=None).encode("utf-8", "replace"))
+            loaded = start(partial(_loaded, folder, config.verify.target))
+            counted = start(partial(survey, str(folder)))
+            step = run.phase("audit", built.ledger.samples)
+            found = built.audit = audit(str(folder), config.audit_options, step, workers=workers)
+            built.changed_by_loader = loaded()
+            if built.changed_by_loader:
+                return built, False
+            surveyed = counted()
+            about["audit"] = {"findings": [_finding(finding) for finding in found.findings]}
+        run.phase("report", None)
+        page = start(partial(_page, folder, about, found, config.verify.target, surveyed))
+        for path, picture in pictures(found).items():
+            built.writer.write(path, [picture])
+        built.writer.write("README.md", [describe(found=found).encode("utf-8", "replace")])
+        built.writer.write("report.html", [page()])
+    built.writer.publish(run.out, _manifest(about, built, run))
+    return built, True
+
+
+def _manifest(about: Mapping[str, Json], built: Built, run: Run) -> dict[str, Json]:
+    """Returns the manifest: the dataset, its files, and the run, which alone may differ."""
+    return {
+        **about,
+        "files": [
+            {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
+            for item in sorted(built.writer.files, key=lambda item: item.path)
+        ],
+        "run": {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started)),
+            "seconds": round(time.time() - run.started, 3),
+            "host": platform.node(),
+            "python": platform.python_version(),
+            "workers": run.workers,
+            "engine": run.engine,
+        },
+    }
+
+
+def _tokenizer(config: Config, target: Target) -> dict[str, Json]:
+    return {
+        "name": config.verify.tokenizer.published,
+        "files": dict(target.files),
+        "template_sha256": target.template_sha256,
+        "template_name": target.template_name,
+    }
+
+
+def _is_nothing(built: Built, out: Path) -> bool:
+    """Returns whether nothing is put in place: no conversation, or no sample where some were."""
+    return not built.ledger.samples and (not built.ledger.found or has_dataset(out))
+
+
+def _reasons(rejects: Path) -> list[str]:
+    """Returns the first lines of rejects.jsonl in words."""
+    found = []
+    for line in rejects.read_bytes().splitlines()[:REASONS]:
+        item = loads(line)
+        assert isinstance(item, dict)
+        found.append(f"{item['source']}: {item['code']}: {item['message']}")
+    return found
+
+
+def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
+    return list(as_loaded(folder, target_for(tokenizer), folder.parent))
+
+
+def _page(
+    folder: Path,
+    about: dict[str, Json],
+    found: Audit | None,
+    tokenizer: str,
+    surveyed: Survey | None,
+) -> bytes:
+    return report_html(str(folder), about, found, target_for(tokenizer), surveyed)
+
+
+def _finding(finding: AuditFinding) -> dict[str, Json]:
+    """Returns a finding for the manifest: what the gates of `push` need."""
+    return {
+        "audit": finding.audit,
+        "code": finding.code,
+        "message": finding.message,
+        "count": finding.count,
+        "samples": finding.samples,
+        "gate": finding.gate.value,
+    }
