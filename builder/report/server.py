@@ -94,13 +94,13 @@ class _Handler(BaseHTTPRequestHandler):
         at = _address(asked["at"]) if "at" in asked else _START
         body: bytes | None = None
         kind = _HTML
+        query = Query(*(asked.get(key, "") for key in ("text", "tool", "source", "code")))
         if at is None:
             pass  # not the address of a row
         elif name == "":
-            query = Query(*(asked.get(key, "") for key in ("text", "tool", "source", "code")))
             body = viewer.samples(query, at) if at.file < len(viewer.rows.files) else None
         elif name == "row":
-            body = viewer.sample(at)
+            body = viewer.sample(at, query)
         elif name == "raw":
             body, kind = viewer.raw(at), _TEXT
         elif name == "overview":

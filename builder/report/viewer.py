@@ -67,7 +67,7 @@ class Viewer:
     def samples(self, query: Query, at: Address) -> bytes:
         """A page of samples from an address on, those that fit."""
         shown, go_on = self._fitting(query, at)
-        items = [self._item(address, row) for address, row in shown]
+        items = [self._item(address, row, query) for address, row in shown]
         result = tag("ol", *items, class_="rows") if items else EMPTY
         links = [self._list_link("Go on", query, go_on)] if go_on is not None else []
         if at != Address(0, 0):
@@ -84,8 +84,11 @@ class Viewer:
         )
         return self._page("Samples", main)
 
-    def sample(self, address: Address) -> bytes | None:
-        """The page of one sample; None if there is no such row."""
+    def sample(self, address: Address, query: Query) -> bytes | None:
+        """Returns the page of one sample, or None if there is no such row.
+
+        With a query, the next sample is the next one that fits it.
+        """
         found = next(self.rows.rows(address, REACH_BYTES), None)
         if found is None:
             return None
@@ -94,13 +97,15 @@ class Viewer:
         body = sample_html(picked, self.target, _LIMITS, _MAX_SAMPLE)
         asked, about = headline(picked)
         steps = [
-            tag("a", text(name), href=f"row?at={step}", rel=rel)
+            tag("a", text(name), href=f"row?{_asked(query, step)}", rel=rel)
             for name, rel, step in (
-                ("Previous", "prev", self._before(address)),
-                ("Next", "next", self._after(address)),
+                ("Previous", "prev", self._before(address) if not query else None),
+                ("Next in the result" if query else "Next", "next", self._next(query, address)),
             )
             if step is not None
         ]
+        if query:
+            steps.insert(0, tag("a", text("Back to the result"), href=f"?{_asked(query, address)}"))
         steps.append(tag("a", text("The row as JSON"), href=f"raw?at={address}"))
         main = join(
             (
@@ -196,13 +201,13 @@ class Viewer:
         return tag("section", tag("details", head, raw_html(records)), class_="raw")
 
     def _fitting(
-        self, query: Query, at: Address
+        self, query: Query, at: Address, most: int = PAGE_ROWS
     ) -> tuple[list[tuple[Address, DatasetRow]], Address | None]:
-        """(the next samples that fit, where to go on; None: that was the end)."""
+        """Returns the next samples that fit, and where to continue (None: that was the end)."""
         found: list[tuple[Address, DatasetRow]] = []
         budget = SCAN_BYTES
         for address, meta, row, size in self._candidates(query, at):
-            if len(found) == PAGE_ROWS or budget < 0:
+            if len(found) == most or budget < 0:
                 return found, address
             budget -= size
             if not query.has_meta(meta):
@@ -226,6 +231,14 @@ class Viewer:
                 for address, row, size in self.rows.rows(start, REACH_BYTES):
                     yield address, row.meta, row, size
 
+    def _next(self, query: Query, address: Address) -> Address | None:
+        """Returns the next row that fits the query, within what one page may read."""
+        after = self._after(address)
+        if after is None or not query:
+            return after
+        found, go_on = self._fitting(query, after, most=1)
+        return found[0][0] if found else go_on
+
     def _after(self, address: Address) -> Address | None:
         step = Address(address.file, address.row + 1)
         if self.rows.exists(step, REACH_BYTES):
@@ -244,12 +257,18 @@ class Viewer:
             return f"#{number(known)}"
         return f"{self.rows.files[address.file].file.name}, row {number(address.row)}"
 
-    def _item(self, address: Address, row: DatasetRow) -> Html:
+    def _item(self, address: Address, row: DatasetRow, query: Query) -> Html:
         asked, about = headline(Picked(0, row))
         return tag(
             "li",
             tag("span", text(self._place(address)), class_="count"),
-            tag("a", text(asked), href=f"row?at={address}", class_="asked", dir="auto"),
+            tag(
+                "a",
+                text(asked),
+                href=f"row?{_asked(query, address)}",
+                class_="asked",
+                dir="auto",
+            ),
             tag("span", text(about), class_="about"),
         )
 
@@ -270,9 +289,7 @@ class Viewer:
         return tag("details", head, tag("ul", *links), class_="files")
 
     def _list_link(self, name: str, query: Query, at: Address) -> Html:
-        asked = {item.name: getattr(query, item.name) for item in fields(query)}
-        kept = {key: value for key, value in asked.items() if value}
-        return tag("a", text(name), href=f"?{urlencode({**kept, 'at': str(at)})}")
+        return tag("a", text(name), href=f"?{_asked(query, at)}")
 
     def _page(self, title: str, main: Html) -> bytes:
         name = said(as_object(self.manifest.get("config")).get("name")) or "dataset"
@@ -280,6 +297,12 @@ class Viewer:
         if self._rejects is None:
             links.remove(("rejects", "Rejects"))
         return page(shorten(name, 80), main, links, subtitle=title, forms="'self'")
+
+
+def _asked(query: Query, at: Address) -> str:
+    """Returns the address of a row with the query, as the part after the question mark."""
+    asked = {item.name: getattr(query, item.name) for item in fields(query)}
+    return urlencode({key: value for key, value in asked.items() if value} | {"at": str(at)})
 
 
 _GET = {"method": "get", "class_": "filters"}

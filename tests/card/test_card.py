@@ -168,7 +168,8 @@ def test_the_same_job_writes_the_same_card(built, tmp_path, pooled):
 
 
 def test_without_samples_there_is_a_card_without_configurations(tmp_path):
-    (tmp_path / "in.jsonl").write_text('{"messages": []}\n')
+    rejected = '{"role": "user", "content": "a"}, {"role": "assistant", "content": "<|im_end|>"}'
+    (tmp_path / "in.jsonl").write_text(f'{{"messages": [{rejected}]}}\n')
     assert build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",)) == 1
     front, text = parts(tmp_path / "out")
     assert "configs" not in front

@@ -241,3 +241,27 @@ def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
     assert [url for url in asked if url.startswith("http")] == []
     assert [reason for url, reason in failed if url.startswith("http")] in ([], ["csp"])
     page.close()
+
+
+def test_keys_walk_through_the_samples(opened, viewed):
+    page = opened(viewed)
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.matches('.rows a')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("a[rel=next]")
+    first = page.url
+    page.keyboard.press("j")
+    page.wait_for_url(lambda address: address != first)
+    page.wait_for_selector("a[rel=prev]")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(first)
+    page.keyboard.press("?")
+    assert "j or" in page.inner_text("p.keys")
+
+
+def test_keys_do_not_disturb_typing(opened, report):
+    page = opened(report)
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.type") == "search"
+    page.keyboard.type("jk?/")
+    assert page.evaluate("document.activeElement.value") == "jk?/"

@@ -72,7 +72,7 @@ def large(many, tmp_path_factory):
 
 
 def rows_on(body):
-    return re.findall(r'href="row\?at=([\d.]+)" class="asked"', body.decode())
+    return re.findall(r'href="row\?[^"]*?at=([\d.]+)" class="asked"', body.decode())
 
 
 # -- who may ask --------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
     out = tmp_path / "out"
     assert build(out, inputs=(DATA / "codex",)) == 0
     viewer = Viewer(out, Rows(dataset_files(str(out)), scratch), {}, "qwen3", DATA / "codex")
-    page = viewer.sample(Address(0, 0)).decode()
+    page = viewer.sample(Address(0, 0), Query()).decode()
     assert "session_meta" in page
     assert "Raw records" not in ask(server, "row?at=0.0")[2].decode()
 
@@ -394,3 +394,17 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
     assert "--port" in capsys.readouterr().err
     assert cli.main(["view", "no/such/folder", "--no-open"]) == 2
     assert cli.main(["view", str(built), "--logs", "no/such", "--no-open"]) == 2
+
+
+def test_the_next_sample_is_the_next_of_the_result(large):
+    """Every seventh row defines tool_3: the steps follow the search, and lead back to it."""
+    listed = ask(large, "?tool=tool_3")[2].decode()
+    first = re.search(r'href="(row\?tool=tool_3&amp;at=0\.3)"', listed)
+    assert first is not None
+    page = ask(large, first[1].replace("&amp;", "&"))[2].decode()
+    assert re.search(r'href="row\?tool=tool_3&amp;at=0\.10" rel="next"', page)
+    assert "Next in the result" in page
+    assert 'href="?tool=tool_3&amp;at=0.3"' in page
+    last = ask(large, "row?tool=tool_3&at=1.8")[2].decode()
+    assert 'rel="next"' not in last
+    assert 'rel="next"' in ask(large, "row?at=0.3")[2].decode()
