@@ -36,8 +36,8 @@ _FAULTS = {
     "unexpected_tool_call": "bad_call",
 }
 """Sources: openai-chat.md, anthropic-messages.md "stop_reason", bedrock-converse.md "stopReason",
-gemini-api.md "finishReason". A refusal of Anthropic's is cut off by a filter; a paused turn goes on
-in the answer to the next request."""
+gemini-api.md "finishReason". A refusal of Anthropic's is cut off by a filter; a paused turn
+continues in the answer to the next request."""
 
 
 def finish_fault(reason: Json, unknown: str | None = None) -> str | None:

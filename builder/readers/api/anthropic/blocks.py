@@ -28,14 +28,14 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 Block = dict[str, Json]
 
 HALF_CALL = "tool_use without its end"
-"""The type that `_anthropic_stream` gives a call whose arguments broke off."""
+"""The type that `stream` gives a call whose arguments broke off."""
 
 _SILENT = frozenset({"redacted_thinking", "tool_addition", "tool_removal"})
 """Encrypted thoughts; notes that a tool of the request's list may be used from here on."""
 
 
 def blocks(content: Json) -> list[Block]:
-    """The blocks of a message's or result's content; a string is one of text."""
+    """Returns the blocks of a message's or result's content; a string is one of text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return [
@@ -45,7 +45,7 @@ def blocks(content: Json) -> list[Block]:
 
 
 def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
-    """A message of a request: the results that it carries first, then what else it says."""
+    """Yields a message of a request: the results that it carries first, then what else it says."""
     role = as_str(item.get("role"))[:40]
     parts = read_parts(item.get("content"), unknown)
     results = tuple(part for part in parts if isinstance(part, ToolResult))
@@ -57,7 +57,7 @@ def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
 
 
 def read_parts(content: Json, unknown: list[str]) -> list[Part]:
-    """What the blocks say. Types that are not known go to `unknown`.
+    """Returns the parts of blocks. `unknown` collects the types that are not known.
 
     Texts with citations are one text, cut where its sources change.
     """
@@ -143,13 +143,13 @@ def _media_type(block: Block) -> str:
 
 
 def system_messages(system: Json, unknown: list[str]) -> Iterator[Message]:
-    """The system text of a request: a string or blocks of text."""
+    """Yields the system text of a request: a string or blocks of text."""
     if parts := read_parts(system, unknown):
         yield Message("system", tuple(parts))
 
 
 def has_blocks(messages: Iterable[Block]) -> bool:
-    """Whether messages hold calls or results in Anthropic's blocks, which no other API has."""
+    """Tells whether messages hold calls or results in blocks that only Anthropic has."""
     return any(
         block.get("type") in ("tool_use", "tool_result")
         for message in messages

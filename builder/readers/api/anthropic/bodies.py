@@ -18,19 +18,20 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 
 
 def history(body: dict[str, Json]) -> History:
-    """What a request says. A last message of the assistant is the client's: the answer's beginning.
+    """Returns the history of a request.
 
-    With the answer it is one message that is learnt; without, it is nothing that a model said.
+    If its last message is the assistant's, it is the beginning of the answer, written by the client
+    (prefill). Joined with the answer it is a target; without an answer the model wrote nothing.
     """
-    found = said(body)
+    found = read_body(body)
     if found.messages and found.messages[-1].role == "assistant":
         begun = replace(found.messages[-1], untrained="zero_weight")
         return replace(found, messages=(*found.messages[:-1], begun))
     return found
 
 
-def said(body: dict[str, Json]) -> History:
-    """What the messages of a request or a row say."""
+def read_body(body: dict[str, Json]) -> History:
+    """Returns the history that a request or a row holds."""
     unknown: list[str] = []
     messages = list(system_messages(body.get("system"), unknown))
     for item in as_list(body.get("messages")):
@@ -45,7 +46,7 @@ def said(body: dict[str, Json]) -> History:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The answer, or () if the response is an error or says nothing."""
+    """Returns the answer, or () if the response is an error or holds nothing."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     body = exchange.response or {}
@@ -75,7 +76,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Whether an event belongs to the message of the one before it: each begins with its start."""
+    """Tells whether an event belongs to the same message as the one before it."""
     kinds = (as_dict(before).get("type"), as_dict(after).get("type"))
     return "message" not in kinds and kinds[1] != "message_start"
 

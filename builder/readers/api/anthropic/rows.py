@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from builder.conversation import Event, Json
 from builder.readers.api.anthropic.blocks import blocks, has_blocks
-from builder.readers.api.anthropic.bodies import said
+from builder.readers.api.anthropic.bodies import read_body
 from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ANTHROPIC, request_dialect
 from builder.readers.api.capture.rows import row_conversation
@@ -30,7 +30,7 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 
 def is_body(value: dict[str, Json]) -> bool:
-    """Whether an object's `messages` are Anthropic's, not another format's list of that name."""
+    """Tells whether an object's `messages` are in Anthropic's form."""
     if "messages" not in value or request_dialect(value) != ANTHROPIC:
         return False
     messages = [as_dict(item) for item in as_list(value.get("messages"))]
@@ -49,7 +49,7 @@ def _is_message(message: dict[str, Json]) -> bool:
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Whether values are all messages, a call or a result among them."""
+    """Tells whether values are all messages, a call or a result among them."""
     messages = [as_dict(value) for value in values]
     if not all(_is_message(message) and message.keys() <= _KEYS for message in messages):
         return False
@@ -57,14 +57,14 @@ def is_list(values: Sequence[Json]) -> bool:
 
 
 def listed(messages: list[Json]) -> History:
-    """What a list of messages says."""
-    return said({"messages": messages})
+    """Returns the history that a list of messages holds."""
+    return read_body({"messages": messages})
 
 
 def is_row(value: Json) -> bool:
-    """Whether a record is a row: it names no model to ask, or no limit for the answer it ends with.
+    """Tells whether a record is a row: it names no model, or no limit for the answer it ends with.
 
-    The API demands both, and a request may end with the beginning of its answer.
+    The API requires both, and a request may end with the beginning of its answer.
     """
     if not isinstance(value, dict) or not is_body(value):
         return False
@@ -73,5 +73,5 @@ def is_row(value: Json) -> bool:
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
-    """The row's conversation."""
-    yield row_conversation(where, where, said(row))
+    """Yields the row's conversation."""
+    yield row_conversation(where, where, read_body(row))

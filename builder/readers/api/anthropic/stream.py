@@ -11,7 +11,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 
 def whole_message(events: Iterable[Json]) -> dict[str, Json]:
-    """The message that the events are of, as it would have been without a stream.
+    """Returns the message that the events are of, as it would have been without a stream.
 
     It has no `stop_reason` where the end is missing, or where an error stands among the events.
     A call whose block did not end, or whose arguments are no JSON then, is of type HALF_CALL.
@@ -65,7 +65,7 @@ class _Block:
             self.citations.append(delta["citation"])
 
     def logged(self, *, ended: bool, whole: bool) -> dict[str, Json]:
-        """The block. `ended`: the message has an end; `whole`: by its own will, not by a limit."""
+        """Returns the block. `ended`: the message has an end; `whole`: no limit cut it."""
         texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
         block = {**self.start, **{name: text for name, text in texts.items() if text}}
         if self.citations:

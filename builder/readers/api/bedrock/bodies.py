@@ -39,14 +39,14 @@ _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
 
 
 def history(body: dict[str, Json]) -> History:
-    """What a request says."""
+    """Returns the history of a request."""
     unknown: list[str] = []
     messages: list[Message] = []
     system = [as_dict(block) for block in as_list(body.get("system"))]
     if isinstance(body.get("system"), str):  # not on the wire, but SDKs of others take it
         system = [{"text": body["system"]}]
-    if said := tuple(_parts(system, unknown)):
-        messages.append(Message("system", said))
+    if parts := tuple(_parts(system, unknown)):
+        messages.append(Message("system", parts))
     blocks: list[dict[str, Json]] = []
     for item in as_list(body.get("messages")):
         message = as_dict(item)
@@ -64,7 +64,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
-    """The definitions; places for the cache between them are none."""
+    """Returns the definitions; places for the cache between them are none."""
     config = body.get("toolConfig")
     if not isinstance(config, dict) or not isinstance(config.get("tools"), list):
         return None
@@ -78,7 +78,7 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 
 
 def _messages(role: str, blocks: list[dict[str, Json]], unknown: list[str]) -> Iterator[Message]:
-    """The messages of one logged message: tool results stand in those of the user, come first."""
+    """Yields the messages that one logged message holds: tool results come first."""
     parts = list(_parts(blocks, unknown))
     results = tuple(part for part in parts if isinstance(part, ToolResult))
     rest = tuple(part for part in parts if not isinstance(part, ToolResult))
@@ -99,12 +99,12 @@ def _parts(blocks: Iterable[dict[str, Json]], unknown: list[str]) -> Iterator[Pa
 
 
 def _set(block: dict[str, Json]) -> dict[str, Json]:
-    """The members of the union that are set: SDKs write all of them, the others as null."""
+    """Returns the members of the union that are set: SDKs write all of them, the others as null."""
     return {key: value for key, value in block.items() if value is not None}
 
 
 def _part(block: dict[str, Json]) -> Part | None:
-    """What a block says; None if nothing, or it is unknown."""
+    """Returns the part of a block; None if it is empty or unknown."""
     for key, kind in _MEDIA.items():
         if key in block:
             return Media(kind, as_str(as_dict(block[key]).get("format")))
@@ -135,7 +135,7 @@ def _part(block: dict[str, Json]) -> Part | None:
 
 
 def _is_silent(block: dict[str, Json]) -> bool:
-    """Whether a block of a known kind has nothing to say (empty, encrypted, about the tools)."""
+    """Tells whether a block of a known kind has no content (empty, encrypted, about tools)."""
     known = {"text", "reasoningContent", "guardContent", "citationsContent", *_CHANGES_TOOLS}
     return not known.isdisjoint(block)
 
@@ -167,7 +167,7 @@ def _result(result: dict[str, Json]) -> Part:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The answer of a response; () if it is an error or there is none."""
+    """Returns the answer of a response; () if it is an error or there is none."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     body = exchange.response or {}
@@ -192,7 +192,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def _model(exchange: Exchange) -> str | None:
-    """The model as the path names it, or as the recorded arguments of the SDK do."""
+    """Returns the model as the path names it, or as the recorded arguments of the SDK do."""
     named = _MODEL.search(path_of(exchange.url))
     if named is not None:
         return unquote(named[1])
@@ -200,7 +200,7 @@ def _model(exchange: Exchange) -> str | None:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Whether an event belongs to the stream of the one before it."""
+    """Tells whether an event belongs to the stream of the one before it."""
     one, other = as_dict(before), as_dict(after)
     if not (is_event(one) and is_event(other)) or "messageStart" in other:
         return False

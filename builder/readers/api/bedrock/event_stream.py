@@ -27,7 +27,7 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}\s*)+")
 
 
 def events_in_text(text: str) -> tuple[Json, ...] | None:
-    """The events of a stream that is hex or base64, maybe in several lines; None if it is none."""
+    """Returns the events of a stream in hex or base64 lines; None for other text."""
     if text.startswith("0000") and _HEX.fullmatch(text):
         return events(bytes.fromhex(text))
     if not text.startswith("AAA"):
@@ -39,7 +39,7 @@ def events_in_text(text: str) -> tuple[Json, ...] | None:
 
 
 def events(data: bytes) -> tuple[Json, ...] | None:
-    """The events of the frames, each as `{type: payload}`; None if the data does not begin so.
+    """Returns the events of the frames, each as `{type: payload}`; None for other data.
 
     A payload that holds an event of the model's own API (InvokeModel) is that event. A fault ends
     the events, as an interrupted stream does.
@@ -76,7 +76,7 @@ def _events(data: bytes) -> Iterator[Json]:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """The headers whose values are strings."""
+    """Returns the headers whose values are strings."""
     found: dict[str, str] = {}
     at = 0
     while at < len(data):

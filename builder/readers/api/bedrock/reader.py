@@ -1,7 +1,7 @@
 """Amazon Bedrock: captures of Converse and ConverseStream, and model invocation logs.
 
-Reference: bedrock-converse.md, http-captures.md. The envelopes are opened by `_envelope` and
-`_gateway_logs`, exchanges of one conversation are found by `_histories`, bodies are read by
+Reference: bedrock-converse.md, http-captures.md. The envelopes are opened by `capture.envelope` and
+`_gateway_logs`, exchanges of one conversation are found by `capture.histories`, bodies are read by
 `_converse_bodies`. An invocation log also holds InvokeModel bodies, in the form of the model's own
 API.
 """
@@ -20,12 +20,12 @@ NAME = BEDROCK
 
 
 def recognise(source: Source) -> str | None:
-    """The first exchange whose API is known is of Converse, or a record of an invocation log."""
+    """Returns a reason if the first exchange whose API is known is of Converse."""
     return "Converse bodies or invocation logs" if first_api(source)[0] == NAME else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The source's conversations, and what became of its other records."""
+    """Returns the source's conversations and the events of its other records."""
     return read_captures(source, NAME)
 
 

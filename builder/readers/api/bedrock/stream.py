@@ -10,7 +10,7 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 
 
 def is_event(body: dict[str, Json]) -> bool:
-    """Whether a body is one event of a stream."""
+    """Tells whether a body is one event of a stream."""
     return len(body) == 1 and not BEDROCK_EVENTS.isdisjoint(body)
 
 
@@ -55,7 +55,7 @@ class _Block:
 
 
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:
-    """The response that the events are pieces of: `output` and `stopReason`.
+    """Returns the response that the events are pieces of: `output` and `stopReason`.
 
     Without an end, or with an error among the events, there is no stopReason.
     """

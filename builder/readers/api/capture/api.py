@@ -1,4 +1,4 @@
-"""What an API's requests and answers say: the words between its reader and `_histories`."""
+"""What the requests and answers of an API hold: the types that its bodies are read into."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ class ApiAnswer:
 
     @property
     def usable(self) -> bool:
-        """Whether it is a whole answer that says or calls something."""
+        """Tells whether it is a complete answer with text or calls."""
         parts = self.message.parts
         return self.fault is None and any(not isinstance(part, Reasoning) for part in parts)
 
     @property
     def is_no_target(self) -> bool:
-        """Whether a part of it is missing, or could not be read: clients send the rest back."""
+        """Tells whether part of it is missing or could not be parsed."""
         return self.fault is not None or any(
             isinstance(part, Unparsed) for part in self.message.parts
         )
 
     @property
     def counts(self) -> bool:
-        """Whether it must appear somewhere although the conversation goes on without it."""
+        """Tells whether its calls or text must be counted if no request continues from it."""
         return self.usable or bool(calls(self.message))
 
 

@@ -21,7 +21,7 @@ Half = Literal["request", "result"]
 
 
 def is_store(folder: Path) -> bool:
-    """Whether the folder is a job: nothing but files of lines with a custom_id, one of requests."""
+    """Tells whether a folder is a job: files of lines with a custom_id, one of them requests."""
     paths = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     if len(paths) < 2 or not all(path.suffix == ".jsonl" and path.is_file() for path in paths):
         return False
@@ -35,7 +35,7 @@ def is_store(folder: Path) -> bool:
 
 
 def members(source: Source) -> Sequence[Source]:
-    """The members of a store that is a job, the requests first; () if it is none."""
+    """Returns the members of a store that is a job, the requests first; () if it is none."""
     halves: list[Half | None] = []
     for member in source.members:
         plain = "/" not in member.name and member.name.endswith(".jsonl")
@@ -52,7 +52,7 @@ def _is_job(halves: Sequence[Half | None]) -> bool:
 
 
 def _half(line: bytes) -> Half | None:
-    """Which half of an exchange a line of a Batch file is: OpenAI's names, or Anthropic's."""
+    """Returns which half of an exchange a line of an OpenAI or Anthropic Batch file is."""
     try:
         value = as_dict(loads(line))
     except JsonFault:

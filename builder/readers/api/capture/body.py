@@ -44,7 +44,7 @@ class Body:
 
 
 def read_body(body: Json) -> Body:
-    """The body under the form that a recorder gave it. Raises JsonFault: it cannot be unpacked."""
+    """Returns the body in any recorder's form. Raises JsonFault if it cannot be decoded."""
     if isinstance(body, list) and body and all(isinstance(piece, str) for piece in body):
         body = "\n".join(piece for piece in body if isinstance(piece, str))
     if isinstance(body, dict) and len(body) == 1 and isinstance(body.get("string"), dict):
@@ -70,7 +70,7 @@ def read_body(body: Json) -> Body:
 
 
 def _wrapped(body: dict[str, Json]) -> str | bytes | None:
-    """The text or bytes of a body that is an object around them; None if it is the body itself."""
+    """Returns the text or bytes in an object that wraps a body; None if the object is the body."""
     key = next((key for key in _TEXT_KEYS if isinstance(body.get(key), str)), None)
     if key is None or not set(body) - {key} <= _BESIDE_TEXT:
         return None
@@ -107,7 +107,7 @@ def _decoded(data: bytes) -> str:
 
 
 def is_stream(text: str) -> bool:
-    """Whether the text is server-sent events, or JSON values a line."""
+    """Tells whether the text is server-sent events, or JSON values a line."""
     head = text[:4096].lstrip()
     if _FIELD.match(head):
         return True
@@ -116,7 +116,7 @@ def is_stream(text: str) -> bool:
 
 
 def events(text: str) -> tuple[Json, ...]:
-    """The JSON values of a stream, in order: of its `data:` fields, or of its lines.
+    """Returns the JSON values of a stream, in order: of its `data:` fields, or of its lines.
 
     What is no JSON ([DONE], comments, a last line that broke off) is left out: whether the answer
     is whole is seen from the events. A recorder may have lost the blank lines between events.
@@ -138,7 +138,7 @@ def events(text: str) -> tuple[Json, ...]:
 
 
 def _values(lines: list[str]) -> list[Json]:
-    """The one value that the lines are together, or those that they are one by one."""
+    """Returns the one value that the lines are together, or those that they are one by one."""
     try:
         return [loads("\n".join(lines))]
     except JsonFault:

@@ -123,7 +123,7 @@ class Logs:
         self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
-        """One more exchange: the events that it settles."""
+        """Takes one exchange; yields the events that are certain from here on."""
         if exchange.key is None:
             yield from self._take(exchange)
             return
@@ -146,7 +146,7 @@ class Logs:
         yield from self._logs[name].take(exchange)
 
     def rest(self) -> Iterator[Event]:
-        """The events of what is still open at the end of the source."""
+        """Yields the events of conversations that are still open at the end of the source."""
         for exchange in self._halves.values():
             yield from self._take(exchange)
         self._halves.clear()
@@ -155,7 +155,7 @@ class Logs:
 
 
 def _joined(one: Exchange, other: Exchange) -> Exchange | None:
-    """The two lines of a Batch file as one exchange, or None if they are not its two halves."""
+    """Joins two lines of Batch files to one exchange; None if they are not its two halves."""
     sent, got = (one, other) if one.request is not None else (other, one)
     if sent.request is None or got.request is not None:
         return None
@@ -164,7 +164,7 @@ def _joined(one: Exchange, other: Exchange) -> Exchange | None:
 
 @once
 def first_api(source: Source) -> tuple[str | None, str]:
-    """The reader of the first record that is an exchange or a row, and why; for `recognise`."""
+    """Returns the reader of the first record that is an exchange or a row, and the reason."""
     if (whole := _list(source.peek.records)) is not None:
         return whole.name, f"a list of {whole.messages}"
     parts = [islice(peeked(part), PEEK_EXCHANGES) for part in batch.members(source) or [source]]
@@ -194,7 +194,7 @@ def _reason(exchange: Exchange) -> str:
 
 
 def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """The records of a file, or of a Batch job's files: its results first, which weigh less."""
+    """Yields the records of a file or a Batch job: first the results, which need less memory."""
     if not source.members:
         yield from records(source)
     for member in reversed(batch.members(source)):
@@ -206,7 +206,7 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def read_captures(source: Source, own: str) -> Iterator[Event]:
-    """The conversations of a source of exchanges, and what became of its other records."""
+    """Yields the conversations of a source of exchanges and the events of its other records."""
     if (whole := _list(source.peek.records)) is not None:
         yield from read_list(source, whole.history)
         return

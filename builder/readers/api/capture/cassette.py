@@ -37,12 +37,12 @@ _CONSTANTS: dict[str, bool | None] = {
 
 
 def looks_like_cassette(head: bytes) -> bool:
-    """Whether the beginning of a file is that of a cassette in YAML."""
+    """Tells whether the beginning of a file is that of a cassette in YAML."""
     return head.lstrip()[:1] not in (b"{", b"[") and _LOOKS.search(head) is not None
 
 
 def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Problem]:
-    """The interactions of a cassette in order; a Problem ends them.
+    """Yields the interactions of a cassette in order; a Problem ends them.
 
     `limit` is the number of characters that one interaction may hold (`too_large`). Other codes:
     `bad_yaml`, `too_deep`, `number`. A stream may raise one of `source.STREAM_ERRORS`.
@@ -66,7 +66,7 @@ def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Proble
 
 
 def _what(error: Exception) -> str:
-    """What is wrong and in which line; the error's own text names the file."""
+    """Returns the fault and its line; the text of the error itself would name the file."""
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     return f"{what} in line {mark.line + 1}" if mark is not None else str(what)
@@ -96,7 +96,7 @@ class _Building:
         self.finished: list[Json] = []
 
     def take(self, event: yaml.Event) -> tuple[str, str] | None:
-        """Add one event; the code and detail of what is wrong with it, if anything is."""
+        """Adds one event; returns the code and detail of a fault, if there is one."""
         match type(event).__name__:
             case "MappingStartEvent" | "SequenceStartEvent":
                 is_map = type(event).__name__ == "MappingStartEvent"
@@ -164,7 +164,7 @@ class _Building:
 
 
 def _plain(text: str) -> Json:
-    """The value of a scalar without quotes. Raises OverflowError: beyond a double's range."""
+    """Returns the value of a plain scalar. Raises OverflowError beyond the range of a double."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):

@@ -57,7 +57,7 @@ class RequestChain:
 
     @property
     def id(self) -> str:
-        """The place of the first request."""
+        """Returns the place of the first request."""
         return self.first.where
 
     def holds(self, history: History, answers: Sequence[ApiAnswer]) -> ApiAnswer | None:

@@ -1,8 +1,8 @@
-"""Which API a request or response body belongs to, judged by what is in it.
+"""Tells which API the body of a request or response belongs to, from its content.
 
 The names are those of the readers: openai-chat, openai-responses, anthropic-messages, gemini-api,
-bedrock-converse. The signs come from the references of the same names. A path is stronger than a
-body: token counts and batches take the bodies of the calls that they are about.
+bedrock-converse. The evidence comes from the references of the same names. A path is
+stronger than a body, since token counts and batches take bodies of ordinary calls.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ _RESPONSES_KEYS = frozenset(
 
 
 def dialect(body: Json, url: str) -> str | None:
-    """The API of a request's or response's body that was sent to `url` (or to "": not recorded).
+    """Returns the API of the body of a request to `url` ("" if not recorded), or of its response.
 
-    None: a path that is known for something else (embeddings, token counts), or nothing is known.
+    None if the path is known for something else (embeddings, token counts), or nothing is known.
     """
     if path := path_of(url) if url else "":
         for pattern, name in _PATHS:
@@ -87,7 +87,7 @@ def dialect(body: Json, url: str) -> str | None:
 
 
 def path_of(url: str) -> str:
-    """The path of a URL, without a slash at its end; "" if there is none."""
+    """Returns the path of a URL, without a slash at its end; "" if there is none."""
     try:
         return urlsplit(url).path.rstrip("/")
     except ValueError:
@@ -95,14 +95,14 @@ def path_of(url: str) -> str:
 
 
 def shown_path(url: str) -> str:
-    """The path for counting by it: segments that are ids become `*`; 60 characters at most."""
+    """Returns a URL's path for counting: ids become `*`, at most 60 characters are kept."""
     segments = path_of(url).split("/")
     plain = ["*" if looks_random(part) or not _NAME.fullmatch(part) else part for part in segments]
     return "/".join(plain)[-60:] or "/"
 
 
 def request_dialect(body: dict[str, Json]) -> str | None:
-    """The API of a request's body, or None."""
+    """Returns the API of a request's body, or None."""
     messages = body.get("messages")
     if messages is None:
         contents = body.get("contents")
@@ -127,7 +127,7 @@ def request_dialect(body: dict[str, Json]) -> str | None:
 
 
 def _is_interaction(body: dict[str, Json]) -> bool:
-    """Whether a request with `input` is one of Gemini's Interactions API."""
+    """Tells whether a request with `input` is one of Gemini's Interactions API."""
     if not any(isinstance(body.get(key), str) for key in ("model", "agent")):
         return False
     if "output" in body or "outputs" in body:  # a trace's record
@@ -137,12 +137,12 @@ def _is_interaction(body: dict[str, Json]) -> bool:
 
 
 def is_interaction(body: dict[str, Json]) -> bool:
-    """Whether a response's body is an interaction, or an event of a streamed one."""
+    """Tells whether a response's body is an interaction, or an event of a streamed one."""
     return is_interaction_event(body) or body.get("object") == "interaction"
 
 
 def is_interaction_event(body: dict[str, Json]) -> bool:
-    """Whether a body is an event of a streamed interaction."""
+    """Tells whether a body is an event of a streamed interaction."""
     kind = body.get("event_type")
     return isinstance(kind, str) and _INTERACTION_EVENT.fullmatch(kind) is not None
 
@@ -169,7 +169,7 @@ def _is_anthropic(body: dict[str, Json], blocks: list[dict[str, Json]]) -> bool:
 
 
 def response_dialect(body: dict[str, Json]) -> str | None:
-    """The API of a response's body, or of one event of a streamed response, or None."""
+    """Returns the API of a response's body, or of one event of a streamed response, or None."""
     kind = as_str(body.get("type"))
     shape = as_str(body.get("object"))
     choices = body.get("choices")
@@ -203,7 +203,7 @@ _EXTRA = frozenset({"content_block", "usage", "context_management"})
 
 
 def is_event(body: dict[str, Json]) -> bool:
-    """Whether a body is one event of a stream, not a whole response."""
+    """Tells whether a body is one event of a stream, not a whole response."""
     choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
     if any("message" in choice for choice in choices):
         return False
@@ -216,7 +216,7 @@ def is_event(body: dict[str, Json]) -> bool:
 
 
 def _is_bedrock_event(body: dict[str, Json]) -> bool:
-    """Whether the one key is that of an event; `metadata` is a common word, so its usage counts."""
+    """Tells whether the only key is that of an event; `metadata` must hold `usage` as well."""
     if len(body) != 1 or BEDROCK_EVENTS.isdisjoint(body):
         return False
     return "metadata" not in body or "usage" in as_dict(body["metadata"])

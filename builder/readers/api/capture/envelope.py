@@ -92,25 +92,25 @@ class Exchange:
 
     @property
     def dialect(self) -> str | None:
-        """The API (or the gateway's log) that the exchange is of, or None."""
+        """Returns the API (or the gateway's log) that the exchange is of, or None."""
         return self.log or self.api or self.body_dialect
 
     @property
     def body_dialect(self) -> str | None:
-        """The API that the exchange is of by its path and its bodies, or None."""
+        """Returns the API that the exchange is of by its path and its bodies, or None."""
         bodies = (self.request, self.response, *(self.events or ())[:3], None)
         return next((name for body in bodies if (name := dialect(body, self.url))), None)
 
     @property
     def failed(self) -> bool:
-        """Whether the answer is an error, by its status or by a body that says so."""
+        """Tells whether the answer is an error, by its status or body."""
         if self.status is not None and self.status >= 400:
             return True
         return any(as_dict(body).get("error") for body in (self.response, *(self.events or ())))
 
 
 def peeked(source: Source) -> Iterator[Json]:
-    """The first of the values that `records` will give, as far as the source's peek goes."""
+    """Yields the first of the values that `records` will give, as far as the source's peek goes."""
     head = source.head
     if looks_like_cassette(head):
         for item in interactions(source.first(PEEK_BYTES), source.max_record_bytes):
@@ -128,7 +128,7 @@ def peeked(source: Source) -> Iterator[Json]:
 
 
 def records(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """The source's records, counted: one for each exchange, whatever kind of file it is.
+    """Yields the source's records, counted: one for each exchange, whatever kind of file it is.
 
     In a file that is the text of a stream each line is one; those without data are ignored.
     """
@@ -146,7 +146,7 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _inside(document: Json | Problem) -> list[Json] | None:
-    """The exchanges of a document that is a cassette in JSON, a HAR file or CloudWatch events."""
+    """Returns the exchanges in a JSON cassette, a HAR file or a list of CloudWatch events."""
     if not isinstance(document, dict):
         return None
     lists = (
@@ -194,7 +194,7 @@ def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def open_exchange(record: Record) -> Exchange | Problem | Ignored:
-    """The exchange that a record is; Ignored if it is none, a Problem if it cannot be read.
+    """Returns the exchange that a record is; Ignored if it is none, a Problem if it cannot be read.
 
     A record that is one event of a stream is an exchange with that event alone.
     """
@@ -215,7 +215,7 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
 
 
 def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
-    """The exchange of a gateway's own log record. Raises JsonFault: an unreadable body."""
+    """Returns the exchange of a gateway's log record. Raises JsonFault for an undecodable body."""
     found = gateway_record(value)
     if found is None:
         return None
@@ -235,7 +235,7 @@ def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
-    """The exchange of a body without an envelope."""
+    """Returns the exchange of a body without an envelope."""
     if _holds_both(value):
         return Exchange(where, request=value, response=value)
     if response_dialect(value) is not None:
@@ -249,7 +249,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _holds_both(value: dict[str, Json]) -> bool:
-    """Whether a body is a request to Responses and its response: `input` and `output` in one.
+    """Tells whether a body is a request to Responses and its response: `input` and `output` in one.
 
     Servers list so what they keep, and programs log so what they sent and got.
     """
@@ -265,7 +265,7 @@ def _holds_both(value: dict[str, Json]) -> bool:
 
 
 def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
-    """The exchange in an envelope, or None if it is none. Raises JsonFault: an unreadable body."""
+    """Returns the exchange in an envelope, or None. Raises JsonFault for an undecodable body."""
     if _ENVELOPES.isdisjoint(value):
         return None
     value = _batch_line(value)
@@ -281,9 +281,9 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
             request = flat.value
     elif flat.events is not None:
         stream = value["body"]
-    beside = request_dialect(value) is not None and request in (None, value.get("input"))
-    if beside and response_dialect(as_dict(response)) is not None:
-        request = value  # the answer stands beside the request's own keys
+    in_request = request_dialect(value) is not None and request in (None, value.get("input"))
+    if in_request and response_dialect(as_dict(response)) is not None:
+        request = value  # the answer is a key of the request itself
     if not any((request, response, stream, url, value.get("custom_id"))):
         return None
     is_input = "input" in value and request is value["input"]
@@ -307,7 +307,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
-    """A line of Anthropic's Batch files under the names that OpenAI's have; others as they are."""
+    """Returns a line of Anthropic's Batch files with OpenAI's names; other values as they are."""
     result = as_dict(value.get("result"))
     if "custom_id" not in value or not (result or isinstance(value.get("params"), dict)):
         return value
@@ -316,7 +316,7 @@ def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
 
 
 def _event(item: Json) -> Json:
-    """The event in an item of a list, which may be the field of a stream: {event, data}."""
+    """Returns the event in an item of a list, which may be the field of a stream: {event, data}."""
     data = as_dict(item).get("data")
     if isinstance(data, dict):
         return data
@@ -325,7 +325,7 @@ def _event(item: Json) -> Json:
 
 
 def _batch_key(value: dict[str, Json]) -> str | None:
-    """What joins the lines of a Batch file: OpenAI's `custom_id`; Gemini's `key`, beside a half."""
+    """Returns the key that joins Batch lines: OpenAI's `custom_id`, or Gemini's `key`."""
     if "custom_id" in value:
         return name_or_none(value["custom_id"])
     halves = value.keys() & {"request", "response", "error"}
@@ -333,7 +333,7 @@ def _batch_key(value: dict[str, Json]) -> str | None:
 
 
 def _is_pair(request: Json, response: Json) -> bool:
-    """Whether `input` and `output` hold API bodies: traces use these names for other values."""
+    """Tells whether `input` and `output` hold API bodies, and not other values of a trace."""
     if not isinstance(request, dict) or request_dialect(request) is None:
         return "inputBodyJson" in as_dict(request)
     return response is None or response_dialect(as_dict(_http(response).body)) is not None
@@ -379,7 +379,7 @@ def _status(value: Json) -> int | None:
 
 
 def _answer(logged: Json) -> _Answer:
-    """The body of a response as a recorder wrote it, or why it cannot be unpacked."""
+    """Returns the body of a response as a recorder wrote it, or why it cannot be unpacked."""
     try:
         return _of_body(read_body(logged))
     except JsonFault as fault:  # the history of the request is none the worse for it

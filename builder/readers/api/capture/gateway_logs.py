@@ -1,6 +1,6 @@
 """Logs that gateways write of the requests that pass them: Bedrock's invocation log, LiteLLM.
 
-A record holds the bodies of one exchange beside what the gateway knows of it. What it names as the
+A record holds the bodies of one exchange, with facts that the gateway adds. What it names as the
 API, or the path that it stands for, is taken from it; its keys, costs and identities are not.
 References: bedrock-converse.md "Model-invocation logs", litellm.md (`litellm_records`).
 """
@@ -42,13 +42,13 @@ class GatewayRecord:
 
 
 def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
-    """What a gateway logged, or None if the value is no such record."""
+    """Returns what a gateway logged, or None if the value is no such record."""
     value = _unwrapped(value)
     return _invocation(value) or _litellm(value)
 
 
 def watched(document: dict[str, Json]) -> list[Json] | None:
-    """The records in a document of CloudWatch, or None.
+    """Returns the records in a document of CloudWatch, or None.
 
     It is what get-log-events prints, what a subscription delivers, or the rows of a query; also
     a page of rows that LiteLLM's proxy gives out.
@@ -65,7 +65,7 @@ def watched(document: dict[str, Json]) -> list[Json] | None:
 
 
 def _text_of(value: dict[str, Json]) -> str:
-    """The record in text that stands in an event of CloudWatch or Datadog, or ""."""
+    """Returns the record in text that stands in an event of CloudWatch or Datadog, or ""."""
     for key in _WATCHED:
         text = as_str(value.get(key)).strip()
         if text.startswith("{") and ("ModelInvocationLog" in text or '"call_type"' in text):

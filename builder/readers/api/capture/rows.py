@@ -17,33 +17,33 @@ from builder.sources.source import Source
 
 
 def row_conversation(
-    name: str, where: str, said: History, *, records: int = 1, complete: bool = True
+    name: str, where: str, history: History, *, records: int = 1, complete: bool = True
 ) -> Conversation | Problem:
-    """The conversation of a row; a Problem if the assistant says nothing in it.
+    """Returns the conversation of a row; a Problem if it has no assistant message.
 
-    Where no tools are named there were none, unless tools were called. `complete`: a turn at its
-    end is what is to be learnt; of a list that a program kept it may be one that broke off.
+    If it names no tools there were none, unless tools are called. `complete`: a last turn is a
+    target even if it calls; in a list that a program keeps, it may have been interrupted.
     """
-    if not any(message.role == "assistant" for message in said.messages):
+    if not any(message.role == "assistant" for message in history.messages):
         return Problem("no_response", where, "no message of the assistant", records)
-    tools = said.tools
-    if tools is None and not any(calls(message) for message in said.messages):
+    tools = history.tools
+    if tools is None and not any(calls(message) for message in history.messages):
         tools = ()
     return Conversation(
         id=name,
         record=where,
-        messages=with_request_keys(said.messages),
+        messages=with_request_keys(history.messages),
         tools=tools,
-        model=said.model,
+        model=history.model,
         records=records,
-        problems=tuple(replace(problem, where=where) for problem in said.problems),
-        changes=said.changes,
-        complete=complete and said.messages[-1].role == "assistant",
+        problems=tuple(replace(problem, where=where) for problem in history.problems),
+        changes=history.changes,
+        complete=complete and history.messages[-1].role == "assistant",
     )
 
 
-def read_list(source: Source, said: Callable[[list[Json]], History]) -> Iterator[Event]:
-    """The one conversation of a file of messages. A record that cannot be read is a hole in it."""
+def read_list(source: Source, read: Callable[[list[Json]], History]) -> Iterator[Event]:
+    """Yields the conversation in a file of messages; a record that cannot be read leaves a gap."""
     messages: list[Json] = []
     unread: list[Problem] = []
     holes: list[Problem] = []
@@ -57,7 +57,7 @@ def read_list(source: Source, said: Callable[[list[Json]], History]) -> Iterator
         unread = []
     if not messages:
         return
-    history, records = said(messages), len(messages)
+    history, records = read(messages), len(messages)
     found = row_conversation("file", "file", history, records=records, complete=False)
     if isinstance(found, Conversation):
         found = replace(found, problems=(*holes, *found.problems))

@@ -31,10 +31,10 @@ _MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
 
 
 def history(body: dict[str, Json]) -> History:
-    """What a request says."""
+    """Returns the history of a request."""
     if "contents" not in body and "input" in body:
-        said = interactions.history(body)
-        return replace(said, messages=tuple(map(_joined, said.messages)))
+        kept = interactions.history(body)
+        return replace(kept, messages=tuple(map(_joined, kept.messages)))
     unknown: list[str] = []
     keys = CallKeys("")
     messages: list[Message] = []
@@ -56,7 +56,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def contents(body: dict[str, Json]) -> list[Json]:
-    """The contents of a request: a list, one alone, or only the text (or parts) of one."""
+    """Returns the contents of a request: a list, one alone, or only the text (or parts) of one."""
     value = body.get("contents")
     if isinstance(value, list) and any("parts" in as_dict(item) for item in value):
         return [_content(item) for item in value]
@@ -64,14 +64,14 @@ def contents(body: dict[str, Json]) -> list[Json]:
 
 
 def _content(value: Json) -> Json:
-    """A content under its full form: SDKs take a text, a part or a list of either for one."""
+    """Returns a content in its full form: SDKs accept text, a part or a list of either."""
     if isinstance(value, dict) and "parts" in value:
         return {**value, "parts": part_list(value["parts"])}
     return {"parts": part_list(value)}
 
 
 def _field(body: dict[str, Json], *names: str) -> Json:
-    """The first of the fields that is set, in the body or its `config`."""
+    """Returns the first of the fields that is set, in the body or its `config`."""
     places = (body, as_dict(body.get("config")))
     found = (place[name] for place in places for name in names if place.get(name) is not None)
     return next(found, None)
@@ -90,7 +90,7 @@ def _model(body: dict[str, Json]) -> str | None:
 
 
 def _joined(message: Message) -> Message:
-    """The model's message with its neighbouring texts, and thoughts, as one: pieces of a stream."""
+    """Joins neighbouring texts, and neighbouring thoughts, of a model's message from a stream."""
     if message.role != "assistant" or len(message.parts) < 2:
         return message
     parts: list[Part] = []
@@ -114,7 +114,7 @@ def _kind(part: Part) -> str:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The candidates of a response, that of index 0 first; () if it is an error or was blocked."""
+    """Returns the candidates of a response by index; () if it is an error or was blocked."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     first = as_dict((exchange.events or (exchange.response,))[0])
@@ -151,9 +151,9 @@ def _reason(candidate: dict[str, Json]) -> Json:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Whether a chunk belongs to the response of the one before it: the ids say so.
+    """Tells whether a chunk belongs to the response of the one before it: the ids say so.
 
-    Where there are none (older servers), the response goes on until it has its finishReason.
+    Without ids (older servers), the response continues until its finishReason.
     """
     if is_interaction(as_dict(before)) or is_interaction(as_dict(after)):
         return interactions.continues(before, after)

@@ -28,7 +28,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
 )
-"""Fields beside a part's own one; a part of these alone says nothing."""
+"""Fields beside a part's own one; a part of these alone holds nothing."""
 _SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 """Parts of tools that the service itself runs inside the model's turn: nothing to be learnt."""
 _WIRE_KEYS = {
@@ -48,18 +48,18 @@ _WIRE_KEYS = {
 
 
 def part_list(content: Json) -> list[Json]:
-    """The parts of a PartListUnion: a string, one part, or a list of either."""
+    """Returns the parts of a PartListUnion: a string, one part, or a list of either."""
     items = content if isinstance(content, list) else [content]
     return [{"text": item} if isinstance(item, str) else item for item in items]
 
 
 def wire_part(part: Json) -> dict[str, Json]:
-    """A part under the keys of the wire; the SDK dumps every field, those not set as null."""
+    """Returns a part with the keys of the wire, without the null fields of SDK dumps."""
     return {_WIRE_KEYS.get(k, k): item for k, item in as_dict(part).items() if item is not None}
 
 
 def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]]:
-    """What the parts say, and the names of the fields of those that are unknown.
+    """Returns the parts, and the names of the fields of unknown ones.
 
     Media that stand beside tool results in one content belong to the result before them.
     """
@@ -78,7 +78,7 @@ def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]
 
 
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
-    """The part; the name of an unknown one; None for one that says nothing."""
+    """Returns the part; the name of an unknown one; None for one that holds nothing."""
     if "functionCall" in part:
         call = as_dict(part["functionCall"])
         call_id = name_or_none(call.get("id"))
@@ -124,7 +124,7 @@ def _result(response: dict[str, Json]) -> ToolResult:
 
 
 def response_content(response: Json) -> tuple[Text | Data | Media, ...]:
-    """What a `response` object says: a single `output`, `error` or `result` is unwrapped."""
+    """Returns the content of a `response`; a single `output`, `error` or `result` is unwrapped."""
     if response is None:
         return ()
     if isinstance(response, dict) and len(response) == 1:
@@ -146,7 +146,7 @@ _SET_UP = re.compile(
 
 
 def mark_harness(parts: list[Part], role: str) -> list[Part]:
-    """The parts with the program's own words marked: context blocks, put-on acknowledgements.
+    """Returns the parts with the program's own text marked: context blocks, acknowledgements.
 
     The program opens a history with a block of context, and answers it (and the summary of a
     compressed history) itself in the model's name.
@@ -161,7 +161,7 @@ def mark_harness(parts: list[Part], role: str) -> list[Part]:
 
 
 def content_messages(content: Json, keys: CallKeys) -> tuple[list[Message], list[str]]:
-    """The messages of one `Content`, and the names of its unknown parts.
+    """Returns the messages of one `Content`, and the names of its unknown parts.
 
     Tool results stand in contents of role user (older: function; some SDKs: tool); they come
     first. A content without a role is the user's.

@@ -2,7 +2,7 @@
 
 Read from google-genai 3.4.0 (the types of `interactions`); the first generation had `outputs`
 instead of steps, and events named `content.…`. The server keeps the history: a request names the
-interaction that it goes on with.
+interaction that it continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDED = frozenset({"completed", "requires_action"})
 
 
 def history(body: dict[str, Json]) -> History:
-    """What a request says."""
+    """Returns the history of a request."""
     unknown: list[str] = []
     messages: list[Message] = []
     if system := as_str(body.get("system_instruction")):
@@ -44,7 +44,7 @@ def history(body: dict[str, Json]) -> History:
     messages += _messages(given if isinstance(given, list) else [given], unknown)
     problems = unknown_parts(unknown, "request")
     if body.get("previous_interaction_id") or body.get("cached_content"):
-        detail = "what was said before lies with the service"
+        detail = "the service keeps the history"
         problems = (*problems, Problem("missing_history", "request", detail, records=0))
     tools = body.get("tools")
     return History(
@@ -56,7 +56,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def _messages(items: Iterable[Json], unknown: list[str]) -> Iterator[Message]:
-    """The messages of steps, of turns with a role, or of bare contents: those are the user's.
+    """Yields the messages of steps, of turns with a role, or of bare contents (the user's).
 
     Steps of the model that follow one another are one message.
     """
@@ -73,12 +73,12 @@ def _messages(items: Iterable[Json], unknown: list[str]) -> Iterator[Message]:
 
 
 def _typed(item: Json) -> dict[str, Json]:
-    """An item in its full form: a text may stand for itself."""
+    """Returns an item in its full form: a text may stand for itself."""
     return {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
 
 
 def _said(item: Json, unknown: list[str]) -> Iterator[tuple[str, Part]]:
-    """What an item of the input says, each with the role of who says it."""
+    """Yields the parts of an item of the input, each with its role."""
     step = _typed(item)
     kind = as_str(step.get("type"))
     if "role" in step and not kind:
@@ -98,7 +98,7 @@ def _said(item: Json, unknown: list[str]) -> Iterator[tuple[str, Part]]:
 
 
 def _model_parts(step: dict[str, Json], unknown: list[str]) -> Iterator[Part]:
-    """What a step of the model's says, or one of the service in its turn."""
+    """Yields the parts of a step of the model's, or of the service in the model's turn."""
     kind = as_str(step.get("type"))
     if kind == "model_output":
         yield from _contents(step.get("content"), unknown)
@@ -130,13 +130,14 @@ def _contents(value: Json, unknown: list[str]) -> Iterator[Text | Media]:
 
 def _result(step: dict[str, Json], unknown: list[str]) -> ToolResult:
     value = step.get("result")
-    said: tuple[Text | Data | Media, ...]
+    content: tuple[Text | Data | Media, ...]
     if isinstance(value, list) and all(as_dict(item).get("type") for item in value):
-        said = tuple(_contents(value, unknown))
+        content = tuple(_contents(value, unknown))
     else:
-        said = () if value is None else (Text(value) if isinstance(value, str) else Data(value),)
+        plain = Text(value) if isinstance(value, str) else Data(value)
+        content = () if value is None else (plain,)
     return ToolResult(
-        said,
+        content,
         call_id=name_or_none(step.get("call_id")),
         name=name_or_none(step.get("name")),
         is_error=step.get("is_error") is True,
@@ -147,7 +148,7 @@ def _result(step: dict[str, Json], unknown: list[str]) -> ToolResult:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The answer of an interaction; () if it has no steps."""
+    """Returns the answer of an interaction; () if it has no steps."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     body = exchange.response or {}
@@ -170,21 +171,21 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def steps_of(body: dict[str, Json]) -> list[dict[str, Json]]:
-    """The steps of the model's in an interaction; the input, where it is repeated, is none."""
+    """Returns the model's steps in an interaction, without a repeated input."""
     found = (*as_list(body.get("steps")), *as_list(body.get("outputs")))
     steps = (_step(as_dict(item)) for item in found)
     return [step for step in steps if step.get("type") != "user_input"]
 
 
 def _step(output: dict[str, Json]) -> dict[str, Json]:
-    """An output of the first generation as a step: texts and media stood by themselves."""
+    """Returns an output of the first generation as a step: texts and media stood by themselves."""
     kind = as_str(output.get("type"))
     spoken = kind == "text" or kind in _MEDIA
     return {"type": "model_output", "content": [output]} if spoken else output
 
 
 def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
-    """The interaction that the events are pieces of; its status is None if they break off."""
+    """Returns the interaction that events are pieces of; its status is None if they break off."""
     found: dict[int, _Open] = {}
     whole: dict[str, Json] = {}
     broken = False
@@ -239,14 +240,14 @@ class _Open:
         self.lists[name].append(item)
 
     def whole(self) -> dict[str, Json]:
-        """The step as far as it came."""
+        """Returns the step as far as it came."""
         if self.step.get("arguments") is not self.arguments:
             return self.step
         return {**self.step, "arguments": "".join(map(as_str, self.arguments))}
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Whether an event belongs to the stream of the one before it."""
+    """Tells whether an event belongs to the stream of the one before it."""
     one, other = as_dict(before), as_dict(after)
     if not (is_interaction_event(one) and is_interaction_event(other)):
         return False

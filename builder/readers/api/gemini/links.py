@@ -1,8 +1,8 @@
 """Histories that a Gemini request lacks: kept by the service, or made by the SDK inside a call.
 
-An interaction names the one that it goes on with (gemini-api.md "Interactions API"). The Python SDK
+An interaction names the one that it continues (gemini-api.md "Interactions API"). The Python SDK
 may run functions itself until the model has answered; the one response that it then gives holds
-what was said on the way (google-genai 3.4.0, `automatic_function_calling_history`).
+the turns in between (google-genai 3.4.0, `automatic_function_calling_history`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from builder.readers.api.gemini import interactions
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 10_000
-"""Interactions that later ones may go on with. Beyond, the one untouched for longest is left."""
+"""Interactions that later ones may continue. Beyond, the oldest is forgotten."""
 
 _RUN_BY_SDK = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
 
 
 def complete() -> Callable[[Exchange], Exchange]:
-    """What completes the requests of one log, in the order of the log."""
+    """Returns a function that completes the requests of one log, called in its order."""
     links = _Links()
 
     def completed(exchange: Exchange) -> Exchange:
@@ -37,7 +37,7 @@ def complete() -> Callable[[Exchange], Exchange]:
 
 
 def _with_own_calls(exchange: Exchange) -> Exchange:
-    """The exchange with the contents that the SDK had sent when it got the last answer."""
+    """Returns the exchange with the contents that the SDK had sent when it got the last answer."""
     chunks = exchange.events if exchange.events is not None else (exchange.response,)
     bodies = [as_dict(chunk) for chunk in chunks]
     held = (as_list(body.get(name)) for body in reversed(bodies) for name in _RUN_BY_SDK)
@@ -60,20 +60,20 @@ def _response_id(body: dict[str, Json]) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An interaction: what was said in it, and the one before. `whole`: all before it is known."""
+    """An interaction: its items, and the one before. `whole`: all before it are known."""
 
     before: _Step | None
-    said: tuple[Json, ...]
+    items: tuple[Json, ...]
     whole: bool
 
     def all(self) -> list[Json]:
-        """What was said up to its end."""
-        said: list[tuple[Json, ...]] = []
+        """Returns all items up to its end."""
+        steps: list[tuple[Json, ...]] = []
         step: _Step | None = self
         while step is not None:
-            said.append(step.said)
+            steps.append(step.items)
             step = step.before
-        return [item for items in reversed(said) for item in items]
+        return [item for items in reversed(steps) for item in items]
 
 
 class _Links:
@@ -84,7 +84,7 @@ class _Links:
         self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # for their answers
 
     def complete(self, exchange: Exchange) -> Exchange:
-        """The exchange with the history that its request names, as far as the log holds it.
+        """Returns the exchange with the history that its request names, as far as the log holds it.
 
         An interaction that was asked for again under its id gets the request that began it.
         """
@@ -96,19 +96,19 @@ class _Links:
         if sent is None:
             return exchange
         given = sent.get("input")
-        said = tuple(given) if isinstance(given, list) else (given,)
+        items = tuple(given) if isinstance(given, list) else (given,)
         previous = name_or_none(sent.get("previous_interaction_id"))
         before = self._steps.get(previous) if previous else None
         whole = previous is None or (before is not None and before.whole)
         request: dict[str, Json] = {
             **sent,
-            "input": [*(before.all() if before is not None else ()), *said],
+            "input": [*(before.all() if before is not None else ()), *items],
         }
         if whole:
             request.pop("previous_interaction_id", None)
         steps = interactions.steps_of(body)
         if own_id and steps:
-            self._steps[own_id] = _Step(before, (*said, *steps), whole=whole)
+            self._steps[own_id] = _Step(before, (*items, *steps), whole=whole)
         elif own_id:
             self._waiting[own_id] = sent
         for kept in (self._steps, self._waiting):

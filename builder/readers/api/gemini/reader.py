@@ -1,7 +1,7 @@
 """Gemini's generateContent, streamGenerateContent and interactions: captured bodies.
 
-Reference: gemini-api.md, http-captures.md. The envelopes are opened by `_envelope`, exchanges of
-one conversation are found by `_histories`, bodies are read by `_gemini_bodies`.
+Reference: gemini-api.md, http-captures.md. `capture.envelope` opens the envelopes,
+`capture.histories` joins the exchanges of a conversation, `bodies` reads the contents.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ NAME = GEMINI
 
 
 def recognise(source: Source) -> str | None:
-    """The first exchange whose API is known is of Gemini."""
+    """Returns a reason if the first exchange whose API is known is of Gemini."""
     return "bodies of generateContent or interactions" if first_api(source)[0] == NAME else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The source's conversations, and what became of its other records."""
+    """Returns the source's conversations and the events of its other records."""
     return read_captures(source, NAME)
 
 

@@ -84,7 +84,7 @@ class _Candidate:
         self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
 
     def _call(self, piece: dict[str, Json]) -> None:
-        """A piece of a call: one with a name begins it, one that does not go on ends it."""
+        """Adds a piece of a call: a name begins one, a piece that does not continue ends it."""
         if self.call is None or piece.get("name"):
             self._end()
             self.call = _Call()
@@ -98,7 +98,7 @@ class _Candidate:
         self.call = None
 
     def _end(self) -> None:
-        """Close the call that should have gone on."""
+        """Close a call that is incomplete."""
         if self.call is not None:
             self.broken = True
             self._close(self.call)
@@ -144,7 +144,7 @@ class _Call:
         self.open = place if goes_on else None
 
     def _put(self, into: Json, steps: list[str | int], value: Json) -> Json:
-        """A copy of `into` with the value at the place; lists grow by one at most."""
+        """Returns a copy of `into` with the value at the place; lists grow by one at most."""
         if not steps:
             return value
         step, rest = steps[0], steps[1:]
@@ -167,7 +167,7 @@ class _Call:
 
 
 def _steps(place: str) -> list[str | int] | None:
-    """The steps of a path such as `$.items[0].name`; None if it is none that is known."""
+    """Returns the steps of a path such as `$.items[0].name`; None if its form is not known."""
     steps: list[str | int] = []
     at = 1
     while at < len(place) and len(steps) <= 100:

@@ -1,6 +1,6 @@
 """LiteLLM: payloads of its logging callbacks, and rows of the proxy's SpendLogs.
 
-Reference: litellm.md. The records are opened by `_litellm_records`; their bodies are of OpenAI
+Reference: litellm.md. `records` opens the records; their bodies are of OpenAI
 chat, or of the API whose call passed through. Texts that LiteLLM redacted or cut are never learnt.
 """
 
@@ -28,12 +28,12 @@ _CUT = Problem("truncated", "", "LiteLLM has cut a text that was long for its da
 
 
 def recognise(source: Source) -> str | None:
-    """The first exchange whose API is known is a LiteLLM record."""
+    """Returns a reason if the first exchange whose API is known is a LiteLLM record."""
     return "records with LiteLLM's call_type" if first_api(source)[0] == NAME else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The source's conversations, and what became of its other records."""
+    """Yields the source's conversations and the events of its other records."""
     apis = {
         name: replace(api, history=partial(_history, api), answers=_answers)
         for name, api in APIS.items()
@@ -43,7 +43,7 @@ def read(source: Source) -> Iterator[Event]:
         opened = item if isinstance(item, Problem | Ignored) else open_exchange(item)
         if not isinstance(opened, Exchange):
             yield opened
-        elif is_redacted([*seen(opened.request or {}), *_said(opened)]):
+        elif is_redacted([*seen(opened.request or {}), *_bodies(opened)]):
             yield _redacted(opened)
         else:
             yield from logs.take(opened)
@@ -51,26 +51,28 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _history(api: Api, body: dict[str, Json]) -> History:
-    said = api.history(body)
-    return replace(said, problems=(*said.problems, _CUT)) if is_cut(seen(body)) else said
+    history = api.history(body)
+    if not is_cut(seen(body)):
+        return history
+    return replace(history, problems=(*history.problems, _CUT))
 
 
 def _answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The answers by the form of the response: most APIs are answered in OpenAI's form."""
+    """Returns the answers by the form of the response: most APIs are answered in OpenAI's form."""
     found = replace(exchange, request=None, log=None, api=None, url="").dialect
     name = found if found in APIS else exchange.api
     answers = APIS[name].answers(exchange) if name in APIS else ()
-    if not is_cut(_said(exchange)):
+    if not is_cut(_bodies(exchange)):
         return answers
     return [replace(answer, problems=(*answer.problems, _CUT)) for answer in answers]
 
 
-def _said(exchange: Exchange) -> tuple[Json, ...]:
+def _bodies(exchange: Exchange) -> tuple[Json, ...]:
     return (exchange.response, *(exchange.events or ()))
 
 
 def _redacted(exchange: Exchange) -> Event:
-    """A record whose texts were replaced; its calls, if any, were made."""
+    """Returns a record whose texts were replaced; its calls, if any, were made."""
     problem = Problem("redacted", exchange.where, "LiteLLM logged no contents")
     made = next((answer for answer in _answers(exchange) if calls(answer.message)), None)
     if made is None:

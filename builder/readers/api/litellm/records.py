@@ -56,7 +56,7 @@ _STREAMED = ("complete_streaming_response", "async_complete_streaming_response")
 
 
 def fields(value: dict[str, Json]) -> dict[str, Json] | None:
-    """The fields of a payload, of the arguments of a callback around one, or of a row; or None."""
+    """Returns the fields of a payload, a callback's arguments or a row; None for other objects."""
     if isinstance(value.get("kwargs"), dict):
         value = {**as_dict(value["kwargs"]), "response": value.get("response_obj")}
     inner = value.get("standard_logging_object")
@@ -67,12 +67,12 @@ def fields(value: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def is_chat(kind: str) -> bool:
-    """Whether calls of this type are requests to a model with messages."""
+    """Tells whether calls of this type are requests to a model with messages."""
     return kind in _CALL_TYPES or kind in _PASSED
 
 
 def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
-    """The API of a record's request; None where only its body tells it.
+    """Returns the API of a record's request; None where only its body tells it.
 
     A row of a chat completion holds the body as the client sent it, maybe in Anthropic's form.
     The model's name is left out of the judgement, it is that of any provider.
@@ -85,7 +85,7 @@ def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
 
 
 def request(found: dict[str, Json]) -> dict[str, Json]:
-    """The request: what the proxy was sent, with the messages and settings of the record itself.
+    """Returns the request: what the proxy received, with the record's own messages and settings.
 
     Rows keep `{}` for messages that they hold only in the proxy's request. {}: nothing is held.
     """
@@ -118,13 +118,13 @@ _OLDER = "proxy_server_request"
 
 
 def _passed_body(messages: Json) -> dict[str, Json]:
-    """The body that was passed through: logged as the text of one message of the user."""
+    """Returns the body that was passed through: logged as the text of one message of the user."""
     only = as_dict(messages[0]) if isinstance(messages, list) and len(messages) == 1 else {}
     return as_dict(json_in_text(only.get("content")))
 
 
 def response(found: dict[str, Json]) -> Json:
-    """The answer: OpenAI's form for most APIs, else the provider's own, maybe as text."""
+    """Returns the answer: OpenAI's form for most APIs, else the provider's own, maybe as text."""
     value = json_in_text(found.get("response"))
     if isinstance(value, dict) and set(value) == {"response"}:  # passed through
         value = json_in_text(value["response"])
@@ -141,17 +141,17 @@ _CUT = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
 
 
 def seen(request: dict[str, Json]) -> list[Json]:
-    """The values of a request whose texts the model saw."""
+    """Returns the values of a request whose texts the model saw."""
     return [value for key, value in request.items() if key in _SEEN]
 
 
 def is_redacted(values: Iterable[Json]) -> bool:
-    """Whether a text was replaced as a whole: the logging of contents is off."""
+    """Tells whether a text was replaced as a whole: the logging of contents is off."""
     return any(text in _REDACTED for text in _texts(values))
 
 
 def is_cut(values: Iterable[Json]) -> bool:
-    """Whether a part was taken out of a text that was long for a database."""
+    """Tells whether a part was taken out of a text that was long for a database."""
     return any(
         "(litellm_truncated " in text or _CUT.search(text, 1000, 1100) for text in _texts(values)
     )

@@ -37,7 +37,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 
 
 def history(body: dict[str, Json]) -> History:
-    """What a request, or a row with `messages`, says."""
+    """Returns the history of a request, or of a row with `messages`."""
     items = [as_dict(item) for item in as_list(body.get("messages"))]
     changes: Counter[str] = Counter()
     unknown: list[str] = []
@@ -56,7 +56,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
-    """The definitions of a request: `tools` (perhaps as JSON text) and the older `functions`."""
+    """Returns a request's definitions: `tools` (perhaps as JSON text) and the older `functions`."""
     found: list[Json] = []
     named = False
     for key in ("tools", "functions"):
@@ -83,7 +83,7 @@ def _tools_in_text(
 
 
 def is_flat(items: Iterable[dict[str, Json]]) -> bool:
-    """Whether calls and results stand in the text, as in this project's own rows."""
+    """Tells whether calls and results stand in the text, as in this project's own rows."""
     items = list(items)
     if any(item.get("tool_calls") or item.get("role") in ("tool", "function") for item in items):
         return False
@@ -96,7 +96,7 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
 def read_message(
     item: dict[str, Json], unknown: list[str], changes: Counter[str], *, flat: bool
 ) -> Iterator[Message]:
-    """A logged message. Types of content parts that are not known go to `unknown`."""
+    """Yields a logged message. Types of content parts that are not known go to `unknown`."""
     role = as_str(item.get("role"))
     trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
     text = as_str(item.get("content"))
@@ -126,9 +126,9 @@ def _assistant(
         del named["function_call"]  # servers that send both forms of one call
     if not reasoning(named) and (thought := _detailed(item)):
         named["reasoning"] = thought
-    said = assistant_parts(named, unknown)
-    has_thought = any(isinstance(part, Reasoning) for part in said)
-    for part in said:
+    parts = assistant_parts(named, unknown)
+    has_thought = any(isinstance(part, Reasoning) for part in parts)
+    for part in parts:
         if isinstance(part, Text) and flat:
             yield from text_tags.assistant_parts(part.text, changes)
         elif isinstance(part, Text):
@@ -169,7 +169,7 @@ def _plain_parts(value: Json) -> Json:
 
 
 def _calls(item: dict[str, Json]) -> list[Json]:
-    """The calls in their full form; rows write them flat, servers send both kinds with one empty.
+    """Returns the calls in their full form, without the empty kind that some servers add.
 
     Snowflake fills the unused kind, and the unused `function_call`, with empty strings.
     """
@@ -188,7 +188,7 @@ def _calls(item: dict[str, Json]) -> list[Json]:
 
 
 def _detailed(item: dict[str, Json]) -> str:
-    """The clear text in `reasoning_details` (OpenRouter); summaries and encrypted data are none."""
+    """Returns the clear text in `reasoning_details` (OpenRouter), without summaries."""
     details = [as_dict(detail) for detail in as_list(item.get("reasoning_details"))]
     texts = (as_str(d.get("text")) for d in details if d.get("type") == "reasoning.text")
     return "".join(texts)
@@ -206,7 +206,7 @@ def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The choices of a response, that of index 0 first; () if it is an error or there is none."""
+    """Returns the choices of a response by index; () if it is an error or there is none."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     body = exchange.response or {}
@@ -253,7 +253,7 @@ def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Whether a chunk belongs to the response of the one before it: the ids say so."""
+    """Tells whether a chunk belongs to the response of the one before it: the ids say so."""
     one, other = as_dict(before), as_dict(after)
     if not all("chunk" in as_str(chunk.get("object")) for chunk in (one, other)):
         return False

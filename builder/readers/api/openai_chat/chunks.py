@@ -60,12 +60,12 @@ class _Call:
 
     @property
     def text(self) -> str:
-        """The arguments as far as they came."""
+        """Returns the arguments as far as they came."""
         return "".join(self.pieces)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its arguments are one JSON value already."""
+        """Tells whether its arguments are one JSON value already."""
         try:
             loads(self.text)
         except JsonFault:
@@ -115,7 +115,7 @@ class _Choice:
         self.finish = as_str(piece.get("finish_reason")) or self.finish
 
     def _part(self, part: dict[str, Json]) -> None:
-        """A content part (Mistral): the pieces of a thought and of the text are each one text."""
+        """Adds a content part (Mistral), which holds a piece of a thought or of the text."""
         self.pieces["content"].append(as_str(part.get("text")))
         thinking = part.get("thinking")
         thought = self.pieces["reasoning_content"]
@@ -123,7 +123,7 @@ class _Choice:
         thought += [as_str(as_dict(item).get("text")) for item in as_list(thinking)]
 
     def _call(self, piece: dict[str, Json]) -> None:
-        """A piece of a call. Servers leave out the index, repeat one for all, or send id "" later.
+        """Adds a piece of a call. Servers omit the index, use one for all, or send id "" later.
 
         A new id is a new call; without ids a name after whole arguments is one.
         """

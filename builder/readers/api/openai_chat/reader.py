@@ -1,8 +1,8 @@
 """OpenAI chat completions: captured requests and responses, streams, fine-tuning rows, lists.
 
-References: openai-chat.md, openai-finetune.md, http-captures.md. The envelopes are opened by
-`_envelope`, exchanges of one conversation are found by `_histories`, bodies are read by
-`_chat_bodies` and rows by `_chat_rows`.
+References: openai-chat.md, openai-finetune.md, http-captures.md. `capture.envelope` opens the
+envelopes, `capture.histories` joins the exchanges of a conversation, `bodies` and `rows` read the
+contents.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def recognise(source: Source) -> str | None:
 
 
 def splits(source: Source) -> bool:
-    """A line is a row; captured requests are joined to those before them."""
+    """Tells whether lines are independent: rows are, captured requests build on earlier ones."""
     return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The source's conversations, and what became of its other records."""
+    """Returns the source's conversations and the events of its other records."""
     return read_captures(source, NAME)
 
 

@@ -38,7 +38,7 @@ _KEYS = frozenset(
 
 
 def is_chat(value: dict[str, Json]) -> bool:
-    """Whether an object's `messages` are those of chat, not another format's list of that name."""
+    """Tells whether an object's `messages` are those of OpenAI chat."""
     messages = as_list(value.get("messages"))
     if not messages:
         return False
@@ -62,7 +62,7 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Whether values are all messages, a call or a result among them."""
+    """Tells whether values are all messages, a call or a result among them."""
     messages = [as_dict(value) for value in values]
     if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
         return False
@@ -70,12 +70,12 @@ def is_list(values: Sequence[Json]) -> bool:
 
 
 def listed(messages: list[Json]) -> History:
-    """What a list of messages says."""
+    """Returns the history that a list of messages holds."""
     return history({"messages": messages})
 
 
 def is_row(value: Json) -> bool:
-    """Whether a record is a row: it names no model to ask, or ends with what was answered."""
+    """Tells whether a record is a row: it names no model to ask, or ends with what was answered."""
     if not isinstance(value, dict):
         return False
     if "preferred_output" in value:
@@ -87,7 +87,7 @@ def is_row(value: Json) -> bool:
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
-    """The row's conversation: with the preferred output, where there are two.
+    """Yields the row's conversation: with the preferred output, where there are two.
 
     The other output is a conversation of its own that is not trained on (`not_chosen`).
     """

@@ -34,7 +34,7 @@ _KEPT = ("previous_response_id", "conversation", "prompt")
 
 
 def history(body: dict[str, Json]) -> History:
-    """What a request says. What it leaves to the server is the problem `missing_history`."""
+    """Returns the history of a request; `missing_history` if the server keeps part of it."""
     instructions = body.get("instructions")
     system = as_list(instructions)
     if isinstance(instructions, str) and instructions:
@@ -55,14 +55,14 @@ def history(body: dict[str, Json]) -> History:
 
 
 def items(value: Json) -> list[Json]:
-    """The items of an `input`; a text is the user's."""
+    """Returns the items of an `input`; a text is the user's."""
     if isinstance(value, str):
         return [{"role": "user", "content": value}] if value else []
     return as_list(value)
 
 
 def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
-    """The definitions of a request, and those that came to the model later."""
+    """Returns the definitions of a request, and those that came to the model later."""
     if not isinstance(body.get("tools"), list) and not later:
         return None
     found = list(definitions(body.get("tools")))
@@ -71,7 +71,7 @@ def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """The answer, or () if the response is an error or has not come yet."""
+    """Returns the answer, or () if the response is an error or has not come yet."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     body = response_of(exchange)
@@ -99,14 +99,14 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def response_of(exchange: Exchange) -> dict[str, Json]:
-    """The whole response of an exchange, or {}."""
+    """Returns the whole response of an exchange, or {}."""
     if exchange.events is not None:
         return whole_response(exchange.events)
     return exchange.response or {}
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Whether an event belongs to the response of the one before it: each begins one, once."""
+    """Tells whether an event belongs to the same response as the one before it."""
     one, other = as_str(as_dict(before).get("type")), as_str(as_dict(after).get("type"))
     if not (one.startswith("response.") and other.startswith("response.")):
         return False
@@ -125,7 +125,7 @@ class _Step:
     whole: bool
 
     def all(self) -> list[Json]:
-        """The history up to here."""
+        """Returns the history up to here."""
         steps = []
         step: _Step | None = self
         while step is not None:
@@ -153,7 +153,7 @@ class _Kept(Generic[Value]):
 
 
 def _weight(value: Json) -> int:
-    """About how many characters a value has as JSON."""
+    """Returns about how many characters a value has as JSON."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict | list):
@@ -175,7 +175,7 @@ class Links:
         self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
 
     def complete(self, exchange: Exchange) -> Exchange:
-        """The exchange with the history that its request names, as far as the log holds it.
+        """Returns the exchange with the history that its request names, as far as the log holds it.
 
         A response that was asked for again under its id gets the request that began it.
         """
@@ -223,7 +223,7 @@ class Links:
         return found
 
     def _begin(self, exchange: Exchange, response: dict[str, Json]) -> None:
-        """A conversation that is made, perhaps with its first items."""
+        """Remembers a conversation that is created, perhaps with its first items."""
         made = name_or_none(response.get("id"))
         if made is not None and path_of(exchange.url).endswith("/conversations"):
             given = as_list((exchange.request or {}).get("items"))
@@ -235,16 +235,16 @@ class Links:
             return value
         return self._items.get(as_str(item.get("id"))) or value
 
-    def _remember(self, said: list[Json]) -> None:
-        for value in said:
+    def _remember(self, added: list[Json]) -> None:
+        for value in added:
             if (name := name_or_none(as_dict(value).get("id"))) is not None:
                 self._items.put(name, value, _weight(value))
 
 
 def _server_turns(output: list[Json]) -> int:
-    """How many items of a response are turns before its last: a server that runs functions itself.
+    """Returns how many items of a response precede its last turn, if the server runs functions.
 
-    Its response holds the calls, their outputs and what the model said to them, one after another.
+    Its response holds the calls, their outputs and the answers to them, one after another.
     """
     called: set[str] = set()
     turns = 0

@@ -69,7 +69,7 @@ ITEMS = (
 
 
 def item_type(item: Item) -> str:
-    """The item's type; a message, and a reference to an item, may have none."""
+    """Returns the item's type; a message, and a reference to an item, may have none."""
     if isinstance(item.get("type"), str):
         return as_str(item.get("type"))
     if "role" in item:
@@ -104,7 +104,7 @@ class ItemReading:
         return self
 
     def read_answer(self, items: Iterable[Json]) -> Message:
-        """The one message that the items of a response are."""
+        """Returns the one message that the items of a response are."""
         for value in items:
             self._take(as_dict(value), answer=True)
         return Message("assistant", tuple(self._saying))
@@ -197,7 +197,7 @@ def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
 
 
 def _call_id(item: Item) -> str | None:
-    """What pairs a call with its output; local shell calls and outputs go by the item's id."""
+    """Returns the id that pairs a call with its output; for local shell calls the item's id."""
     found = name_or_none(item.get("call_id"))
     if found is None and item_type(item).startswith("local_shell_call"):
         return name_or_none(item.get("id"))

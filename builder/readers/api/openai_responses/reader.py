@@ -1,8 +1,8 @@
 """OpenAI's Responses API: captured requests and responses, streams, Batch files, lists of items.
 
-References: openai-responses.md, http-captures.md. The envelopes are opened by `_envelope`,
-exchanges of one conversation are found by `_histories`, bodies are read by `_responses_bodies`,
-rows and lists of items by `_responses_rows`.
+References: openai-responses.md, http-captures.md. The envelopes are opened by `capture.envelope`,
+exchanges of one conversation are found by `capture.histories`, bodies are read by `bodies`,
+rows and lists of items by `rows`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def recognise(source: Source) -> str | None:
 
 
 def splits(source: Source) -> bool:
-    """A line is a row; captured requests are joined to those before them."""
+    """Tells whether lines are independent: rows are, captured requests build on earlier ones."""
     return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
 
 
 def read(source: Source) -> Iterator[Event]:
-    """The source's conversations, and what became of its other records."""
+    """Returns the source's conversations and the events of its other records."""
     return read_captures(source, NAME)
 
 

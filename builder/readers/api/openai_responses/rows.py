@@ -1,7 +1,7 @@
 """Items without a request around them: a file that is one list of items, and rows with `input`.
 
-Source: openai-responses.md "Items". Agents keep their sessions as such lists: they hold what was
-said, not the instructions and tools of each request.
+Source: openai-responses.md "Items". Agents keep their sessions as such lists: they hold the
+messages, not the instructions and tools of each request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANSWERS = frozenset({"output", "response", "outputs"})
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Whether values are all items, a function's call or output among them."""
+    """Tells whether values are all items, a function's call or output among them."""
     if not all(_is_item(as_dict(value)) for value in values):
         return False
     return any(item_type(as_dict(value)) in _PAIRED for value in values)
@@ -37,17 +37,17 @@ def _is_item(item: dict[str, Json]) -> bool:
 
 
 def is_row(value: Json) -> bool:
-    """Whether a record is a row: items under `input`, no model to ask and no answer beside them."""
+    """Tells whether a record is a row: items under `input`, without a model and an answer."""
     if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
         return False
     return is_list(as_list(value.get("input")))
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
-    """The row's conversation."""
+    """Yields the row's conversation."""
     yield row_conversation(where, where, history(row))
 
 
 def listed(items: list[Json]) -> History:
-    """What a list of items says."""
+    """Returns the history that a list of items holds."""
     return history({"input": items})

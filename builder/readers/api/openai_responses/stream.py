@@ -11,7 +11,7 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed
 
 
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:
-    """The response that the events are of, as it would have been without a stream.
+    """Returns the response that the events are of, as it would have been without a stream.
 
     Its status is "incomplete" where the end is missing. Some servers leave `output` of the last
     event empty: then it is the items that were done. Of what was not done only words are kept,
