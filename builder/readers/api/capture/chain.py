@@ -117,7 +117,7 @@ class RequestChain:
             self.given[at] = self.last, chosen
             self.again = False
         if not self.has_prompts_of(history):
-            self.changes["volatile_prompt"] += 1
+            self.changes["system_date_moved"] += 1
         if self.history.tools and len(history.tools or ()) > len(self.history.tools):
             self.changes["tools_added_later"] += 1
         self.last, self.history, self.answers = exchange, history, answers
