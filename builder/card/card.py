@@ -140,12 +140,14 @@ def _summary(built: Built, config: Config) -> str:
 
 def _making(config: Config, made: Mapping[str, Json]) -> str:
     versions = made.get("versions")
-    told = versions if isinstance(versions, dict) else {}
-    rows = [(Code(name), Code(str(version or "not installed"))) for name, version in told.items()]
+    packages = versions if isinstance(versions, dict) else {}
+    rows = [
+        (Code(name), Code(str(version or "not installed"))) for name, version in packages.items()
+    ]
     changed = _changed(made.get("config"), Config().resolved())
     chosen = "All options have their defaults."
     if changed:
-        # Decoded anew: YAML would write what is shared as references.
+        # Decoded again: YAML would write what is shared as references.
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
         chosen = "`config.yaml`, as far as it differs from the defaults (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
@@ -302,7 +304,7 @@ def _targets(config: Config, built: Built) -> Targets:
 
 
 def _limits(config: Config, built: Built, found: Audit | None) -> str:
-    limits = [config.audit.scrub.told, *_left(found), *_parity(config, found)]
+    limits = [config.audit.scrub.summary, *_left(found), *_parity(config, found)]
     inferred = built.tools_sources["inferred"] + built.tools_sources["mixed"]
     if inferred:
         limits.append(
@@ -352,14 +354,14 @@ def _left(found: Audit | None) -> Iterator[str]:
 
 def _parity(config: Config, found: Audit | None) -> Iterator[str]:
     counts = found.facts.parity if found is not None else {}
-    told = [
+    shares = [
         f"{number(count.in_parity)} of {number(count.trained)} taught turns in {mode} mode"
         for mode, count in counts.items()
     ]
-    if told:
+    if shares:
         why = " The template writes an empty think block before the last turn only, a server's"
         why += " prompt before every turn; `normalize.unit: turn` makes them equal."
         yield (
             "What stands before a turn here is, byte for byte, what a server shows:"
-            f" {', '.join(told)}." + (why if config.normalize.unit != "turn" else "")
+            f" {', '.join(shares)}." + (why if config.normalize.unit != "turn" else "")
         )

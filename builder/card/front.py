@@ -174,8 +174,8 @@ def languages(found: Audit | None) -> list[str]:
     LEAST_SAMPLES samples and LEAST_SHARE of them.
     """
     counts = found.facts.languages if found is not None else {}
-    told = {_CODES[name]: count for name, count in counts.items() if name in _CODES}
-    if found is None or not told or sum(told.values()) * 2 < found.samples:
+    known = {_CODES[name]: count for name, count in counts.items() if name in _CODES}
+    if found is None or not known or sum(known.values()) * 2 < found.samples:
         return []
     least = max(LEAST_SAMPLES, LEAST_SHARE * found.samples)
-    return [key for key in sorted(told, key=lambda key: (-told[key], key)) if told[key] >= least]
+    return [key for key in sorted(known, key=lambda key: (-known[key], key)) if known[key] >= least]

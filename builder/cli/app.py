@@ -85,7 +85,8 @@ def build(
         str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Do everything anew; default: go on where it stopped.")
+        bool,
+        typer.Option("--fresh", help="Start over; default: continue an earlier run."),
     ] = False,
     allow_eval: AllowEval = False,
     strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,

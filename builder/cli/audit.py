@@ -49,8 +49,8 @@ def run_audit(
     end()
     fired = [item.code for item in found.findings if _fires(item, gates)]
     if as_json:
-        told = {"dataset": dataset, **found.as_json(), "failed": fired}
-        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+        result = {"dataset": dataset, **found.as_json(), "failed": fired}
+        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     elif not quiet:
         _print(dataset, found)
     if fired:
@@ -126,9 +126,9 @@ def _print_finding(finding: AuditFinding) -> None:
     counts = f"{finding.count:,} in {counted(finding.samples, 'sample')}{gate}"
     print(escaped(f"  {finding.code:22} {counts}: {finding.message}"))
     for example in finding.examples[:1]:
-        said = f" {example.part}" if example.part else ""
-        said += f": {example.detail}" if example.detail else ""
-        print(escaped(f"      {example.where}{said}".replace("\n", " ")))
+        more = f" {example.part}" if example.part else ""
+        more += f": {example.detail}" if example.detail else ""
+        print(escaped(f"      {example.where}{more}".replace("\n", " ")))
 
 
 def _print_table(table: AuditTable) -> None:

@@ -8,7 +8,7 @@ from builder.conversation import Json
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import EMBEDDED
-from builder.report.facts import as_object, said
+from builder.report.facts import as_object, as_text
 from builder.report.report import MANIFEST, read_manifest
 from builder.verify.options import Mode
 
@@ -28,7 +28,7 @@ def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
     A manifest may come from anywhere: another tokenizer that it names is never loaded unasked.
     Raises UsageError then.
     """
-    named = said(as_object(manifest.get("tokenizer")).get("name"))
+    named = as_text(as_object(manifest.get("tokenizer")).get("name"))
     if tokenizer is None and named not in ("", EMBEDDED):
         raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
     return tokenizer or EMBEDDED

@@ -1,4 +1,4 @@
-"""`builder verify --masks`: which tokens a trainer's default would train, beside ours."""
+"""`builder verify --masks`: which tokens a trainer's default would train, compared with ours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def as_json(comparison: Comparison) -> dict[str, Json]:
 
 
 def print_masks(found: dict[str, Comparison]) -> None:
-    """For people: tokens trained by region, ours beside each trainer's."""
+    """For people: tokens trained by region, ours and each trainer's."""
     names = ["ours", *found]
     columns = [next(iter(found.values())).ours, *(item.theirs for item in found.values())]
     widths = [max(len(name), 12) for name in names]

@@ -123,7 +123,7 @@ def _print_end(report: PushReport) -> None:
 
 def _as_json(report: PushReport, course: Course) -> dict[str, Json]:
     changes, done, arrival = report.changes, report.uploaded, report.arrival
-    told: dict[str, Json] = {
+    result: dict[str, Json] = {
         "repo": report.repo,
         "refused": [{"code": item.code, "message": item.message} for item in report.refused],
         "overruled": [*(item.code for item in report.overruled)],
@@ -132,9 +132,9 @@ def _as_json(report: PushReport, course: Course) -> dict[str, Json]:
         "waits": [*course.waits],
     }
     if changes is not None:
-        told |= _changes_json(changes, report.removed)
+        result |= _changes_json(changes, report.removed)
     if done is not None:
-        told |= {
+        result |= {
             "commit": done.commit,
             "revision": done.revision,
             "created": done.created,
@@ -142,7 +142,7 @@ def _as_json(report: PushReport, course: Course) -> dict[str, Json]:
             "sent": {"files": done.files, "bytes": done.bytes},
         }
     if arrival is not None:
-        told["read_back"] = {
+        result["read_back"] = {
             "files": arrival.files,
             "bytes": arrival.bytes,
             "rows": arrival.rows,
@@ -150,7 +150,7 @@ def _as_json(report: PushReport, course: Course) -> dict[str, Json]:
             "renderings": arrival.renderings,
             "problems": list(arrival.problems),
         }
-    return told
+    return result
 
 
 def _changes_json(changes: Changes, removed: Sequence[str]) -> dict[str, Json]:

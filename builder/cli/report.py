@@ -69,8 +69,8 @@ def run_view(
         except OSError as error:
             raise UsageError(f"--port {port}: {error.strerror or error}") from error
         with server:
-            told = json.dumps({"url": server.url}) if as_json else f"{server.url}  (Ctrl-C ends it)"
-            print(told, flush=True)
+            line = json.dumps({"url": server.url}) if as_json else f"{server.url}  (Ctrl-C ends it)"
+            print(line, flush=True)
             if opens:
                 webbrowser.open(server.url)
             try:

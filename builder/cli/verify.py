@@ -71,8 +71,8 @@ def run_verify(
                 print_masks(found)
         results.append(result)
     if shown.as_json:
-        told: Json = {"dataset": dataset, "targets": list(results)}
-        sys.stdout.write(dumps(results[0] if len(results) == 1 else told) + "\n")
+        whole: Json = {"dataset": dataset, "targets": list(results)}
+        sys.stdout.write(dumps(results[0] if len(results) == 1 else whole) + "\n")
     elif len(results) > 1 and shown.in_words:
         print("== all")
         for result in results:

@@ -9,7 +9,7 @@ IGNORED = -100
 
 
 class BorderFault(Exception):
-    """A span does not begin or end where a token does: its tokens cannot be told."""
+    """A span does not begin or end where a token does: its tokens cannot be assigned."""
 
 
 def labels(

@@ -105,12 +105,12 @@ def _traces(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     harness = _text(row.meta.get("format"), "unknown")
     lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
     for message in structured_messages(dialogue):
-        told = {
+        fields = {
             "toolCalls" if key == "tool_calls" else key: value for key, value in message.items()
         }
-        if "tool_call_id" in told:
-            told["toolCallId"] = told.pop("tool_call_id")
-        lines.append({"type": "message", "message": told})
+        if "tool_call_id" in fields:
+            fields["toolCallId"] = fields.pop("tool_call_id")
+        lines.append({"type": "message", "message": fields})
     return b"".join(dumps(line).encode("utf-8") + b"\n" for line in lines)
 
 

@@ -137,15 +137,15 @@ def as_published(
     configuration name this machine and its user, so only their last part is published.
     """
     published = [_card(file, overruled) if file.path == CARD else file for file in files]
-    told = {
+    content = {
         key: without_folders(value) if key in _PLACES else value
         for key, value in manifest.items()
         if key != "run"
     }
-    told["files"] = [
+    content["files"] = [
         {"path": file.path, "bytes": file.size, "sha256": file.sha256} for file in published
     ]
-    text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     return [*published, _made(MANIFEST, text.encode("utf-8", "replace"))]
 
 

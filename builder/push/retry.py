@@ -81,8 +81,8 @@ def _judge(error: Exception, what: str) -> tuple[str, float | None]:
         return f"{what}: {_line(str(error)) or type(error).__name__}", None
     status = int(response.status_code)
     place = f"{response.request.method} {response.request.url.path}"
-    told = _line(str(response.headers.get("X-Error-Message") or ""))
-    reason = f"{what}: HTTP {status} at {place}" + (f" ({told})" if told else "")
+    answer = _line(str(response.headers.get("X-Error-Message") or ""))
+    reason = f"{what}: HTTP {status} at {place}" + (f" ({answer})" if answer else "")
     if status == 401:
         raise UsageError(f"{reason}: the token is not accepted; `hf auth login`, or HF_TOKEN")
     if status == 403:

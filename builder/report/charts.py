@@ -1,4 +1,4 @@
-"""Charts made by hand: SVG with title and description, their numbers always in a table beside.
+"""Charts made by hand: SVG with title and description, and always a table of their numbers.
 
 The content-security policy forbids style attributes, so what is drawn is placed by attributes of
 SVG alone. A chart with text in it comes twice, wide and narrow, and the style sheet shows one:
@@ -42,8 +42,8 @@ def is_wide(item: Histogram | AuditTable) -> bool:
 def figure(key: str, title: str, note: str, *content: Html) -> Html:
     """A chart or table with its heading."""
     heading = tag("h3", text(title), id=f"{key}-title")
-    said = tag("p", text(note), class_="note") if note else EMPTY
-    return tag("section", heading, said, *content, class_="figure", id=key)
+    caption = tag("p", text(note), class_="note") if note else EMPTY
+    return tag("section", heading, caption, *content, class_="figure", id=key)
 
 
 def anchor(kind: str, key: str) -> str:
@@ -61,7 +61,7 @@ def table_figure(table: AuditTable) -> Html:
 
 
 def table_html(table: AuditTable) -> Html:
-    """The table: numbers to the right, a bar beside the number that is drawn.
+    """The table: numbers to the right, a bar next to the number that is drawn.
 
     The first rows are seen at once, more of them once opened.
     """
@@ -81,7 +81,7 @@ def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
     drawn = table.columns.index(table.bars) if table.bars in table.columns else None
     targets = dict(table.target)
     numeric = [_is_numeric(table, at) for at in range(len(table.columns))]
-    told = [_percent if _is_share(table, at) else _cell for at in range(len(table.columns))]
+    formats = [_percent if _is_share(table, at) else _cell for at in range(len(table.columns))]
     values = [_size(row[drawn]) for row in table.rows if drawn is not None and drawn < len(row)]
     most = max([*values, *targets.values(), 0.0]) or 1.0
     head: list[Html] = []
@@ -95,16 +95,16 @@ def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
         name = _cell(row[0]) if row else ""
         cells: list[Html] = []
         for at, value in enumerate(row[: len(table.columns)]):
-            said = text(shorten(told[at](value), NAME))
+            caption = text(shorten(formats[at](value), NAME))
             if at == 0:
-                cells.append(tag("th", said, scope="row", class_=_kind(numeric[at])))
+                cells.append(tag("th", caption, scope="row", class_=_kind(numeric[at])))
             else:
-                cells.append(tag("td", said, class_=_kind(numeric[at])))
+                cells.append(tag("td", caption, class_=_kind(numeric[at])))
             if at == drawn:
                 goal = targets.get(name)
-                wanted = "" if goal is None else told[at](goal)
+                wanted = "" if goal is None else formats[at](goal)
                 cells += [tag("td", text(wanted), class_="num")] if targets else []
-                title = f"{name}: {told[at](value)}" + (f", target {wanted}" if wanted else "")
+                title = f"{name}: {formats[at](value)}" + (f", target {wanted}" if wanted else "")
                 cells.append(tag("td", _bar(title, _size(value), most, goal), class_="bar"))
         body.append(tag("tr", *cells))
     kind = "many" if len(table.columns) > 3 else None
@@ -257,9 +257,9 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
     names = _bins(edges)
     for at, count in enumerate(counts):
         tall = max(height * count / most, 1.5) if count else 0
-        said = f"{names[at]} {histogram.unit}: {number(count)}"
+        caption = f"{names[at]} {histogram.unit}: {number(count)}"
         bar = _rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
-        drawn.append(tag("g", tag("title", plain(said)), bar))
+        drawn.append(tag("g", tag("title", plain(caption)), bar))
     base = top + height
     drawn.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
     drawn += _ticks(edges, left, right, base, 66)
@@ -316,5 +316,7 @@ def _ticks(edges: list[int], left: float, right: float, base: float, apart: floa
     return drawn
 
 
-def _label(x: float, y: float, said: str, kind: str, anchored: str | None = None) -> Html:
-    return tag("text", plain(said), class_=kind, x=round(x, 2), y=round(y, 2), text_anchor=anchored)
+def _label(x: float, y: float, caption: str, kind: str, anchored: str | None = None) -> Html:
+    return tag(
+        "text", plain(caption), class_=kind, x=round(x, 2), y=round(y, 2), text_anchor=anchored
+    )

@@ -108,6 +108,6 @@ def whole(value: Json) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def said(value: Json) -> str:
+def as_text(value: Json) -> str:
     """The text, or ""."""
     return value if isinstance(value, str) else ""

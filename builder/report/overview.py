@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
-from builder.report.facts import as_object, said, whole
+from builder.report.facts import as_object, as_text, whole
 from builder.report.html import EMPTY, Html, number, shorten, tag, text
 from builder.report.page import fit
 
@@ -26,16 +26,16 @@ def proof(manifest: Mapping[str, Json]) -> Html:
     tokenizer = as_object(manifest.get("tokenizer"))
     verify = as_object(as_object(manifest.get("config")).get("verify"))
     pairs = [
-        ("tokenizer", said(tokenizer.get("name"))),
-        ("template", said(tokenizer.get("template_name"))),
-        ("template sha256", said(tokenizer.get("template_sha256"))),
+        ("tokenizer", as_text(tokenizer.get("name"))),
+        ("template", as_text(tokenizer.get("template_name"))),
+        ("template sha256", as_text(tokenizer.get("template_sha256"))),
         *(
-            (name, said(digest))
+            (name, as_text(digest))
             for name, digest in list(as_object(tokenizer.get("files")).items())[:9]
         ),
-        ("inference mode", said(verify.get("mode"))),
-        ("schema", said(verify.get("schema"))),
-        ("parity", said(verify.get("parity"))),
+        ("inference mode", as_text(verify.get("mode"))),
+        ("schema", as_text(verify.get("schema"))),
+        ("parity", as_text(verify.get("parity"))),
     ]
     rows = [
         tag("div", tag("dt", text(shorten(key, 60))), tag("dd", text(shorten(value, 200))))
@@ -48,8 +48,8 @@ def proof(manifest: Mapping[str, Json]) -> Html:
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
     """Every finding by audit, with its gate and examples; `places` are those that are shown."""
     if audit is None:
-        said_so = "No audit was run for this page: it says nothing of what is in the texts."
-        return tag("p", text(said_so), class_="verdict open")
+        message = "No audit was run for this page: it says nothing of what is in the texts."
+        return tag("p", text(message), class_="verdict open")
     if not audit.findings:
         return tag("p", text("The audit found nothing."), class_="verdict good")
     rows = fit(
@@ -98,7 +98,7 @@ def how_made(manifest: Mapping[str, Json]) -> Html:
         return tag("p", text("There is no manifest that says how it was made."), class_="note")
     size = sum(whole(as_object(item).get("bytes")) for item in listed)
     pairs = [("inputs", f"{number(len(listed))} files, {number(size)} bytes")]
-    pairs += [(name, said(version)) for name, version in list(versions.items())[:20]]
+    pairs += [(name, as_text(version)) for name, version in list(versions.items())[:20]]
     config = dict(as_object(manifest.get("config")))
     config.pop("inputs", None)  # they may name folders of the machine
     pairs += _settings(config, "")[:80]
@@ -120,6 +120,6 @@ def _settings(section: dict[str, Json], above: str) -> list[tuple[str, str]]:
             for at, item in enumerate(value[:10]):
                 pairs += _settings(as_object(item), f"{name}[{at}].")
         elif value is not None and value != []:
-            told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            pairs.append((name, told))
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            pairs.append((name, shown))
     return pairs

@@ -54,11 +54,11 @@ def page(
         tag("title", plain(title)),
         Html(f"<style>{asset('report.css')}</style>"),
     )
-    said = tag("p", text(subtitle), class_="subtitle") if subtitle else EMPTY
+    below = tag("p", text(subtitle), class_="subtitle") if subtitle else EMPTY
     body = tag(
         "body",
         tag("a", text("Skip to the content"), class_="skip", href="#main"),
-        tag("header", tag("h1", text(title), dir="auto"), said),
+        tag("header", tag("h1", text(title), dir="auto"), below),
         tag("nav", *nav, aria_label="Sections") if nav else EMPTY,
         tag("main", main, id="main", tabindex=-1),
         Html(f"<script>{asset('report.js')}</script>"),

@@ -46,12 +46,12 @@ def bars_picture(table: AuditTable) -> bytes | None:
     left, right = 220.0, _WIDTH - 2 * _MARGIN - 70.0
     for place, (row, value) in enumerate(zip(rows, values, strict=True)):
         y = place * _ROW
-        told = f"{100 * value:.1f} %" if is_share else number(value)
+        label = f"{100 * value:.1f} %" if is_share else number(value)
         name = plain(shorten(str(row[0]), _NAME))
         wide = round((right - left) * value / max(values), 2)
         drawn.append(tag("text", name, x=left - 10, y=y + 16, text_anchor="end"))
         drawn.append(tag("rect", class_="fill", x=left, y=y + 4, width=wide, height=_ROW - 8))
-        drawn.append(tag("text", plain(told), x=left + wide + 6, y=y + 16, class_="muted"))
+        drawn.append(tag("text", plain(label), x=left + wide + 6, y=y + 16, class_="muted"))
     return _file(drawn, len(rows) * _ROW)
 
 

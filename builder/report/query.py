@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.report.facts import as_object, said
+from builder.report.facts import as_object, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Query:
     def has_meta(self, meta: Mapping[str, Json]) -> bool:
         """Does what meta/ says of a sample fit?"""
         if self.source:
-            places = (said(meta.get(key)) for key in ("source", "conversation", "record"))
+            places = (as_text(meta.get(key)) for key in ("source", "conversation", "record"))
             if not any(self.source in place for place in places):
                 return False
         if not self.code:
             return True
-        kinds = (said(meta.get(key)) for key in ("pattern", "format", "tools_source"))
+        kinds = (as_text(meta.get(key)) for key in ("pattern", "format", "tools_source"))
         return self.code in as_object(meta.get("changes")) or self.code in kinds
 
     def has_row(self, value: Json) -> bool:
@@ -56,7 +56,7 @@ class Query:
         messages = [as_object(item) for item in raw] if isinstance(raw, list) else []
         if self.text:
             wanted = self.text.casefold()
-            contents = (said(item.get("content")).casefold() for item in messages)
+            contents = (as_text(item.get("content")).casefold() for item in messages)
             in_tools = wanted in dumps(row.get("tools")).casefold()
             if not in_tools and not any(wanted in content for content in contents):
                 return False
@@ -65,7 +65,7 @@ class Query:
     def _calls(self, messages: list[dict[str, Json]]) -> bool:
         head = f'<tool_call>\n{{"name": {dumps(self.tool)}, '
         return any(
-            head in said(item.get("content"))
+            head in as_text(item.get("content"))
             for item in messages
             if item.get("role") == "assistant"
         )
@@ -73,4 +73,4 @@ class Query:
 
 def _tool_names(tools: Json) -> set[str]:
     listed = tools if isinstance(tools, list) else []
-    return {said(as_object(as_object(tool).get("function")).get("name")) for tool in listed}
+    return {as_text(as_object(as_object(tool).get("function")).get("name")) for tool in listed}

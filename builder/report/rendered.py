@@ -18,7 +18,7 @@ MAX_ENCODED = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a sample a page shows, in code points unless said otherwise.
+    """How much of a sample a page shows, in code points unless stated otherwise.
 
     trained, other   of a trained piece of the rendering, and of one that is not
     content          of a message

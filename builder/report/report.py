@@ -14,7 +14,7 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import histogram_figure, is_wide, table_figure
-from builder.report.facts import as_object, read_ledger, said
+from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
 from builder.report.overview import findings, how_made, proof
@@ -77,7 +77,7 @@ def report_html(
         tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
         for key, name in _SECTIONS
     ]
-    name = said(as_object(manifest.get("config")).get("name")) or "dataset"
+    name = as_text(as_object(manifest.get("config")).get("name")) or "dataset"
     links = [(f"#{key}", title) for key, title in _SECTIONS]
     return page(shorten(name, 80), join(body), links, subtitle="Dataset report")
 
@@ -135,16 +135,16 @@ def _samples(shown: Sequence[Picked], found: Survey, target: Target, left: int) 
         item = _item(picked, sample_html(picked, target, most=most))
         items.append(item)
         size += len(item.encode())
-    said_so = (
+    message = (
         f"{number(len(items))} of {number(found.samples)} samples: of typical length, the longest,"
         " the first of each kind, and what the audit picked."
         " The raw record is named, not copied: it may hold what was taken out of the sample."
     )
     if lost:
-        said_so += f" {number(lost)} more had no room."
+        message += f" {number(lost)} more had no room."
     return join(
         (
-            tag("p", text(said_so), class_="note"),
+            tag("p", text(message), class_="note"),
             legend(),
             _filters(shown[: len(items)]),
             tag("div", *items, id="sample-list"),
@@ -171,16 +171,16 @@ def _item(picked: Picked, body: Html) -> Html:
         class_="sample",
         id=f"sample-{picked.number}",
         data_item="",
-        data_format=shorten(said(meta.get("format")), 60) or None,
-        data_model=shorten(said(meta.get("model")), 60) or None,
+        data_format=shorten(as_text(meta.get("format")), 60) or None,
+        data_model=shorten(as_text(meta.get("model")), 60) or None,
         data_why=" | ".join(shorten(reason, 60) for reason in picked.reasons) or None,
     )
 
 
 def _filters(shown: Sequence[Picked]) -> Html:
     """A search box and a choice of each kind; they work by the script, so it unhides them."""
-    formats = {shorten(said(picked.row.meta.get("format")), 60) for picked in shown}
-    models = {shorten(said(picked.row.meta.get("model")), 60) for picked in shown}
+    formats = {shorten(as_text(picked.row.meta.get("format")), 60) for picked in shown}
+    models = {shorten(as_text(picked.row.meta.get("model")), 60) for picked in shown}
     reasons = {shorten(reason, 60) for picked in shown for reason in picked.reasons}
     search = tag(
         "label", text("Search "), tag("input", type="search", name="text", autocomplete="off")

@@ -10,7 +10,7 @@ from builder.dataset.rows import DatasetRow
 from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
-from builder.report.facts import as_object, said, whole
+from builder.report.facts import as_object, as_text, whole
 from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.turns import indented, turns_html
@@ -56,7 +56,7 @@ def sample_html(
 
 @dataclass(slots=True)
 class _Shown:
-    """Renders a sample; `note` says what is to be said of the rendering."""
+    """Renders a sample; `note` is a remark about the rendering."""
 
     picked: Picked
     target: Target
@@ -142,9 +142,9 @@ def _source(picked: Picked) -> Html:
     """Where the sample comes from, and what meta/ says of it. The raw record is only named."""
     meta = picked.row.meta
     pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
-    pairs += [(key, _told(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
+    pairs += [(key, _shown(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
     others = [key for key in meta if key not in (*_SHOWN_FIRST, "spans", "render_sha256")]
-    pairs += [(key, _told(meta[key])) for key in others[:40] if meta[key] is not None]
+    pairs += [(key, _shown(meta[key])) for key in others[:40] if meta[key] is not None]
     rows = [
         tag("div", tag("dt", text(shorten(key.replace("_", " "), 40))), tag("dd", text(value)))
         for key, value in pairs
@@ -153,10 +153,10 @@ def _source(picked: Picked) -> Html:
     return tag("dl", *rows, class_="facts")
 
 
-def _told(value: Json) -> str:
+def _shown(value: Json) -> str:
     if isinstance(value, dict):
-        told = ", ".join(f"{key} {_told(item)}" for key, item in list(value.items())[:20])
-        return shorten(told, 300)
+        pieces = ", ".join(f"{key} {_shown(item)}" for key, item in list(value.items())[:20])
+        return shorten(pieces, 300)
     if isinstance(value, str):
         return shorten(value, 300)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -172,10 +172,10 @@ def headline(picked: Picked) -> tuple[str, str]:
     if isinstance(messages, list):
         users = (as_object(item) for item in messages[:50])
         asked = next(
-            (said(item.get("content")) for item in users if item.get("role") == "user"), ""
+            (as_text(item.get("content")) for item in users if item.get("role") == "user"), ""
         )
     meta = picked.row.meta
-    told = [said(meta.get("format")), said(meta.get("model"))]
+    pieces = [as_text(meta.get("format")), as_text(meta.get("model"))]
     tokens = whole(meta.get("tokens"))
-    told += [f"{number(tokens)} tokens"] if tokens else []
-    return shorten(asked, 140) or "(no request)", " · ".join(filter(None, told))
+    pieces += [f"{number(tokens)} tokens"] if tokens else []
+    return shorten(asked, 140) or "(no request)", " · ".join(filter(None, pieces))

@@ -17,7 +17,7 @@ from builder.audit.result import AuditTable, Histogram, Pick
 from builder.conversation import Json
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
-from builder.report.facts import as_object, said, whole
+from builder.report.facts import as_object, as_text, whole
 from builder.report.html import shorten
 from builder.report.samples import Picked
 from builder.report.store import Rows
@@ -64,7 +64,7 @@ def survey(dataset: str) -> Survey:
     most: dict[str, tuple[int, int]] = {}
     for number, (split, meta, length) in enumerate(_metas(dataset)):
         _add(found, meta, split, length)
-        for group in (("", ""), ("format", said(meta.get("format")))):
+        for group in (("", ""), ("format", as_text(meta.get("format")))):
             if group in sizes or len(sizes) < _NAMES:
                 sizes.setdefault(group, Counter())[length] += 1
                 by_length.setdefault(group, {}).setdefault(length, number)
@@ -98,11 +98,11 @@ def _add(found: Survey, meta: dict[str, Json], split: str, length: int) -> None:
     if turns:
         found.turn_counts[turns] += 1
     context = as_object(meta.get("context"))
-    if said(context.get("level")):
-        _count(found.context, said(context.get("level")), turns)
+    if as_text(context.get("level")):
+        _count(found.context, as_text(context.get("level")), turns)
         listed = context.get("missing")
         for code in listed if isinstance(listed, list) else ():
-            _count(found.missing, said(code), turns)
+            _count(found.missing, as_text(code), turns)
     for mode, count in as_object(meta.get("parity")).items():
         _count(found.parity, mode, whole(count))
     for code, count in as_object(meta.get("changes")).items():
@@ -156,13 +156,13 @@ def _extremes(meta: dict[str, Json], length: int) -> Iterator[tuple[str, int]]:
 
 def _firsts(meta: dict[str, Json]) -> Iterator[str]:
     """Reasons for which the first sample of its kind is shown."""
-    pattern = said(meta.get("pattern"))
+    pattern = as_text(meta.get("pattern"))
     if pattern:
         yield shorten(pattern, 40)
-    if said(meta.get("tools_source")) in ("inferred", "supplied", "mixed"):
-        yield f"tools {said(meta.get('tools_source'))}"
-    if said(meta.get("reasoning")) in ("kept", "dropped"):
-        yield f"reasoning {said(meta.get('reasoning'))}"
+    if as_text(meta.get("tools_source")) in ("inferred", "supplied", "mixed"):
+        yield f"tools {as_text(meta.get('tools_source'))}"
+    if as_text(meta.get("reasoning")) in ("kept", "dropped"):
+        yield f"reasoning {as_text(meta.get('reasoning'))}"
     for code in sorted(as_object(meta.get("changes"))):
         yield f"changed: {shorten(code, 40)}"
 
@@ -185,7 +185,7 @@ def _characters(value: Json) -> int:
     messages = as_object(value).get("messages")
     if not isinstance(messages, list):
         return 0
-    return sum(len(said(as_object(item).get("content"))) for item in messages)
+    return sum(len(as_text(as_object(item).get("content"))) for item in messages)
 
 
 def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:

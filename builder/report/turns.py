@@ -9,7 +9,7 @@ from builder.dataset.samples import targets
 from builder.jsonio import depth, dumps
 from builder.qwen3.parse import ParseFault, split_answer, split_responses
 from builder.qwen3.render import is_response
-from builder.report.facts import as_object, said
+from builder.report.facts import as_object, as_text
 from builder.report.html import EMPTY, Html, cut, join, left_out, number, shorten, tag, text
 from builder.report.rendered import Limits
 from builder.sample import Sample
@@ -98,9 +98,9 @@ def _tools(tools: tuple[Json, ...], limits: Limits) -> Html:
     shown = []
     for tool in tools[: limits.tools]:
         function = as_object(as_object(tool).get("function"))
-        about = said(function.get("description"))
+        about = as_text(function.get("description"))
         schema = function.get("parameters") if function else tool
-        parts = [tag("dt", text(shorten(said(function.get("name")) or "(no name)", 120)))]
+        parts = [tag("dt", text(shorten(as_text(function.get("name")) or "(no name)", 120)))]
         if about:
             parts.append(tag("dd", cut(about, limits.other)))
         parts.append(tag("dd", tag("pre", cut(indented(schema), limits.other))))
@@ -108,7 +108,7 @@ def _tools(tools: tuple[Json, ...], limits: Limits) -> Html:
     left = len(tools) - limits.tools
     more = tag("p", left_out(left, "definitions")) if left > 0 else EMPTY
     names = ", ".join(
-        said(as_object(as_object(tool).get("function")).get("name")) for tool in tools[:20]
+        as_text(as_object(as_object(tool).get("function")).get("name")) for tool in tools[:20]
     )
     count = f"{number(len(tools))} tool{'s' if len(tools) != 1 else ''}"
     head = tag("summary", text(f"{count}: {shorten(names, 120)}"))

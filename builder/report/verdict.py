@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
 from builder.report.codes import meaning, mending
-from builder.report.facts import LedgerCounts, as_object, said
+from builder.report.facts import LedgerCounts, as_object, as_text
 from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
 from builder.report.survey import Survey
 
@@ -179,7 +179,7 @@ def _of_finding(finding: AuditFinding, samples: int) -> Iterator[Advice]:
 def mode_of(manifest: Mapping[str, Json]) -> str:
     """Returns the inference mode that the dataset is measured against."""
     verify = as_object(as_object(manifest.get("config")).get("verify"))
-    return said(verify.get("mode")) or "non-thinking"
+    return as_text(verify.get("mode")) or "non-thinking"
 
 
 def _percent(share: float) -> str:

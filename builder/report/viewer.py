@@ -13,7 +13,7 @@ from builder.conversation import Json
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
 from builder.qwen3.tokenizer import Target, load
-from builder.report.facts import as_object, read_ledger, said
+from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
 from builder.report.overview import how_made, proof
@@ -154,7 +154,7 @@ class Viewer:
                     lines.append(line)
         fields_ = (("code", "Code", code), ("text", "Source or message", part))
         form = tag("form", *map(_input, fields_), _button("Search"), action="rejects", **_GET)
-        coded = [{**line, "message": f"{said(line.get('code'))}: {said(line.get('message'))}"}
+        coded = [{**line, "message": f"{as_text(line.get('code'))}: {as_text(line.get('message'))}"}
                  for line in lines]  # fmt: skip
         result = reject_table(coded) if lines else tag("p", text("None."), class_="note")
         link = EMPTY
@@ -165,10 +165,10 @@ class Viewer:
 
     def nothing(self) -> bytes:
         """The page for what is not there."""
-        said_so = (
+        message = (
             "There is no such sample, or it is further than could be counted so far: try again."
         )
-        return self._page("Not found", join((_jump(), tag("p", text(said_so)))))
+        return self._page("Not found", join((_jump(), tag("p", text(message)))))
 
     def find(self, wanted: str) -> Address | None:
         """A row by its number, its `file:line`, or the beginning of its id (6 letters at least)."""
@@ -186,7 +186,7 @@ class Viewer:
                 beginning = f'"{wanted.lower()}'
                 held = beginning.encode("utf-8", "replace")
                 for address, meta in self.rows.metas(Address(at, 0), REACH_BYTES, held):
-                    if f'"{said(meta.get("id"))}'.startswith(beginning):
+                    if f'"{as_text(meta.get("id"))}'.startswith(beginning):
                         return address
         return None
 
@@ -196,7 +196,9 @@ class Viewer:
         """The records that the sample was made from, where the user has named the logs."""
         if self.logs is None:
             return EMPTY
-        records = raw_records(self.logs, said(row.meta.get("source")), said(row.meta.get("record")))
+        records = raw_records(
+            self.logs, as_text(row.meta.get("source")), as_text(row.meta.get("record"))
+        )
         head = tag("summary", text("Raw records"))
         return tag("section", tag("details", head, raw_html(records)), class_="raw")
 
@@ -292,7 +294,7 @@ class Viewer:
         return tag("a", text(name), href=f"?{_asked(query, at)}")
 
     def _page(self, title: str, main: Html) -> bytes:
-        name = said(as_object(self.manifest.get("config")).get("name")) or "dataset"
+        name = as_text(as_object(self.manifest.get("config")).get("name")) or "dataset"
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self._rejects is None:
             links.remove(("rejects", "Rejects"))

@@ -19,7 +19,7 @@ class ScrubOptions:
         return self.secrets != "off" or self.personal_data == "pseudonymise"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What was done, in sentences for the card and the terminal."""
         return f"{_SECRETS[self.secrets]} {_PERSONAL[self.personal_data]}"
 
