@@ -25,7 +25,7 @@ def history(body: dict[str, Json]) -> History:
     """
     found = read_body(body)
     if found.messages and found.messages[-1].role == "assistant":
-        begun = replace(found.messages[-1], untrained="zero_weight")
+        begun = replace(found.messages[-1], untrained="inserted")
         return replace(found, messages=(*found.messages[:-1], begun))
     return found
 
