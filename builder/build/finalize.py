@@ -116,7 +116,7 @@ def _row(
         call_keys=tuple(key for key, _ in entry.calls),
         call_codes=tuple(code and intern(code) for _, code in entry.calls),
         tools_source=intern(entry.tools_source),
-        format=result.summary.format or UNKNOWN,
+        format=entry.format or result.summary.format or UNKNOWN,
         model=intern(entry.model or UNKNOWN),
         license=intern(entry.license or UNKNOWN),
     )
@@ -208,7 +208,7 @@ def _calls_of_written(row: ConversationRow, codes: Sequence[str | None]) -> Iter
 def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
     """Counts a conversation of which nothing is written; returns why its kept calls are dropped."""
     reasons = [code for code in codes if code not in (None, DUPLICATE)]
-    if not codes:
+    if not codes and row.code != DUPLICATE:
         ledger.conversations_rejected[str(row.code)] += 1
         return str(row.code)
     if not reasons:

@@ -67,6 +67,7 @@ class ConversationEntry:
     calls    (call key, drop code or None) of each call; a key that is known by its place alone
              begins with a zero byte
     session  what the conversations of one session share (`builder.select.splits`)
+    format   the name of its format, unless it is that of the result
     """
 
     code: str | None
@@ -77,6 +78,7 @@ class ConversationEntry:
     model: str | None = None
     session: bytes = b""
     license: str | None = None
+    format: str | None = None
 
     def to_json(self) -> bytes:
         """A line of the part's entries."""
@@ -100,6 +102,7 @@ class ConversationEntry:
                 self.model,
                 self.session.hex(),
                 self.license,
+                self.format,
             ]
         )
 
@@ -107,7 +110,7 @@ class ConversationEntry:
     def from_json(cls, line: bytes) -> ConversationEntry:
         """Returns the entry that `to_json` wrote."""
         values: Any = loads(line)
-        code, samples, prefixes, calls, tools_source, model, session, license_ = values
+        code, samples, prefixes, calls, tools_source, model, session, license_, form = values
         return cls(
             code,
             tuple(
@@ -120,6 +123,7 @@ class ConversationEntry:
             model,
             bytes.fromhex(session),
             license_,
+            form,
         )
 
 
@@ -238,6 +242,11 @@ class ResultWriter:
         self._rejects.write(reject_line(told, name, self.summary.format, told.where))
         self.summary.rejects += 1
         self.first_code = self.first_code or problem.code
+
+    def reject_row(self, row: Json) -> None:
+        """Adds a line of another dataset's rejects.jsonl."""
+        self._rejects.write(dumps(row).encode("utf-8", "replace") + b"\n")
+        self.summary.rejects += 1
 
     def keep(self, final: Path | None) -> ChunkResult:
         """The part, whole, under its final name. None: it stays where it is."""

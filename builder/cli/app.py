@@ -342,6 +342,42 @@ def formats(
     return list_formats(as_json=as_json, quiet=quiet)
 
 
+@app.command()
+def merge(
+    datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="A YAML file (docs/merge.md)."),
+    ] = None,
+    workers: Workers = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Make one dataset of built ones, without repeats, and without reading logs again."""
+    from builder.cli.merge import run_merge  # noqa: PLC0415 - see the module's docstring
+    from builder.config import Config, load_config  # noqa: PLC0415
+
+    chosen = load_config(config) if config is not None else Config()
+    return run_merge(
+        datasets, chosen, out, workers=workers, strict=strict, as_json=as_json, quiet=quiet
+    )
+
+
+@app.command()
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="A built folder, or any dataset.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The dataset to compare with it.")],
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Compare two datasets: the samples that came, went or changed, and what they hold."""
+    from builder.cli.diff import run_diff  # noqa: PLC0415 - see the module's docstring
+
+    return run_diff(before, after, as_json=as_json, quiet=quiet)
+
+
 COMMANDS = tuple(
     str(item.name or item.callback.__name__) for item in app.registered_commands if item.callback
 )

@@ -65,6 +65,20 @@ def run_build(
             )
         finally:
             progress.close()
+    return summarise(built, config, out, here, strict=strict, as_json=as_json, quiet=quiet)
+
+
+def summarise(
+    built: Built,
+    config: Config,
+    out: str,
+    here: Path,
+    *,
+    strict: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Prints what became of everything; returns the exit code. `here`: `out` on this machine."""
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
     if built.changed_by_loader:

@@ -7,7 +7,7 @@ and defaults from them.
 
 from __future__ import annotations
 
-from builder.config.load import load_config
+from builder.config.load import load_config, read_resolved
 from builder.config.sections import (
     AuditSection,
     Config,
@@ -25,4 +25,5 @@ __all__ = [
     "VerifySection",
     "load_config",
     "override",
+    "read_resolved",
 ]

@@ -9,6 +9,7 @@ import yaml
 
 from builder.config.fields import REFUSED, FieldReader
 from builder.config.sections import Config
+from builder.conversation import Json
 from builder.problem import UsageError
 
 
@@ -39,6 +40,16 @@ def load_config(path: Path) -> Config:
         if not faults:
             return config
     raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
+
+
+def read_resolved(document: dict[str, Json], base: Path) -> Config:
+    """Reads what `Config.resolved` wrote into a manifest, without its inputs. Raises UsageError."""
+    reader = FieldReader(base)
+    config = reader.section(Config, {**document, "inputs": []}, "config")
+    if config is REFUSED:
+        raise UsageError("\n".join(f"{base / 'manifest.json'}: {fault}" for fault in reader.faults))
+    assert isinstance(config, Config)
+    return config
 
 
 class _DuplicateKey(Exception):

@@ -34,24 +34,29 @@ class SplitOptions:
 
 
 def session_key(conversation: Conversation, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term
-    """8 bytes that the conversations of one session share.
+    """Returns 8 bytes that the conversations of one session share.
 
     A session's parts are named after it: `ID/sub-agent`, `ID#segment`. An id that is unique
     anywhere (a UUID) names the session in all files, any other only in its own.
     """
-    root = re.split("[/#]", conversation.id, maxsplit=1)[0]
+    return session_digest(conversation.id, format, origin)
+
+
+def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noqa: A002 - as above
+    """Returns the same for the id of a conversation."""
+    root = re.split("[/#]", conversation, maxsplit=1)[0]
     place = "" if _UNIQUE.fullmatch(root) else origin
     text = "\n".join((format, place, root)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=8).digest()
 
 
 def is_taken(session: bytes, weight: float, seed: int) -> bool:
-    """Is the session within the share `weight` of its input? The same in every run."""
+    """Says whether the session is within the share `weight` of its input, as in every run."""
     return weight >= 1 or _number(b"weight", session, seed) < weight
 
 
 def assign(groups: Sequence[tuple[bytes, bytes]], options: SplitOptions) -> list[str]:
-    """The split of each conversation, given as (session key, digest of its beginning).
+    """Returns the split of each conversation, given as (session key, digest of its beginning).
 
     Conversations that share either are of one group; a group goes where its smallest key's hash
     with the seed falls.
@@ -80,6 +85,6 @@ def _split(key: bytes, options: SplitOptions) -> str:
 
 
 def _number(purpose: bytes, key: bytes, seed: int) -> float:
-    """A number in [0, 1) that follows from the seed and the key."""
+    """Returns a number in [0, 1) that follows from the seed and the key."""
     seeded = purpose + f"{seed}\n".encode() + key
     return int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest()) / 2**64

@@ -1,0 +1,290 @@
+"""`builder merge`: built datasets become one, without the logs and without a second proof.
+
+The rows were proven when they were built, and the manifest's digests show that they are the same
+bytes. So merging only chooses again, over all of them: what one dataset repeats of another is left
+out, and splits, shares and budgets hold for the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, cast
+
+from builder.audit.run import evaluation_sets
+from builder.build.prefixes import counted_definitions, prefix_digests
+from builder.build.publish import Phase, Run, no_phase, publish
+from builder.build.results import (
+    ChunkResult,
+    ConversationEntry,
+    ResultSummary,
+    ResultWriter,
+    Spooled,
+)
+from builder.card.built import Built
+from builder.config import Config, read_resolved
+from builder.conversation import LEVELS, Json
+from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
+from builder.jsonio import JsonFault, loads
+from builder.ledger import Ledger
+from builder.output.folder import MANIFEST, output_folder
+from builder.paths import expand_home
+from builder.problem import UsageError
+from builder.qwen3.parse import to_dialogue
+from builder.qwen3.tokenizer import Target, target_for
+from builder.sample import Sample
+from builder.select.choice import DUPLICATE
+from builder.select.splits import session_digest
+
+DECIDED = ("normalize", "train", "verify", "limits")
+"""Sections of the configuration that decided on the rows: they must be the same everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltFolder:
+    """A dataset that `build` or `merge` made: its folder, its manifest, the manifest's sha256."""
+
+    path: Path
+    name: str
+    manifest: dict[str, Any]
+    sha256: str
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration that it was built with."""
+        return cast("dict[str, Any]", self.manifest.get("config"))
+
+
+def merge(
+    datasets: Sequence[str],
+    config: Config,
+    out: Path,
+    *,
+    workers: int = 1,
+    phase: Phase = no_phase,
+) -> Built:
+    """Merges built folders into `out`.
+
+    `config` decides on name, split, mix, select, output and the audits; all else is as in the
+    folders, which must agree. Raises UsageError: a folder is not as its manifest says, they were
+    built with different options, or `out` cannot be written.
+    """
+    started = time.time()
+    folders = [_folder(dataset) for dataset in datasets]
+    if len({folder.path.resolve() for folder in folders}) < len(folders):
+        raise UsageError("merge: a dataset is named twice")
+    if out.resolve() in {folder.path.resolve() for folder in folders}:
+        raise UsageError(f"output {str(out)!r}: is one of the datasets to merge")
+    chosen = _config(folders, config)
+    target = target_for(chosen.verify.target)
+    for folder in folders:
+        _check(folder, target)
+    evaluation_sets(chosen.audit.options.sets)
+    with output_folder(out) as work:
+        results = [
+            _result(folder, number, chosen, work / f"{number:08d}")
+            for number, folder in enumerate(folders)
+        ]
+        origin: dict[str, Json] = {
+            "inputs": [item for folder in folders for item in folder.manifest.get("inputs", [])],
+            "merged": [{"name": folder.name, "sha256": folder.sha256} for folder in folders],
+        }
+        run = Run(chosen, target, origin, str, work, out, "merge", workers, started, phase)
+        built, _ = publish(results, [1.0] * len(results), [], run)
+    return built
+
+
+def _folder(dataset: str) -> BuiltFolder:
+    path = expand_home(dataset)
+    try:
+        data = (path / MANIFEST).read_bytes()
+        manifest = loads(data)
+    except OSError:
+        raise UsageError(f"dataset {dataset!r}: is no folder that build made") from None
+    except JsonFault as fault:
+        raise UsageError(f"dataset {dataset!r}: {MANIFEST}: {fault.detail}") from None
+    wanted = ("config", "ledger", "tokenizer")
+    if not isinstance(manifest, dict) or any(
+        not isinstance(manifest.get(key), dict) for key in wanted
+    ):
+        raise UsageError(f"dataset {dataset!r}: {MANIFEST} is not one that build wrote")
+    digest = hashlib.sha256(data).hexdigest()
+    return BuiltFolder(path, path.resolve().name, manifest, digest)
+
+
+def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
+    """Returns the configuration of the whole. Raises UsageError: the folders do not agree."""
+    first = folders[0]
+    for other in folders[1:]:
+        for section in DECIDED:
+            if first.config.get(section) != other.config.get(section):
+                raise UsageError(
+                    f"merge: {first.name} and {other.name} were built with different options:"
+                    f" {_difference(section, first.config, other.config)}"
+                )
+    base = read_resolved(first.config, first.path)
+    audit = replace(config.audit, scrub=base.audit.scrub)
+    return replace(
+        base,
+        name=config.name,
+        inputs=(),
+        audit=audit,
+        split=config.split,
+        mix=config.mix,
+        select=config.select,
+        output=config.output,
+    )
+
+
+def _difference(section: str, one: dict[str, Any], other: dict[str, Any]) -> str:
+    first, second = one.get(section), other.get(section)
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in sorted({*first, *second}):
+            if first.get(key) != second.get(key):
+                return f"{section}.{key}: {first.get(key)!r}, {second.get(key)!r}"
+    return section
+
+
+def _check(folder: BuiltFolder, target: Target) -> None:
+    """Raises UsageError unless the files are those of the manifest, proven against the target."""
+    if folder.manifest["tokenizer"].get("template_sha256") != target.template_sha256:
+        raise UsageError(f"dataset {folder.name!r}: was proven against another chat template")
+    for item in folder.manifest.get("files", []):
+        path = folder.path / str(item.get("path"))
+        if not str(item.get("path")).startswith(("data/", "meta/")):
+            continue
+        try:
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise UsageError(f"dataset {folder.name!r}: {path.name}: {error.strerror}") from None
+        if digest != item.get("sha256"):
+            detail = f"{item['path']} is not the file that the manifest lists"
+            raise UsageError(f"dataset {folder.name!r}: {detail}: verify it, or build it again")
+
+
+def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:
+    """Returns the rows of a folder in the form of a result of `build`."""
+    ledger = _ledger(folder)
+    summary = ResultSummary(folder.name, ledger=ledger)
+    with ResultWriter(path, summary) as writer:
+        groups = groupby(dataset_rows(str(folder.path)), key=_conversation_of)
+        entries = chain(
+            (_entry(list(group), number, config, writer) for _, group in groups), _unused(folder)
+        )
+        dropped = tuple(_dropped(folder, number))  # the manifest does not say of which conversation
+        for entry in entries:
+            writer.entry(replace(entry, calls=entry.calls + dropped))
+            dropped = ()
+            ledger.found += 1
+        for _, line in json_lines(folder.path / "rejects.jsonl"):
+            writer.reject_row(line)
+        return writer.keep(None)
+
+
+def _conversation_of(row: DatasetRow) -> tuple[str, ...]:
+    keys = ("format", "source", "record", "conversation")
+    return (row.split, *(str(row.meta.get(key)) for key in keys))
+
+
+def _entry(
+    rows: Sequence[DatasetRow], number: int, config: Config, writer: ResultWriter
+) -> ConversationEntry:
+    """Writes the samples of a conversation; returns its entry."""
+    samples: list[Spooled] = []
+    longest: tuple[bytes, ...] = ()
+    calls: dict[bytes, None] = {}
+    for row in rows:
+        sample, line = row.sample, row.written
+        if not isinstance(sample, Sample) or not isinstance(line, bytes):
+            raise UsageError(f"dataset {writer.summary.name!r}: {row.file}:{row.number}: no sample")
+        assert isinstance(row.meta_line, bytes), "its digest is that of the manifest"
+        writer.sample(line.rstrip(b"\n") + b"\n", row.meta_line.rstrip(b"\n") + b"\n")
+        prefixes = _prefixes(sample, str(row.meta.get("tools_source")), config)
+        calls.update(dict.fromkeys(_calls(sample, prefixes)))
+        longest = max(longest, prefixes, key=len)
+        samples.append(_spooled(row, sample, prefixes, len(calls)))
+    meta = rows[0].meta
+    session = session_digest(
+        str(meta.get("conversation")), str(meta.get("format")), f"{number}/{meta.get('source')}"
+    )
+    return ConversationEntry(
+        None,
+        tuple(samples),
+        longest,
+        tuple((key, None) for key in calls),
+        str(meta.get("tools_source")),
+        _text(meta.get("model")),
+        session,
+        _text(meta.get("license")),
+        _text(meta.get("format")),
+    )
+
+
+def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int) -> Spooled:
+    """Returns what is known of a sample; all its targets count at the level that meta/ names."""
+    context = row.meta.get("context")
+    level = context.get("level") if isinstance(context, dict) else None
+    turns, tokens = row.meta.get("assistant_turns"), row.meta.get("tokens")
+    return Spooled(
+        prefixes[-1],
+        tokens if isinstance(tokens, int) else 0,
+        (0, calls),
+        tuple(turns if name == level and isinstance(turns, int) else 0 for name in LEVELS),
+        is_weighted=bool(sample.weights),
+    )
+
+
+def _prefixes(sample: Sample, tools_source: str, config: Config) -> tuple[bytes, ...]:
+    weights = sample.weights or (None,) * len(sample.messages)
+    messages = (
+        (role, content, weight != 0)
+        for (role, content), weight in zip(sample.messages, weights, strict=True)
+    )
+    definitions = counted_definitions(sample.tools, tools_source, config.normalize.tools)
+    return prefix_digests(messages, definitions)
+
+
+def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
+    """Yields a key for each call: two datasets that hold the same beginning share it."""
+    turns = [turn for turn in to_dialogue(sample).turns if turn.role == "assistant"]
+    for turn, prefix in zip(turns, prefixes, strict=True):
+        for ordinal, _ in enumerate(turn.calls):
+            text = b"%d\n" % ordinal + prefix
+            yield b"\x01" + hashlib.blake2b(text, digest_size=15).digest()
+
+
+def _ledger(folder: BuiltFolder) -> Ledger:
+    """Returns the counts of records of a folder's ledger; conversations are counted anew."""
+    records = folder.manifest["ledger"]["records"]
+    return Ledger(
+        read=records["read"],
+        used=records["used"],
+        ignored=Counter(records["ignored"]),
+        rejected=Counter(records["rejected"]),
+    )
+
+
+def _unused(folder: BuiltFolder) -> Iterator[ConversationEntry]:
+    """Yields an entry for each conversation that the folder counts as rejected or a duplicate."""
+    conversations = folder.manifest["ledger"]["conversations"]
+    codes = {**conversations["rejected"], DUPLICATE: conversations["duplicates"]}
+    for code, count in codes.items():
+        yield from (ConversationEntry(code) for _ in range(count))
+
+
+def _dropped(folder: BuiltFolder, number: int) -> Iterator[tuple[bytes, str]]:
+    """Yields the calls that the folder counts as dropped, each under a key of its own."""
+    codes = folder.manifest["ledger"]["calls"]["dropped"]
+    names = (code for code, count in codes.items() for _ in range(count))
+    for at, code in enumerate(names):
+        yield b"\x00" + hashlib.blake2b(b"%d %d" % (number, at), digest_size=15).digest(), code
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,40 @@
+"""`builder diff`: what came, went or changed between two datasets."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from builder.cli.terminal import escaped
+from builder.report.compare import DatasetDifference, compare
+
+ROWS = 20
+"""Rows of a table that are printed; `--json` has all."""
+
+
+def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
+    """Compares and prints; 0: the samples are the same, 1: they differ. Raises UsageError."""
+    found = compare(before, after)
+    if as_json:
+        sys.stdout.write(json.dumps(found.to_json()) + "\n")
+    elif not quiet:
+        _print(found)
+    return 1 if found.came or found.went or found.changed else 0
+
+
+def _print(found: DatasetDifference) -> None:
+    print(f"{found.same} samples are the same, {found.changed} changed,"
+          f" {found.came} came, {found.went} went")  # fmt: skip
+    for name in ("samples", "tokens", "calls"):
+        _row(name, getattr(found.before, name), getattr(found.after, name))
+    for table, rows in found.tables.items():
+        print(f"{table}:")
+        largest = sorted(rows.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
+        for name, (one, other) in largest[:ROWS]:
+            _row(f"  {name}", one, other)
+        if len(rows) > ROWS:
+            print(f"    and {len(rows) - ROWS} more")
+
+
+def _row(name: str, before: int, after: int) -> None:
+    print(escaped(f"  {name:40} {before:>12} -> {after:<12} {after - before:+}"))

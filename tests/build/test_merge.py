@@ -1,0 +1,157 @@
+"""Built datasets merged without their logs, and datasets compared."""
+
+import json
+import shutil
+
+import pytest
+from builds import build, files, lines
+
+from builder import cli
+
+
+def conversation(name, turns):
+    messages = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"{name} asks {turn}"})
+        messages.append({"role": "assistant", "content": f"{name} answers {turn}"})
+    return json.dumps({"messages": messages}) + "\n"
+
+
+def called(name):
+    call = json.dumps({"name": "look", "arguments": {"at": name}})
+    messages = [
+        {"role": "user", "content": f"look at {name}"},
+        {"role": "assistant", "content": f"<tool_call>\n{call}\n</tool_call>"},
+        {"role": "user", "content": "<tool_response>\nseen\n</tool_response>"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    return json.dumps({"messages": messages}) + "\n"
+
+
+LOGS = {
+    "a": [conversation("ann", 2), conversation("bob", 1), called("x"), "{broken\n"],
+    "b": [conversation("ann", 2), conversation("bob", 3), called("x"), called("y")],
+}
+
+
+@pytest.fixture
+def logs(tmp_path):
+    for name, rows in LOGS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.jsonl").write_text("".join(rows))
+    return tmp_path
+
+
+def built(logs, name, *inputs, **config):
+    out = logs / f"out-{name}"
+    (logs / "c.yaml").write_text(json.dumps(config))
+    folders = [logs / item for item in inputs or (name,)]
+    assert build(out, "-c", logs / "c.yaml", inputs=folders) == 0
+    return out
+
+
+def merged(logs, *datasets, config=None):
+    out = logs / "merged"
+    command = ["merge", *map(str, datasets), "-o", str(out), "-q"]
+    if config is not None:
+        (logs / "m.yaml").write_text(json.dumps(config))
+        command += ["-c", str(logs / "m.yaml")]
+    return cli.main(command), out
+
+
+def rows(out):
+    return sorted(path.read_bytes() for path in (out / "data").glob("*"))
+
+
+def ids(out):
+    return sorted(line["id"] for path in (out / "meta").glob("*") for line in lines(path))
+
+
+def ledger(out):
+    return json.loads((out / "manifest.json").read_bytes())["ledger"]
+
+
+@pytest.mark.parametrize("unit", ["conversation", "turn"])
+def test_the_merge_of_two_datasets_has_the_samples_of_one_build_over_both(logs, unit, capsys):
+    options = {"normalize": {"unit": unit}}
+    one, other = built(logs, "a", **options), built(logs, "b", **options)
+    whole = built(logs, "whole", "a", "b", **options)
+    code, out = merged(logs, one, other)
+    assert code == 0
+    assert ids(out) == ids(whole)
+    found = ledger(out)
+    assert found["samples"] == ledger(whole)["samples"]
+    assert found["calls"]["kept"] == ledger(whole)["calls"]["kept"] == 2
+    assert found["records"]["read"] == 8
+    assert found["conversations"]["built"] == ledger(whole)["conversations"]["built"] == 4
+    capsys.readouterr()
+    assert cli.main(["verify", str(out), "-q"]) == 0
+    assert cli.main(["diff", str(whole), str(out), "--json"]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    assert (compared["same"], compared["came"], compared["went"]) == (len(ids(out)), 0, 0)
+
+
+def test_a_merge_is_the_same_whenever_it_is_made(logs):
+    datasets = built(logs, "a"), built(logs, "b")
+    _, out = merged(logs, *datasets)
+    before = {path: data for path, data in files(out).items() if path != "manifest.json"}
+    assert merged(logs, *datasets)[0] == 0
+    assert {path: data for path, data in files(out).items() if path != "manifest.json"} == before
+    manifest = json.loads((out / "manifest.json").read_bytes())
+    assert [item["name"] for item in manifest["merged"]] == ["out-a", "out-b"]
+
+
+def test_one_dataset_is_chosen_from_anew(logs):
+    one = built(logs, "a")
+    code, out = merged(logs, one, config={"select": {"where": {"calls": {"min": 1}}}, "name": "n"})
+    assert code == 0
+    (line,) = lines(out / "meta" / "train-00000-of-00001.jsonl")
+    assert line["calls"] == 1
+    assert ledger(out)["conversations"]["rejected"] == {"select_calls": 2}
+    assert "# n\n" in (out / "README.md").read_text()
+
+
+def test_a_merged_dataset_is_merged_again(logs):
+    code, out = merged(logs, built(logs, "a"), built(logs, "b"))
+    again = logs / "again"
+    assert cli.main(["merge", str(out), str(logs / "out-a"), "-o", str(again), "-q"]) == 0
+    assert (code, ids(again)) == (0, ids(out))
+
+
+def test_what_does_not_fit_is_refused_in_a_line(logs, capsys):
+    one, other = built(logs, "a"), built(logs, "b", normalize={"unit": "turn"})
+    changed = logs / "changed"
+    shutil.copytree(one, changed)
+    (data,) = (changed / "data").glob("*")
+    data.write_bytes(data.read_bytes().replace(b"ann", b"eve"))
+    (logs / "empty").mkdir()
+    for datasets, message in (
+        ((one, other), "normalize.unit: 'conversation', 'turn'"),
+        ((one, changed), "is not the file that the manifest lists"),
+        ((one, one), "named twice"),
+        ((one, logs / "empty"), "is no folder that build made"),
+        ((one, logs / "a" / "a.jsonl"), "is no folder that build made"),
+    ):
+        code, _ = merged(logs, *datasets)
+        error = capsys.readouterr().err
+        assert (code, message in error, error.count("\n")) == (2, True, 1), error
+    assert not (logs / "merged" / "manifest.json").exists()
+    assert cli.main(["merge", str(one), "-o", str(one)]) == 2
+
+
+def test_what_came_went_or_changed(logs, capsys):
+    one = built(logs, "a")
+    rest = [conversation("ann", 3), conversation("bob", 1), called("z")]
+    (logs / "a" / "a.jsonl").write_text("".join(rest))
+    other = logs / "other"
+    assert build(other, inputs=[logs / "a"]) == 0
+    capsys.readouterr()
+    assert cli.main(["diff", str(one), str(other), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["same"], found["changed"], found["came"], found["went"]) == (1, 2, 0, 0)
+    assert found["tables"]["rejects"] == {"bad_json": [1, 0]}
+    assert found["calls"] == [1, 1]
+    assert cli.main(["diff", str(one), str(other)]) == 1
+    assert "1 samples are the same, 2 changed, 0 came, 0 went" in capsys.readouterr().out
+    assert cli.main(["diff", str(one), str(one), "-q"]) == 0
+    assert cli.main(["diff", str(one), str(logs / "nothing")]) == 2
