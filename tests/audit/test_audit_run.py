@@ -80,7 +80,8 @@ def table(audited, key):
 def test_clean_data_have_no_findings_and_exit_0(tmp_path, capsys):
     path = write(tmp_path / "d.jsonl", CLEAN)
     assert run(path).findings == ()
-    assert cli.main(["audit", str(path), "--fail-on", ",".join(CODES)]) == 0
+    gates = [name for name in CODES if name != "contamination"]  # needs a set to look for
+    assert cli.main(["audit", str(path), "--fail-on", ",".join(gates)]) == 0
     out = capsys.readouterr().out
     assert "6 samples" in out
     assert "nothing found" in out
@@ -153,7 +154,7 @@ def test_planted(tmp_path, code, capsys):
     assert finding.count == 1
     assert finding.examples[0].where == "d.jsonl:7"
     assert code in CODES[finding.audit]
-    assert cli.main(["audit", str(path), "--fail-on", f"contaminated,{code}", "--json"]) == 1
+    assert cli.main(["audit", str(path), "--fail-on", code, "--json"]) == 1
     printed = capsys.readouterr()
     assert json.loads(printed.out)["failed"] == [code]
     assert code in printed.err
@@ -169,7 +170,7 @@ def test_a_gate_of_an_audit_passes_what_is_dealt_with(tmp_path):
 def test_an_unknown_gate_is_the_users_mistake(tmp_path, capsys):
     path = write(tmp_path / "d.jsonl", CLEAN)
     assert cli.main(["audit", str(path), "--fail-on", "secretz"]) == 2
-    assert "no such code 'secretz', did you mean" in capsys.readouterr().err
+    assert "no such audit or code, did you mean" in capsys.readouterr().err
     assert cli.main(["audit", str(tmp_path / "none.jsonl")]) == 2
 
 
@@ -348,7 +349,7 @@ def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, pooled, tog
     options = {"contamination": (UserPath(str(tmp_path / "sets.jsonl")),)}
     audits = Audits(AuditOptions(**options))  # row by row, nothing merged
     for item in dataset_rows(str(tmp_path / "data")):
-        audits.add(item.decoded())
+        audits.add(item)
     whole = audits.result()
     assert len(whole.findings) > 5
     monkeypatch.setattr(pool, "BATCH_ROWS", together)
