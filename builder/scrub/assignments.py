@@ -41,7 +41,7 @@ _NO_KEY_BEFORE = re.compile(
 )
 _NOT_SECRET_BEFORE = re.compile(
     r"(?:page|next|continuation|sync|cursor|max|min|num|eos|bos|pad|unk|sep|cls|mask|special|stop"
-    r"|public[_-]?key|change|lock|request|idempotency|cancellation|prev|previous|last|total|prompt|completion|input|output|first|image|start|end)"
+    r"|public[_-]?key|change|lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|input|output|first|image|start|end)"
     r"[_-]?$"
 )
 """Tokens that are no secrets: those of pages and of language models."""
@@ -49,10 +49,10 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of a value without quotes."""
-_CLOSED = r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,4}"
+_CLOSED = r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,24}"
 _SIGN = r":=|=>|={1,2}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
 _VALUE = (
-    r"[ \t]{0,4}(?:\w{1,20} = )?"
+    r"[ \t]{0,24}(?:\w{1,20} = )?"
     r"(?:\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,3}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
@@ -86,6 +86,7 @@ MAX_NESTED = 20
 _ASCII_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_AWS_SCOPE = re.compile(r"\w{8,40}/\d{8}/")
 _INDEXED = re.compile(r"\w+\[.*")
 _LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192)[ \t]*(?:- )?[\w.-]{0,60}$")
 
@@ -171,6 +172,8 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
+    if _AWS_SCOPE.match(value):
+        return  # the id of an access key and what it signs, which the key's own rule finds
     is_spaced = text[match.start("sep") - 1] == " "
     if not quoted and sep == "=" and is_spaced and _is_variable(value):
         return  # password = other1
