@@ -93,7 +93,7 @@ def test_values_of_a_table_that_python_cannot_have(run, tmp_path, column):
     code, out, _ = run("verify", path, "--json")
     assert code == 1
     (bad,) = json.loads(out)["bad"]
-    assert bad["findings"][0]["message"].startswith("no readable Parquet: ")
+    assert "no readable Parquet: " in bad["findings"][0]["message"]
     code, _, err = run("audit", path)
     assert code == 2
     assert err.startswith("builder: dataset 'x.parquet': cannot be read: no readable Parquet: ")

@@ -261,7 +261,7 @@ def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     assert ran.told["refused"] == [{"code": "secrets", "message": message}]
     assert "--allow secrets" in ran.err
     slip = push(out, "--allow", "secret")
-    assert slip.code == 1
+    assert slip.code == 2
     assert "did you mean 'secrets'?" in slip.err
     assert not hub.requests, "nobody was even asked"
     assert push(out, "--allow", "secrets").code == 0
