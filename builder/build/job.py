@@ -12,6 +12,7 @@ from builder.audit.run import evaluation_sets
 from builder.build.convert import Task
 from builder.build.earlier import refuse_other_inputs, removed_if_unused
 from builder.build.engine import Done, Engine
+from builder.build.estimate import LARGE, unit_cost
 from builder.build.identity import job_identity
 from builder.build.plan import plan
 from builder.build.publish import Phase, Run, no_phase, publish
@@ -29,6 +30,10 @@ from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.source import Source
 
 
+def no_warning(text: str) -> None:
+    """Ignores a warning."""
+
+
 def build(
     config: Config,
     out: Path,
@@ -37,12 +42,14 @@ def build(
     fresh: bool,
     progress: Callable[[list[Task]], Done],
     phase: Phase = no_phase,
+    warn: Callable[[str], object] = no_warning,
     remote: RemoteOutput | None = None,
 ) -> Built:
     """Runs the job.
 
     `progress(tasks)` gives what to call after each of them; `phase(name, total)` announces each
-    later phase and gives what to call with the number of samples done.
+    later phase and gives what to call with the number of samples done; `warn` is called with what
+    the user should know before the work begins.
 
     What an earlier run has finished under the same configuration and versions is taken as it is,
     unless `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
@@ -53,6 +60,8 @@ def build(
     target = _target(config)
     tasks, unreadable = plan(config, target.added_tokens, out)
     evaluation_sets(config.audit.options.sets)  # a missing one is reported before the work begins
+    if config.normalize.unit != "conversation":
+        _warn_of_unit(tasks, config.normalize.unit, warn)
     if not fresh:
         refuse_other_inputs(config, out)
     scrub = config.audit.scrub
@@ -93,6 +102,16 @@ def build(
                 _prune_store(remote, results)
             _prune(parts_folder, results)
     return built
+
+
+def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object]) -> None:
+    """Warns if the unit writes the same text many times."""
+    cost = unit_cost(tasks)
+    if cost is not None and cost.factor >= LARGE:
+        warn(
+            f"normalize.unit: {unit} takes about {cost.factor:.0f} times the tokens of"
+            f" conversation (estimated from {cost.conversations} conversations)"
+        )
 
 
 def _run(engine: Engine, tasks: list[Task], job: Job, done: Done) -> list[ChunkResult]:

@@ -61,6 +61,7 @@ def run_build(
                 fresh=fresh,
                 progress=progress.read,
                 phase=progress.phase,
+                warn=lambda text: quiet or print(escaped(f"builder: {text}"), file=sys.stderr),
                 remote=remote,
             )
         finally:

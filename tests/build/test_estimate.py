@@ -1,0 +1,67 @@
+"""The cost of a training unit, said before the work."""
+
+import json
+
+import pytest
+from builds import lines
+
+from builder import cli
+from builder.build.convert import Task
+from builder.build.estimate import unit_cost
+from builder.normalize import NormalizeOptions
+from builder.sources.source import Source
+
+TURNS = 30
+
+
+def chat(path, turns, rows=1):
+    made = []
+    for number in range(rows):
+        for turn in range(turns):
+            made.append({"role": "user", "content": f"{number} question {turn:03d} " + "q" * 100})
+            made.append({"role": "assistant", "content": f"answer {turn:03d} " + "a" * 100})
+    size = 2 * turns
+    texts = [json.dumps({"messages": made[at : at + size]}) for at in range(0, len(made), size)]
+    path.write_text("\n".join(texts) + "\n")
+    return path
+
+
+def cost(unit, *paths):
+    options = NormalizeOptions(unit=unit)
+    return unit_cost([Task(Source(path.name, path), options, path.name) for path in paths])
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("conversation", 1), ("turn", (TURNS + 1) / 2)])
+def test_the_factor_is_that_of_the_texts(tmp_path, unit, factor):
+    found = cost(unit, chat(tmp_path / "a.jsonl", TURNS), chat(tmp_path / "b.jsonl", TURNS, 3))
+    assert found.conversations == 4
+    assert found.factor == pytest.approx(factor, rel=0.05)
+
+
+def test_what_cannot_be_read_is_left_to_the_work(tmp_path):
+    (tmp_path / "x").write_bytes(b"\x00\x01")
+    assert cost("turn", tmp_path / "x", tmp_path / "absent") is None
+
+
+def test_a_large_factor_is_said_and_is_about_right(tmp_path, capsys):
+    log = chat(tmp_path / "a.jsonl", TURNS, 2)
+    tokens = {}
+    for unit in ("conversation", "turn"):
+        (tmp_path / "c.yaml").write_text(f"normalize: {{unit: {unit}}}")
+        out = tmp_path / unit
+        command = ["build", str(log), "-o", str(out), "-c", str(tmp_path / "c.yaml")]
+        assert cli.main(command) == 0
+        (meta,) = (out / "meta").glob("*")
+        tokens[unit] = sum(line["tokens"] for line in lines(meta))
+        error = capsys.readouterr().err
+        assert ("times the tokens of conversation" in error) is (unit == "turn")
+    factor = float(error.split("takes about ")[1].split()[0])
+    assert factor == pytest.approx(tokens["turn"] / tokens["conversation"], rel=0.1)
+
+
+def test_short_conversations_are_not_warned_of(tmp_path, capsys):
+    (tmp_path / "c.yaml").write_text("normalize: {unit: turn}")
+    log = chat(tmp_path / "a.jsonl", 2)
+    command = ["build", str(log), "-o", str(tmp_path / "out"), "-c", str(tmp_path / "c.yaml")]
+    assert cli.main(command) == 0
+    assert "times" not in capsys.readouterr().err
