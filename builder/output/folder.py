@@ -1,4 +1,4 @@
-"""The output folder: written beside its final place, moved there whole, locked while written."""
+"""The output folder: written next to its final place, moved there whole, locked meanwhile."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from filelock import FileLock, Timeout
 
 from builder.conversation import Json
 from builder.output.parquet import ParquetFile
@@ -31,9 +33,9 @@ MANIFEST = "manifest.json"
 
 @contextlib.contextmanager
 def output_folder(out: Path) -> Iterator[Path]:
-    """Lock `out` and give a folder inside it for unfinished work, removed at the end.
+    """Locks `out` and gives a folder inside it for unfinished work, which is removed at the end.
 
-    Finished parts (`builder.build.results`) lie beside it and stay.
+    Finished results (`builder.build.results`) are stored next to it and stay.
 
     Raises UsageError: `out` is a file, holds files that are not ours, is used by another run, or
     cannot be written.
@@ -49,9 +51,7 @@ def output_folder(out: Path) -> Iterator[Path]:
                 f"output {str(out)!r}: the folder is not empty and was not made by build"
             )
         (out / STATE).mkdir(parents=True, exist_ok=True)
-        with (out / STATE / "lock").open("w") as handle:
-            if not _lock(handle.fileno()):
-                raise UsageError(f"output {str(out)!r}: another run is writing to it")
+        with FileLock(out / STATE / "lock", timeout=0):
             work = out / STATE / "work"
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir()
@@ -59,24 +59,10 @@ def output_folder(out: Path) -> Iterator[Path]:
                 yield work
             finally:
                 shutil.rmtree(work, ignore_errors=True)
+    except Timeout:
+        raise UsageError(f"output {str(out)!r}: another run is writing to it") from None
     except OSError as error:
         raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
-
-
-def _lock(descriptor: int) -> bool:
-    """Take the lock for as long as the file stays open; False: another process has it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415 - there is no such module elsewhere
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415 - there is no such module on Windows
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +83,7 @@ class Writer:
         self.files: list[Written] = []
 
     def write(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Write one file, to the disk and not only to its cache."""
+        """Writes one file, to the disk and not only to its cache."""
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
@@ -112,7 +98,7 @@ class Writer:
         self.files.append(Written(path, size, digest.hexdigest()))
 
     def take(self, path: str) -> None:
-        """Count a file that another has written into the folder."""
+        """Counts a file that something else has written into the folder."""
         with (self.folder / path).open("rb+") as stream:
             os.fsync(stream.fileno())
             digest = hashlib.file_digest(stream, "sha256")
@@ -120,9 +106,9 @@ class Writer:
         self.files.append(Written(path, size, digest.hexdigest()))
 
     def publish(self, out: Path, manifest: dict[str, Json]) -> None:
-        """Move all files to their final names, the manifest last; remove what it replaces.
+        """Moves all files to their final names, the manifest last, and removes what it replaces.
 
-        Of an earlier run only files that its own manifest lists are removed.
+        Of an earlier run, only files that its own manifest lists are removed.
         """
         old = _listed(out)
         text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
@@ -137,7 +123,7 @@ class Writer:
 
 
 def _listed(out: Path) -> set[str]:
-    """Paths that the manifest of an earlier run lists, those only that stay inside `out`."""
+    """Returns the paths that the manifest of an earlier run lists, if they stay inside `out`."""
     try:
         manifest = json.loads((out / MANIFEST).read_bytes())
         paths = {item["path"] for item in manifest["files"]}
@@ -147,7 +133,7 @@ def _listed(out: Path) -> set[str]:
 
 
 def _is_inside(out: Path, path: str) -> bool:
-    """Is it a file below `out`, and none of its state? The manifest may be anybody's."""
+    """Says whether it is a file in `out` outside of its state; anybody may have written it."""
     folder = out.resolve()
     try:
         final = (out / path).resolve()
@@ -167,10 +153,10 @@ def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.Zstd
 
 
 class SplitWriter:
-    """Writes the samples of one split: data/ in every kind asked for, and meta/ beside it.
+    """Writes the samples of one split: data/ in every requested kind, and meta/.
 
-    A file is closed once its lines hold `shard_bytes`. How many there are is part of their names,
-    so they get those at the end.
+    A shard is closed once its lines hold `shard_bytes`. The number of shards is part of their
+    names, so that they are named at the end.
     """
 
     def __init__(
@@ -192,7 +178,7 @@ class SplitWriter:
         self._open: dict[str, BinaryIO | ParquetFile | zstd.ZstdFile] = {}
 
     def add(self, line: bytes, meta: bytes) -> None:
-        """Write one sample; both end with a newline."""
+        """Writes one sample; both lines end with a newline."""
         if not self._open or self._size >= self.shard_bytes:
             self._next()
         for key, stream in self._open.items():
@@ -200,7 +186,7 @@ class SplitWriter:
         self._size += len(line)
 
     def close(self) -> list[str]:
-        """Name the files; returns the paths of those in data/, the first kind's first."""
+        """Names the files; returns the paths of those in data/, the first kind first."""
         self._end()
         paths = [
             self._name("data", number, kind)
