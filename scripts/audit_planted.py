@@ -117,8 +117,8 @@ def prose(draw: random.Random, count: int) -> str:
 
 
 def conversation(text: str, answer: str) -> str:
-    said = [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
-    return json.dumps({"messages": said, "tools": []}) + "\n"
+    content = [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+    return json.dumps({"messages": content, "tools": []}) + "\n"
 
 
 def build(logs: Path, out: Path, settings: str) -> float:

@@ -71,7 +71,7 @@ def contents(out: Path) -> dict[str, bytes]:
 class Run:
     """A build under way; its files tell how far it is."""
 
-    def __init__(self, line: list[str], out: Path, said: Path) -> None:
+    def __init__(self, line: list[str], out: Path, text: Path) -> None:
         self.out = out
         self.work = out / ".state" / "work"
         self.killed_worker = False
@@ -79,7 +79,7 @@ class Run:
         # An open folder keeps its number: the new run's work folder cannot get the old one's.
         self._old = os.open(self.work, os.O_RDONLY) if self.work.is_dir() else None
         self._manifest = _number(out / "manifest.json")
-        with said.open("wb") as stream:
+        with text.open("wb") as stream:
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             self.process = subprocess.Popen(
                 line,
@@ -129,10 +129,10 @@ class Run:
         """The processes of the pool that work, or Ray's at a task."""
         found = []
         for pid in below(self.process.pid):
-            told = _told(pid)
-            if told.startswith(b"ray::_do"):
+            reported = _told(pid)
+            if reported.startswith(b"ray::_do"):
                 found.append(pid)
-            elif b"forkserver" in told:  # the server and its workers are called the same
+            elif b"forkserver" in reported:  # the server and its workers are called the same
                 found += [child for child in children(pid) if b"forkserver" in _told(child)]
         return found
 
@@ -169,9 +169,9 @@ def _told(pid: int) -> bytes:
     return b""
 
 
-def undisturbed(line: list[str], out: Path, said: Path) -> dict[str, float]:
+def undisturbed(line: list[str], out: Path, text: Path) -> dict[str, float]:
     """Seconds that each stage of a run takes. Raises SystemExit if the run fails."""
-    run = Run(line, out, said)
+    run = Run(line, out, text)
     begun = {}
     for stage in STAGES:
         run.wait(LIMIT, stage)
@@ -179,7 +179,7 @@ def undisturbed(line: list[str], out: Path, said: Path) -> dict[str, float]:
     code = run.process.wait()
     run.close()
     if code:
-        raise SystemExit(f"exit {code}: {said.read_text(errors='replace')}")
+        raise SystemExit(f"exit {code}: {text.read_text(errors='replace')}")
     ends = [*list(begun.values())[1:], time.monotonic()]
     return {stage: end - start for (stage, start), end in zip(begun.items(), ends, strict=True)}
 
@@ -194,7 +194,7 @@ class Series:
         self.out = out
         self.wanted = wanted
         self.pick = pick
-        self.said = out.with_suffix(".said")
+        self.log = out.with_suffix(".log")
         self.kinds: Counter[str] = Counter()
         self.stages: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
@@ -236,7 +236,7 @@ class Series:
                 if self.pick.random() < 1 / 2:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         _reap()
-        return Run(self.line, self.out, self.said)
+        return Run(self.line, self.out, self.log)
 
     def _kill(self, run: Run) -> bool:
         """Kill the run or a worker of it, and count that. False: it had ended."""
@@ -263,8 +263,8 @@ class Series:
         elif code == 2 and run.killed_worker:
             self.ended["for want of a worker"] += 1
         else:
-            said = self.said.read_text(errors="replace").strip()[-1000:]
-            self.faults.append(f"a run ended with exit code {code}: {said}")
+            text = self.log.read_text(errors="replace").strip()[-1000:]
+            self.faults.append(f"a run ended with exit code {code}: {text}")
 
 
 def _reap() -> None:
@@ -294,15 +294,15 @@ def _test(options: argparse.Namespace, folder: Path) -> bool:
     made = make(survey(options.logs).logs, options.copies, folder / "logs")
     print(f"{made.files} files, {made.size / 1e6:.2f} MB; seed {options.seed}")
     whole = folder / "whole"
-    undisturbed(command(made.folder, whole, 1, "local"), whole, folder / "whole.said")
+    undisturbed(command(made.folder, whole, 1, "local"), whole, folder / "whole.log")
     wanted = contents(whole)
     for workers in map(int, options.workers.split(",")):
         out = folder / f"out-{workers}"
         line = command(made.folder, out, workers, options.engine)
-        seconds = undisturbed(line, out, folder / "out.said")
-        told = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
+        seconds = undisturbed(line, out, folder / "out.log")
+        reported = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
         print(
-            f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({told})",
+            f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({reported})",
             flush=True,
         )
         series = Series(line, out, wanted, pick)

@@ -181,21 +181,21 @@ def main() -> int:
     parser.add_argument("--venv", type=Path)
     parser.add_argument("--site")
     parser.add_argument("--trainer", action="append")
-    told = parser.parse_args()
+    reported = parser.parse_args()
     target = load("qwen3")
     ran = 0
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
-        python = environment(told.venv or here / "venv", told.site)
-        wanted = proven(told.dataset, "train")
+        python = environment(reported.venv or here / "venv", reported.site)
+        wanted = proven(reported.dataset, "train")
         tokenizer = tokenizer_folder(here / "tokenizer")
         for trainer, variant in PAIRS:
-            if told.trainer and trainer not in told.trainer:
+            if reported.trainer and trainer not in reported.trainer:
                 continue
             export = here / variant
             if not export.exists():
                 run_export(
-                    told.dataset, to=variant, out=export, tokenizer="qwen3", as_json=False,
+                    reported.dataset, to=variant, out=export, tokenizer="qwen3", as_json=False,
                     quiet=True,
                 )  # fmt: skip
             out = here / f"{trainer}-{variant}.jsonl"
@@ -211,8 +211,8 @@ def main() -> int:
                 continue
             counts = compare(wanted, out, target)
             ran += 1
-            said = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
-            print(f"{trainer} {variant}: {said}", flush=True)
+            content = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+            print(f"{trainer} {variant}: {content}", flush=True)
     return 0 if ran else 1
 
 

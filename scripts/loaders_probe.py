@@ -77,16 +77,16 @@ def ms_swift(export: Path, tokenizer: str) -> Iterator[Row]:
 
     os.chdir(export)
     command = (export / "configs" / "ms_swift.sh").read_text().split()
-    told = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
+    reported = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
     processor = get_processor(tokenizer, model_type="qwen3", download_model=False)
     template = get_template(
         processor,
         template_type="qwen3",
-        max_length=int(told["--max_length"]),
-        loss_scale=told["--loss_scale"],
+        max_length=int(reported["--max_length"]),
+        loss_scale=reported["--loss_scale"],
     )
     template.set_mode("train")
-    rows, _ = load_dataset(told["--dataset"], num_proc=1, strict=told["--strict"] == "true")
+    rows, _ = load_dataset(reported["--dataset"], num_proc=1, strict=reported["--strict"] == "true")
     for row in rows:
         encoded = template.encode(dict(row))
         scale = encoded.get("loss_scale") or [1.0] * len(encoded["labels"])
@@ -103,20 +103,20 @@ def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
     from transformers import AutoTokenizer
 
     command = (export / "configs" / "openrlhf.sh").read_text().split()
-    told = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
+    reported = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
     data = SimpleNamespace(
-        input_key=told["--data.input_key"],
+        input_key=reported["--data.input_key"],
         output_key=None,
         apply_chat_template=True,
         tokenizer_chat_template=None,
     )
     strategy = SimpleNamespace(args=SimpleNamespace(data=data))
     os.chdir(export)
-    rows = datasets.load_dataset(told["--data.dataset"], split=told["--data.dataset_split"])
+    rows = datasets.load_dataset(reported["--data.dataset"], split=reported["--data.dataset_split"])
     loaded = SFTDataset(
         rows,
         AutoTokenizer.from_pretrained(tokenizer),
-        int(told["--data.max_len"]),
+        int(reported["--data.max_len"]),
         strategy,
         input_template=None,
         num_processors=1,
@@ -141,17 +141,17 @@ def verl(export: Path, tokenizer: str) -> Iterator[Row]:
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
     command = (export / "configs" / "verl.sh").read_text().split()
-    told = dict(item.split("=", 1) for item in command if item.startswith("data."))
+    reported = dict(item.split("=", 1) for item in command if item.startswith("data."))
     config = OmegaConf.create(
         {
-            "max_length": int(told["data.max_length"]),
-            "truncation": told["data.truncation"],
-            "messages_key": told["data.messages_key"],
+            "max_length": int(reported["data.max_length"]),
+            "truncation": reported["data.truncation"],
+            "messages_key": reported["data.messages_key"],
             "pad_mode": "no_padding",
             "ignore_input_ids_mismatch": True,
         }
     )
-    paths = [str(export / told["data.train_files"])]
+    paths = [str(export / reported["data.train_files"])]
     loaded = MultiTurnSFTDataset(paths, AutoTokenizer.from_pretrained(tokenizer), config)
     for at in range(len(loaded)):
         item = loaded[at]

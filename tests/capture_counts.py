@@ -50,15 +50,15 @@ def calls(folder, is_call, key):
     found = set()
     sent = set()
     for name, request, _ in exchanges(folder):
-        said = [request.get("system") or request.get("instructions")]
+        content = [request.get("system") or request.get("instructions")]
         history = request.get("messages") or request.get("input") or []
         for item in history if isinstance(history, list) else ():
             for call in filter(is_call, objects(item)):
-                asked = said[0] or any(one.get("role") == "user" for one in said[1:])
-                what, place = named(call, json.dumps(said) if asked else name)
+                asked = content[0] or any(one.get("role") == "user" for one in content[1:])
+                what, place = named(call, json.dumps(content) if asked else name)
                 found.add(place)
                 sent.add((name, what))
-            said.append(item)
+            content.append(item)
     for name, _, answer in exchanges(folder):
         for call in filter(is_call, answer):
             what, place = named(call, name)

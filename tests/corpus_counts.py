@@ -330,8 +330,8 @@ def xlam_calls(folder):
             if "output" in row:
                 found |= numbered((name, number), json.loads(row["output"].strip("`\n")))
                 continue
-            said = json.dumps(row["query"]) if isinstance(row["query"], list) else number
-            found |= {(name, said, place) for place, _ in enumerate(row["answers"])}
+            wording = json.dumps(row["query"]) if isinstance(row["query"], list) else number
+            found |= {(name, wording, place) for place, _ in enumerate(row["answers"])}
     return found
 
 

@@ -16,7 +16,7 @@ BROKEN = 7
 """One conversation of so many has a record that cannot be read."""
 
 
-def said(number):
+def content(number):
     """(role, text) of a conversation: numbers repeat in none, so that no two are alike."""
     turns = 1 + number % 3
     return [
@@ -29,7 +29,7 @@ def said(number):
 def rows(count):
     return [
         {
-            "messages": [{"role": role, "content": text} for role, text in said(number)]
+            "messages": [{"role": role, "content": text} for role, text in content(number)]
             if number % BROKEN
             else [{"role": "user", "content": f"{number} unanswered"}],
             "tools": "[]",
@@ -84,7 +84,7 @@ def messages(count):
     """(session's number, message's number in all, role, text or None if it is broken)."""
     at = 0
     for number in range(count):
-        for turn, (role, text) in enumerate(said(number)):
+        for turn, (role, text) in enumerate(content(number)):
             at += 1
             yield number, at, role, text if number % BROKEN or turn != 1 else None
 
@@ -170,7 +170,7 @@ def checkpoints(folder, count):
     for number in range(count):
         turns = [
             {"type": "human" if role == "user" else "ai", "content": text, "id": f"m{turn}"}
-            for turn, (role, text) in enumerate(said(number))
+            for turn, (role, text) in enumerate(content(number))
         ]
         for turn in range(len(turns)):
             state = json.dumps({"channel_values": {"messages": turns[: turn + 1]}})
@@ -197,7 +197,7 @@ def archive(folder, count):
         out.writestr("_journal/start.json", json.dumps({"version": 2, "eval": about}))
         out.writestr("samples/", "")
         for number in range(count):
-            listed = [{"role": role, "content": text} for role, text in said(number)]
+            listed = [{"role": role, "content": text} for role, text in content(number)]
             sample = json.dumps({"id": number, "epoch": 1, "messages": listed})
             out.writestr(f"samples/{number}_epoch_1.json", sample if number % BROKEN else "{")
             if number % 10 == 9:

@@ -5,12 +5,12 @@ import json
 
 def row(name, turns=1):
     """A line with a conversation of so many turns; the name makes it another than the rest."""
-    said = [
+    content = [
         {"role": role, "content": f"{name} {turn} {role}"}
         for turn in range(turns)
         for role in ("user", "assistant")
     ]
-    return json.dumps({"messages": said, "tools": []}) + "\n"
+    return json.dumps({"messages": content, "tools": []}) + "\n"
 
 
 def write_logs(folder, rows):

@@ -48,10 +48,10 @@ class Cost:
     printed: str = ""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def reported(self) -> dict[str, Any]:
         """The JSON object in the last line that it printed."""
-        said: dict[str, Any] = json.loads(self.printed.splitlines()[-1])
-        return said
+        text: dict[str, Any] = json.loads(self.printed.splitlines()[-1])
+        return text
 
 
 class Failed(Exception):
@@ -90,8 +90,8 @@ def measure(
                 kill_all()
                 raise
         if code not in accepted:
-            said = (_text(out) + _text(err)).strip()[-2000:]
-            raise Failed(f"exit {code}: {' '.join(line)[:300]}\n{said}")
+            text = (_text(out) + _text(err)).strip()[-2000:]
+            raise Failed(f"exit {code}: {' '.join(line)[:300]}\n{text}")
         known = sys.platform == "linux"
         return Cost(seconds, cpu if known else None, watch.peak, _text(out))
 
@@ -183,10 +183,10 @@ def _watched() -> Iterator[_Watch]:
 def pss(pid: int) -> int | None:
     """The bytes that the process holds, its part of those that it shares; None: not known."""
     try:
-        told = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
+        reported = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
     except OSError:
         return None
-    found = re.findall(rb"^(?:Pss|SwapPss):\s+(\d+) kB", told, re.MULTILINE)
+    found = re.findall(rb"^(?:Pss|SwapPss):\s+(\d+) kB", reported, re.MULTILINE)
     return sum(map(int, found)) * 1024 if found else None
 
 

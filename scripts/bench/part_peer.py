@@ -106,7 +106,7 @@ def _show_results(found: Found, rows: Mapping[str, Path]) -> None:
         calls = sum(len(turn.get("tool_calls") or ()) for turn in turns)
         answers = sum(turn["role"] == "tool" for turn in turns)
         table.append([f"teich, {size}", *map(str, (len(messages), calls, answers))])
-        said = found[f"build, 1 worker, {size}"][0].said
-        kept = said["calls"]["kept"]
-        table.append([f"build, {size}", *map(str, (said["samples"], kept, kept))])
+        text = found[f"build, 1 worker, {size}"][0].reported
+        kept = text["calls"]["kept"]
+        table.append([f"build, {size}", *map(str, (text["samples"], kept, kept))])
     show("Peer: what came of it (each call in a built sample is answered)", table)

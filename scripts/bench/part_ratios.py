@@ -17,17 +17,19 @@ def run(bench: Bench) -> None:
     """Measure and print."""
     logs = bench.copied(bench.copies).folder
     out, other, cache = (bench.scratch / name for name in ("finished", "fresh", "cache"))
-    samples = bench.run(Command(build(logs, out, bench.workers))).said["samples"]
-    once = bench.run(Command(build(bench.copied(1).folder, other, bench.workers))).said["samples"]
+    samples = bench.run(Command(build(logs, out, bench.workers))).reported["samples"]
+    once = bench.run(Command(build(bench.copied(1).folder, other, bench.workers))).reported[
+        "samples"
+    ]
     tokens = _tokens(out)
     print(f"\nbuilt from it: {samples} samples, {_size(out) / 1e6:.1f} MB, {tokens} tokens")
     print(f"one copy gives {once}, so {once * bench.copies} are expected of {bench.copies} copies")
     workers = "--workers" in bench.run(Command(builder("verify", "--help"))).printed
     found = bench.alternate(_commands(bench, logs, out, other, cache, workers=workers))
     found[MAP] = [_map_alone(cost) for cost in found["H"]]
-    if any(cost.said["tokens"] != tokens for cost in found["H"]):
-        print(f"H gives {found['H'][0].said['tokens']} tokens, the build counts {tokens}")
-    show_costs(f"Build and verify, {bench.workers} workers unless said otherwise", found)
+    if any(cost.reported["tokens"] != tokens for cost in found["H"]):
+        print(f"H gives {found['H'][0].reported['tokens']} tokens, the build counts {tokens}")
+    show_costs(f"Build and verify, {bench.workers} workers unless stated otherwise", found)
     if not workers:
         print("verify has no --workers: it is one process")
     show("Ratios: the median of the rounds (lowest to highest)", [RATIO_HEADS, *_rows(found)])
@@ -77,8 +79,8 @@ def _rows(found: Found) -> list[list[str]]:
 
 
 def _map_alone(cost: Cost) -> Cost:
-    known = None if cost.cpu is None else cost.said["cpu"]
-    return replace(cost, seconds=cost.said["seconds"], cpu=known, peak=None)
+    known = None if cost.cpu is None else cost.reported["cpu"]
+    return replace(cost, seconds=cost.reported["seconds"], cpu=known, peak=None)
 
 
 def _size(out: Path) -> int:

@@ -34,8 +34,8 @@ def show_costs(title: str, found: Found) -> None:
     for name, costs in found.items():
         held = [cost.peak for cost in costs if cost.peak is not None]
         most = max(held, default=None)
-        told = number(median(costs, seconds)), number(median(costs, cpu)), megabytes(most)
-        rows.append([name, *told])
+        reported = number(median(costs, seconds)), number(median(costs, cpu)), megabytes(most)
+        rows.append([name, *reported])
     show(title, rows)
 
 

@@ -49,9 +49,9 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
     assert done == ["0/05.jsonl", "0/new.jsonl"]
     parts = len(list((out / ".state" / "parts").glob("??/*")))
     assert parts == 13, "those of the removed and of the changed file are gone"
-    anew = tmp_path / "anew"
-    assert build(anew, inputs=[logs]) == 0
-    assert files(out) == files(anew)
+    again = tmp_path / "anew"
+    assert build(again, inputs=[logs]) == 0
+    assert files(out) == files(again)
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,11 @@ def run(tmp_path_factory):
 
     def once(out, deaths, workers):
         tries.write_text("")
-        told = {"PYTHONPATH": path, "FATAL_TRIES": str(tries), "FATAL_DEATHS": deaths}
+        reported = {"PYTHONPATH": path, "FATAL_TRIES": str(tries), "FATAL_DEATHS": deaths}
         command = [sys.executable, "-m", "builder", "build", logs, "-o", out, "--json"]
         done = subprocess.run(
             [*command, "--workers", workers],
-            env={**os.environ, **told},
+            env={**os.environ, **reported},
             capture_output=True,
             text=True,
             check=False,

@@ -102,9 +102,9 @@ def test_the_card_counts_what_was_built(built):
 
 def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(built, tmp_path):
     _, text = parts(built)
-    said = re.search(r"has all\):\n\n((?:    .*\n)+)", text)
-    assert said is not None
-    config = yaml.safe_load(said[1])
+    content = re.search(r"has all\):\n\n((?:    .*\n)+)", text)
+    assert content is not None
+    config = yaml.safe_load(content[1])
     assert config["name"] == "My agents"
     assert config["split"] == {"test": 0.3}
     assert config["inputs"] == [{"path": "data", "license": "MIT"}]
@@ -115,10 +115,10 @@ def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(bu
 def test_pictures_are_listed_shown_and_numbered_beside(built):
     _, text = parts(built)
     listed = {item["path"] for item in json.loads((built / "manifest.json").read_text())["files"]}
-    shown = set(re.findall(r"!\[[^\]]+\]\((\S+)\)", text))
-    assert {"assets/lengths.svg", "assets/behaviour.svg"} <= shown
-    assert shown == {path for path in listed if path.startswith("assets/")}
-    for path in shown:
+    visible = set(re.findall(r"!\[[^\]]+\]\((\S+)\)", text))
+    assert {"assets/lengths.svg", "assets/behaviour.svg"} <= visible
+    assert visible == {path for path in listed if path.startswith("assets/")}
+    for path in visible:
         data = (built / path).read_bytes()
         assert len(data) < 20_000
         assert ET.fromstring(data).tag == "{http://www.w3.org/2000/svg}svg"
@@ -196,8 +196,8 @@ def test_without_samples_there_is_a_card_without_configurations(tmp_path):
         ("CC-BY", "other"),
     ],
 )
-def test_a_licence_in_a_usual_spelling_is_the_hubs_identifier(said, known):
-    assert license_id(said) == known
+def test_a_licence_in_a_usual_spelling_is_the_hubs_identifier(content, known):
+    assert license_id(content) == known
     assert license_id(known) == known
 
 
@@ -226,12 +226,12 @@ def test_a_language_is_named_only_if_the_audit_is_sure():
 
 @pytest.mark.parametrize("text", ["a`b", "``", "`", "", " ", "|", "\n", "a|b\\", HOSTILE])
 def test_a_code_span_holds_any_text_on_one_line(text):
-    shown = code(text)
-    assert "\n" not in shown
-    assert "|" not in shown
-    ticks = re.match("`+", shown)[0]
-    inside = shown[len(ticks) : -len(ticks)]
-    assert shown.endswith(ticks)
+    visible = code(text)
+    assert "\n" not in visible
+    assert "|" not in visible
+    ticks = re.match("`+", visible)[0]
+    inside = visible[len(ticks) : -len(ticks)]
+    assert visible.endswith(ticks)
     assert inside
     assert ticks not in re.findall("`+", inside)
 

@@ -51,9 +51,9 @@ def test_a_pipe_in_a_folder_is_a_finding_and_not_waited_for(run, tmp_path):
     pipe(tmp_path / "b.jsonl")
     pipe(tmp_path / "c.parquet")
     code, out, _ = run("verify", tmp_path, "--json")
-    told = json.loads(out)
-    assert (code, told["samples"], told["proven"]) == (1, 1, 1)
-    assert [item["file"] for item in told["bad"]] == ["b.jsonl", "c.parquet"]
+    reported = json.loads(out)
+    assert (code, reported["samples"], reported["proven"]) == (1, 1, 1)
+    assert [item["file"] for item in reported["bad"]] == ["b.jsonl", "c.parquet"]
     code, _, err = run("audit", tmp_path)
     assert code == 2
     assert "'b.jsonl' is neither a file nor a folder" in err
@@ -227,12 +227,12 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
         ("output: {formats: [jsonl, jsonl]}", "output.formats: a name is written twice: jsonl, js"),
     ],
 )
-def test_what_a_configuration_cannot_say(tmp_path, text, said):
+def test_what_a_configuration_cannot_say(tmp_path, text, content):
     path = tmp_path / "c.yaml"
     path.write_text(text)
     with pytest.raises(UsageError) as raised:
         load_config(path)
-    assert str(raised.value).startswith(f"{path}: {said}")
+    assert str(raised.value).startswith(f"{path}: {content}")
 
 
 def test_the_largest_limit_on_records_is_only_a_limit(run, tmp_path):
@@ -334,7 +334,7 @@ def test_why_nothing_can_be_inspected(run, tmp_path):
     (tmp_path / "deep.jsonl").write_text("[" * 9999 + "]" * 9999)
     (tmp_path / "x.jsonl").write_text(LINE)
     (tmp_path / "x.gz").write_bytes(gzip.compress(LINE.encode())[:12])
-    for name, more, said in (
+    for name, more, content in (
         ("empty.jsonl", (), "empty.jsonl: is empty"),
         ("x.gz", (), "x.gz: truncated: the compressed stream ends before its end marker"),
         ("deep.jsonl", (), "deep.jsonl: too_deep: nesting is too deep to read"),
@@ -343,7 +343,7 @@ def test_why_nothing_can_be_inspected(run, tmp_path):
         code, _, err = run("inspect", tmp_path / name, *more)
         assert code == 2
         assert err.count("\n") == 1
-        assert said in err
+        assert content in err
 
 
 def test_explaining_tells_what_cannot_be_read_and_shows_names_as_text(run, tmp_path):

@@ -88,9 +88,9 @@ def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
                 loaded = datasets.load_dataset(place, cache_dir=str(tmp_path / "cache"))
                 assert set(loaded) == {"train", "test"}
             elif trainer == "llama-factory":
-                told = json.loads((out / place / "dataset_info.json").read_text())
+                reported = json.loads((out / place / "dataset_info.json").read_text())
                 for entry in re.findall(r"dataset: (\S+)", text):
-                    assert (out / told[entry]["file_name"]).is_file()
+                    assert (out / reported[entry]["file_name"]).is_file()
             else:
                 assert (out / place).is_file(), trainer
         if path.endswith(".py"):

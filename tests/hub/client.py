@@ -24,7 +24,7 @@ class Ran(NamedTuple):
     err: str
 
     @property
-    def told(self) -> dict:
+    def reported(self) -> dict:
         return json.loads(self.out)
 
 

@@ -51,11 +51,11 @@ def preupload(ask: Asked) -> Answer:
         path, size = asked["path"], asked["size"]
         entry = tree.get(path)
         large = path.endswith(".parquet") or size >= hub.lfs_from
-        told = {"path": path, "uploadMode": "lfs" if large else "regular"}
-        told["shouldIgnore"] = path in repo.ignored
+        reported = {"path": path, "uploadMode": "lfs" if large else "regular"}
+        reported["shouldIgnore"] = path in repo.ignored
         if entry is not None:
-            told["oid"] = entry.sha256 or entry.oid
-        files.append(told)
+            reported["oid"] = entry.sha256 or entry.oid
+        files.append(reported)
     return _json({"files": files})
 
 
@@ -92,8 +92,8 @@ def look(ask: Asked) -> Answer:
     repo = ask.repo()
     commit = ask.at(repo)
     siblings = [{"rfilename": path} for path in repo.tree(commit)]
-    told = {"id": repo.name, "sha": commit, "private": repo.private, "siblings": siblings}
-    return _json({**told, "tags": [], "gated": False, "disabled": False})
+    reported = {"id": repo.name, "sha": commit, "private": repo.private, "siblings": siblings}
+    return _json({**reported, "tags": [], "gated": False, "disabled": False})
 
 
 def tree(ask: Asked) -> Answer:
@@ -125,17 +125,17 @@ def tree(ask: Asked) -> Answer:
 
 
 def _told(hub: State, path: str, entry: Entry) -> dict[str, object]:
-    told: dict[str, object] = {
+    reported: dict[str, object] = {
         "type": "file",
         "oid": entry.oid,
         "size": entry.size,
         "path": path,
     }
     if entry.sha256 is not None:
-        told["lfs"] = {"oid": entry.sha256, "size": entry.size, "pointerSize": 134}
+        reported["lfs"] = {"oid": entry.sha256, "size": entry.size, "pointerSize": 134}
         if entry.sha256 in hub.xet.hashes:
-            told["xetHash"] = hub.xet.hashes[entry.sha256]
-    return told
+            reported["xetHash"] = hub.xet.hashes[entry.sha256]
+    return reported
 
 
 def paths(ask: Asked) -> Answer:
@@ -154,18 +154,18 @@ def paths(ask: Asked) -> Answer:
 
 def refs(ask: Asked) -> Answer:
     repo = ask.repo()
-    told: dict[str, list[dict[str, str]]] = {}
+    reported: dict[str, list[dict[str, str]]] = {}
     for key, prefix in (
         ("branches", "refs/heads/"),
         ("tags", "refs/tags/"),
         ("pullRequests", "refs/pr/"),
     ):
-        told[key] = [
+        reported[key] = [
             {"name": ref.removeprefix(prefix), "ref": ref, "targetCommit": commit}
             for ref, commit in repo.refs.items()
             if ref.startswith(prefix)
         ]
-    return _json({**told, "converts": []})
+    return _json({**reported, "converts": []})
 
 
 def branch(ask: Asked) -> Answer:

@@ -49,8 +49,10 @@ class Repo:
 
     def commit(self, ref: str, title: str, tree: dict[str, Entry]) -> str:
         parent = self.refs.get(ref)
-        told = repr((parent, title, len(self.commits), sorted((p, e.oid) for p, e in tree.items())))
-        oid = hashlib.sha1(told.encode()).hexdigest()
+        reported = repr(
+            (parent, title, len(self.commits), sorted((p, e.oid) for p, e in tree.items()))
+        )
+        oid = hashlib.sha1(reported.encode()).hexdigest()
         self.commits[oid] = Commit(parent, title, dict(tree))
         self.refs[ref] = oid
         return oid

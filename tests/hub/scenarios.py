@@ -60,7 +60,7 @@ class Outcome:
     duplicates: int
     twice: int
     equal: bool
-    said: str
+    text: str
 
 
 def scenarios() -> Iterator[Scenario]:
@@ -183,11 +183,11 @@ def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> O
     )
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code, told = _push(run_push, str(dataset), repo, options)
-        if told is None:
-            told = json.loads(out.getvalue())
+        code, reported = _push(run_push, str(dataset), repo, options)
+        if reported is None:
+            reported = json.loads(out.getvalue())
     commits = hub.commits_made - made
-    there = hub.repos[repo].tree(told.get("revision", "main")) if repo in hub.repos else {}
+    there = hub.repos[repo].tree(reported.get("revision", "main")) if repo in hub.repos else {}
     files = json.loads((dataset / "manifest.json").read_bytes())["files"]
     equal = all(
         item["path"] in there
@@ -199,13 +199,13 @@ def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> O
         scenario.name,
         path,
         code,
-        told.get("attempts", 0),
-        told.get("waits", []),
+        reported.get("attempts", 0),
+        reported.get("waits", []),
         commits,
         max(0, commits - scenario.commits),
         hub.twice(),
         equal,
-        err.getvalue() + out.getvalue() + str(told),
+        err.getvalue() + out.getvalue() + str(reported),
     )
 
 

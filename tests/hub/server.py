@@ -165,8 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
-        told = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
-        for name, value in told.items():
+        reported = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+        for name, value in reported.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -15,7 +15,7 @@ def batch(ask: Asked) -> Answer:
     ask.repo()
     for asked in json.loads(ask.body)["objects"]:
         sha, size = asked["oid"], asked["size"]
-        told: dict[str, object] = {"oid": sha, "size": size}
+        reported: dict[str, object] = {"oid": sha, "size": size}
         if not hub.has(sha):
             upload: dict[str, object] = {"href": f"{hub.url}/lfs/{sha}?signature=secret"}
             if hub.part and size > hub.part:
@@ -23,11 +23,11 @@ def batch(ask: Asked) -> Answer:
                 urls = {str(n): f"{hub.url}/lfs/{sha}/{n}?signature=s" for n in range(1, count + 1)}
                 upload["href"] = f"{hub.url}/lfs/{sha}/complete"
                 upload["header"] = {"chunk_size": str(hub.part), **urls}
-            told["actions"] = {
+            reported["actions"] = {
                 "upload": upload,
                 "verify": {"href": f"{hub.url}/lfs/{sha}/verify"},
             }
-        objects.append(told)
+        objects.append(reported)
     return _json({"transfer": "basic", "objects": objects})
 
 
@@ -67,8 +67,8 @@ def xet_token(ask: Asked) -> Answer:
         "X-Xet-Access-Token": "storage-key",
         "X-Xet-Token-Expiration": str(until),
     }
-    told = {"casUrl": url, "accessToken": "storage-key", "exp": until}
-    return 200, json.dumps(told).encode(), headers
+    reported = {"casUrl": url, "accessToken": "storage-key", "exp": until}
+    return 200, json.dumps(reported).encode(), headers
 
 
 def xorb(ask: Asked) -> Answer:

@@ -16,7 +16,7 @@ CALLS = st.lists(st.tuples(st.sampled_from(NAMES), IDS), max_size=5)
 RESULTS = st.lists(st.tuples(st.sampled_from([None, None, *NAMES, "h"]), IDS), max_size=6)
 
 
-def said(calls, results):
+def text(calls, results):
     """(answer of each call, orphans): by id, then by name, then by order."""
     answers = {}
 
@@ -58,5 +58,5 @@ def test_results_go_to_calls_by_id_then_name_then_order(calls, results):
     draft = pair(Draft((block,)), NormalizeOptions())
     counts = Counter(draft.changes)
     found = [call.answer for call in draft.blocks[0].calls]
-    told = found, counts["orphan_result"], bool(counts["results_reordered"])
-    assert told == said(calls, results)
+    reported = found, counts["orphan_result"], bool(counts["results_reordered"])
+    assert reported == text(calls, results)

@@ -50,7 +50,7 @@ def made(*messages, tools=(), problems=(), context=None, **options):
     return normalise(conversation, NormalizeOptions(**options))
 
 
-def shown(normalised):
+def visible(normalised):
     """The dialogue, a word for each turn: its role's letter, text and calls; - is not trained."""
     assert normalised.problem is None, normalised.problem
     return [
@@ -85,7 +85,7 @@ NOTED = (
 
 def test_harness_text_stays_at_its_place():
     kept = made(*NOTED)
-    assert shown(kept) == [
+    assert visible(kept) == [
         "u <note>be kind</note>\n\nhi",
         "a f()",
         "t f!\n (slow)",
@@ -99,7 +99,7 @@ def test_harness_text_stays_at_its_place():
 
 def test_harness_text_is_dropped_and_counted_unless_it_is_all_that_was_answered():
     without = made(*NOTED, harness="drop")
-    assert shown(without) == ["u hi", "a f()", "t f!", "a a", "u <note>be kind</note>", "a b"]
+    assert visible(without) == ["u hi", "a f()", "t f!", "a a", "u <note>be kind</note>", "a b"]
     assert without.changes["harness_text"] == 3
     assert without.changes["harness_prompt"] == 1
 
@@ -107,13 +107,13 @@ def test_harness_text_is_dropped_and_counted_unless_it_is_all_that_was_answered(
 def test_text_that_the_program_put_in_the_models_place_is_no_target():
     inserted = Message("assistant", (REMINDER,))
     weighted = made(user("hi"), inserted, user("go on"), says("a"), untrained_turns="weight")
-    assert shown(weighted) == ["u hi", "a- <note>be kind</note>", "u go on", "a a"]
+    assert visible(weighted) == ["u hi", "a- <note>be kind</note>", "u go on", "a a"]
 
 
 def test_text_between_the_pieces_of_one_turn_comes_after_it():
     pieces = (calls("f", turn="t"), user(REMINDER), calls("g", turn="t"))
     kept = made(user("hi"), *pieces, results("f", "g"), says("a"))
-    assert shown(kept) == ["u hi", "a f() g()", "t f! g!", "u <note>be kind</note>", "a a"]
+    assert visible(kept) == ["u hi", "a f() g()", "t f! g!", "u <note>be kind</note>", "a a"]
 
 
 # -- system -----------------------------------------------------------------------------------
@@ -123,10 +123,10 @@ LATE = (system(), user("hi"), calls("f"), results("f"), system("late"), says("a"
 
 def test_a_late_system_message_is_a_user_turn_stays_or_rejects():
     as_user = made(*LATE)
-    assert shown(as_user) == ["s s", "u hi", "a f()", "t f!", "u late", "a a"]
+    assert visible(as_user) == ["s s", "u hi", "a f()", "t f!", "u late", "a a"]
     assert as_user.changes["late_system"] == 1
     kept = made(*LATE, late_system="keep")
-    assert shown(kept) == ["s s", "u hi", "a f()", "t f!", "s late", "a a"]
+    assert visible(kept) == ["s s", "u hi", "a f()", "t f!", "s late", "a a"]
     assert kept.changes["late_system_kept"] == 1
     assert made(*LATE, late_system="reject").problem.code == "late_system"
 
@@ -137,10 +137,10 @@ def test_a_late_system_message_is_a_user_turn_stays_or_rejects():
 def test_a_conversation_ends_with_the_last_turn_of_the_model_or_with_an_answer():
     talk = (user("hi"), says("a"), user("so"), calls("f"), results("f"), user("stop"))
     ends = made(*talk)
-    assert shown(ends) == ["u hi", "a a", "u so", "a f()"]
+    assert visible(ends) == ["u hi", "a a", "u so", "a f()"]
     assert (ends.changes["trailing_cut"], dropped(ends)) == (2, [])
     answered = made(*talk, end="answer")
-    assert shown(answered) == ["u hi", "a a"]
+    assert visible(answered) == ["u hi", "a a"]
     assert dropped(answered) == ["no_final_answer"]
 
 
@@ -150,7 +150,7 @@ def test_calls_without_a_result_in_the_middle_end_the_conversation():
         calls("i"), results("i"), says("b"),
     )  # fmt: skip
     ends = made(*talk)
-    assert shown(ends) == ["u hi", "a f()", "t f!", "a g() h()"]
+    assert visible(ends) == ["u hi", "a f()", "t f!", "a g() h()"]
     assert dropped(ends) == ["after_unanswered"]
     answered = made(*talk, end="answer")
     assert answered.problem.code == "unanswered"
@@ -160,21 +160,21 @@ def test_calls_without_a_result_in_the_middle_end_the_conversation():
 def test_a_call_that_cannot_be_written_ends_the_conversation_before_its_turn():
     bad = Message("assistant", (ToolCall("g", "{no", "g"), ToolCall("h", {}, "h")))
     ends = made(user("hi"), calls("f"), results("f"), bad, results("g", "h"), calls("i"))
-    assert shown(ends) == ["u hi", "a f()"]
+    assert visible(ends) == ["u hi", "a f()"]
     assert ends.dropped == {1: "bad_arguments", 2: "after_bad_arguments", 3: "after_bad_arguments"}
 
 
 def test_a_turn_that_could_not_be_parsed_stays_as_context_where_its_text_is_all_there_was():
     torn = Message("assistant", (Text("half"), Unparsed("{", "bad_call")))
     talk = (user("hi"), says("a"), user("go"), torn, user("again"), calls("f"))
-    assert shown(made(*talk)) == ["u hi", "a a"]
+    assert visible(made(*talk)) == ["u hi", "a a"]
     assert dropped(made(*talk)) == ["bad_call"]
     weighted = made(*talk, untrained_turns="weight")
-    assert shown(weighted) == ["u hi", "a a", "u go", "a- half\n\n{", "u again", "a f()"]
+    assert visible(weighted) == ["u hi", "a a", "u go", "a- half\n\n{", "u again", "a f()"]
     hidden = Message("assistant", (Text("x"), Unparsed("", "encrypted_context")))
     ends = made(user("hi"), says("a"), user("go"), hidden, user("b"), says("c"),
                 untrained_turns="weight")  # fmt: skip
-    assert shown(ends) == ["u hi", "a a"]
+    assert visible(ends) == ["u hi", "a a"]
 
 
 # -- turns that are no targets ----------------------------------------------------------------
@@ -195,20 +195,20 @@ FOREIGN = (
 
 def test_repeats_are_trained_again_and_counted_or_kept_with_weight_0_or_reject():
     again = made(*REPEATED)
-    assert shown(again) == ["u hi", "a a", "u so", "a f()", "t f!", "a b"]
+    assert visible(again) == ["u hi", "a a", "u so", "a f()", "t f!", "a b"]
     assert again.changes["repeated_turns"] == 1
     weighted = made(*REPEATED, untrained_turns="weight")
-    assert shown(weighted) == ["u hi", "a- a", "u so", "a f()", "t f!", "a b"]
+    assert visible(weighted) == ["u hi", "a- a", "u so", "a f()", "t f!", "a b"]
     assert weighted.changes["untrained_turns"] == 1
     assert made(*REPEATED, untrained_turns="reject").problem.code == REPEAT
 
 
 def test_before_a_foreign_turn_the_sample_ends_or_it_stays_with_weight_0():
     ends = made(*FOREIGN)
-    assert shown(ends) == ["u hi", "a f()"]
+    assert visible(ends) == ["u hi", "a f()"]
     assert (dropped(ends), ends.changes["turns_cut"]) == (["edited"], 4)
     weighted = made(*FOREIGN, untrained_turns="weight")
-    assert shown(weighted) == [
+    assert visible(weighted) == [
         "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
     ]  # fmt: skip
     assert made(*FOREIGN, untrained_turns="reject").problem.code == "edited"
@@ -217,7 +217,7 @@ def test_before_a_foreign_turn_the_sample_ends_or_it_stays_with_weight_0():
 def test_a_sample_ends_with_a_target():
     talk = (user("hi"), says("a"), user("b"), calls("f", untrained="edited"), results("f"))
     weighted = made(*talk, untrained_turns="weight")
-    assert shown(weighted) == ["u hi", "a a"]
+    assert visible(weighted) == ["u hi", "a a"]
     assert dropped(weighted) == ["edited"]
     only = (user("hi"), calls("f", untrained=REPEAT), results("f"), says("b", untrained=REPEAT))
     for policy in ("split", "weight"):
@@ -234,14 +234,14 @@ SEARCHED = (
 
 @pytest.mark.parametrize("policy", ["split", "weight"])
 def test_a_turn_that_used_a_server_side_tool_is_never_a_target(policy):
-    assert shown(made(*SEARCHED, untrained_turns=policy)) == ["u hi", "a f()"]
+    assert visible(made(*SEARCHED, untrained_turns=policy)) == ["u hi", "a f()"]
     kept = made(
         *SEARCHED, untrained_turns=policy, server_tools="untrained", context=Context("proven")
     )
     if policy == "split":
-        assert shown(kept) == ["u hi", "a f()"]
+        assert visible(kept) == ["u hi", "a f()"]
         return
-    assert shown(kept) == ["u hi", "a f()", "t f!", "a- found", "u so", "a b"]
+    assert visible(kept) == ["u hi", "a f()", "t f!", "a- found", "u so", "a b"]
     assert kept.contexts[-1] == Context("partial", ("server_tool",))
     assert kept.contexts[0] == Context("proven")
 
@@ -259,20 +259,20 @@ MASKED = {
 def test_a_masked_turn_is_context(key):
     result, _ = MASKED[key]
     talk = (user("hi"), calls("f"), result, says("b"))
-    assert shown(made(*talk)) == ["u hi", "a f()", "t f!", "a b"]
+    assert visible(made(*talk)) == ["u hi", "a f()", "t f!", "a b"]
     options = {"untrained_turns": "weight", "train": TrainOptions(**{key: "mask"})}
     masked = made(*talk, **options)
-    assert shown(masked) == ["u hi", "a- f()", "t f!", "a b"]
+    assert visible(masked) == ["u hi", "a- f()", "t f!", "a b"]
     assert masked.changes["masked_turns"] == 1
     others = {other: "mask" for other in MASKED if other != key}
     options["train"] = TrainOptions(**others)
-    assert shown(made(*talk, **options)) == ["u hi", "a f()", "t f!", "a b"]
+    assert visible(made(*talk, **options)) == ["u hi", "a f()", "t f!", "a b"]
 
 
 def test_a_turn_that_repeats_the_calls_of_the_turn_before_may_be_masked():
     talk = (user("hi"), *(calls("f"), results("f")) * 2, calls("g"), results("g"), says("b"))
     options = {"untrained_turns": "weight", "train": TrainOptions(repeated="mask")}
-    assert shown(made(*talk, **options)) == [
+    assert visible(made(*talk, **options)) == [
         "u hi", "a f()", "t f!", "a- f()", "t f!", "a g()", "t g!", "a b",
     ]  # fmt: skip
 
@@ -282,7 +282,10 @@ def test_rewound_turns_are_trained_if_the_user_asks_for_it():
     talk = (user("hi"), says("a", untrained="rewound"))
     assert made(*talk, problems=left).problem.code == "rewound"
     assert made(*talk).problem.code == "rewound"
-    assert shown(made(*talk, problems=left, train=TrainOptions(rewound="keep"))) == ["u hi", "a a"]
+    assert visible(made(*talk, problems=left, train=TrainOptions(rewound="keep"))) == [
+        "u hi",
+        "a a",
+    ]
 
 
 # -- control tokens ---------------------------------------------------------------------------
@@ -294,7 +297,7 @@ TOLD = (system(END), user(END), calls("f"), Message("tool", (ToolResult((Text(EN
 def test_control_tokens_are_broken_in_context_and_reject_in_trained_text():
     tool = {"name": "f", "description": END, "parameters": {}}
     broken = made(*TOLD, says("a"), tools=(tool,))
-    assert shown(broken) == [
+    assert visible(broken) == [
         "s < |im_end|>", "u < |im_end|>", "a f()", "t < |im_end|>", "a a",
     ]  # fmt: skip
     assert broken.changes["control_tokens"] == 4
@@ -312,7 +315,7 @@ def test_control_tokens_are_broken_in_context_and_reject_in_trained_text():
 
 def test_control_tokens_in_a_turn_that_is_no_target_are_broken():
     talk = (user("hi"), says(END, untrained="edited"), user("so"), says("a"))
-    assert shown(made(*talk, untrained_turns="weight"))[1] == "a- < |im_end|>"
+    assert visible(made(*talk, untrained_turns="weight"))[1] == "a- < |im_end|>"
 
 
 # -- tools and context ------------------------------------------------------------------------

@@ -66,8 +66,8 @@ CASES = {
 def test_where_examples_end_and_what_they_train(case, unit):
     turns, wanted = CASES[case]
     found = list(examples(Dialogue(turns), unit))
-    shown = [(len(e.dialogue.turns), len(e.targets)) for e in found]
-    assert shown == wanted[unit]
+    visible = [(len(e.dialogue.turns), len(e.targets)) for e in found]
+    assert visible == wanted[unit]
 
 
 def test_an_example_keeps_the_thoughts_after_its_last_query():
@@ -102,10 +102,10 @@ def test_parity_is_what_the_template_says(verifier, messages, tools):
         if not at:
             continue  # nothing stands before it: the template takes no empty list
         for thinking, mode in ((True, "thinking"), (False, "non-thinking")):
-            shown = target.render(
+            visible = target.render(
                 rows[:at], tools, add_generation_prompt=True, enable_thinking=thinking
             )
-            assert (mode in found) == rendering.text.startswith(shown)
+            assert (mode in found) == rendering.text.startswith(visible)
 
 
 @MANY
@@ -177,8 +177,8 @@ def test_thoughts_of_each_query_are_taught_in_its_own_sample(tmp_path):
     _, rows, _ = build(
         tmp_path, {"parity": "require", "mode": "thinking"}, unit="query", reasoning="keep"
     )
-    shown = [(row["unit"], row["reasoning"], row["assistant_turns"]) for row in rows]
-    assert shown == [("query", "kept", 2), ("query", "kept", 1)]
+    visible = [(row["unit"], row["reasoning"], row["assistant_turns"]) for row in rows]
+    assert visible == [("query", "kept", 2), ("query", "kept", 1)]
     assert [row["parity"]["thinking"] for row in rows] == [2, 1]
     assert rows[1]["changes"]["reasoning_dropped"] == 2
 
@@ -210,8 +210,8 @@ def test_all_samples_of_conversations_that_begin_alike_are_in_one_split(tmp_path
         turns = [("user", f"q{number}"), ("assistant", "a")]
         for name, more in (("a", 2), ("b", 1)):
             later = [("user", f"{name} {at}") for at in range(more)]
-            said = turns + [turn for user in later for turn in (user, ("assistant", "so"))]
-            logs[f"{number}.{name}"] = [{"role": role, "content": text} for role, text in said]
+            message = turns + [turn for user in later for turn in (user, ("assistant", "so"))]
+            logs[f"{number}.{name}"] = [{"role": role, "content": text} for role, text in message]
     out = build_turns(tmp_path, logs, "split: {test: 0.4}")
     found = {}
     for path in out.glob("meta/*.jsonl"):
@@ -235,7 +235,7 @@ def test_a_sample_that_is_too_long_goes_and_the_others_stay(tmp_path):
 
 def test_the_examples_in_the_documentation_are_renderings(verifier):
     page = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"<!-- (.+?) -->\n```text\n(.*?)```\n", page, re.DOTALL))
+    visible = dict(re.findall(r"<!-- (.+?) -->\n```text\n(.*?)```\n", page, re.DOTALL))
     call = '<tool_call>\n{"name": "wc", "arguments": {"path": "notes.txt"}}\n</tool_call>'
     messages = [
         {"role": "user", "content": "How long is notes.txt?"},
@@ -244,7 +244,7 @@ def test_the_examples_in_the_documentation_are_renderings(verifier):
         {"role": "assistant", "content": "Twelve lines."},
     ]
     render = verifier.target.render
-    assert shown == {
+    assert visible == {
         "rendering: conversation": render(messages, []),
         "rendering: turn": render(messages[:2], []),
         "prompt: non-thinking": render(

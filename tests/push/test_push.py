@@ -63,10 +63,10 @@ def out(tmp_path, request):
 def test_what_arrives_is_what_was_built(hub, push, out, tmp_path):
     ran = push(out, *ALLOWED)
     assert ran.code == 0, ran.err
-    told = ran.told
+    reported = ran.reported
     repo = hub.repos["team/d"]
     assert repo.private
-    assert told["created"]
+    assert reported["created"]
     assert set(repo.tree()) == listed(out) | {".gitattributes"}
     for path in listed(out) - {"manifest.json", "README.md"}:
         assert hub.content(repo.tree()[path]) == (out / path).read_bytes()
@@ -80,7 +80,7 @@ def test_what_arrives_is_what_was_built(hub, push, out, tmp_path):
     (before,), (after,) = mine["config"].pop("inputs"), manifest["config"].pop("inputs")
     assert after == {**before, "path": "out.jsonl"}
     assert {**manifest, "files": 0} == {**mine, "files": 0}
-    assert told["read_back"] == {
+    assert reported["read_back"] == {
         "files": len(listed(out)),
         "bytes": sum(entry.size for path, entry in repo.tree().items() if path[0] != "."),
         "rows": 30,
@@ -110,31 +110,33 @@ def test_equal_files_are_not_sent_again_and_a_change_sends_what_changed(hub, pus
     texts = [f"{hub.path} incremental {number}" for number in range(30)]
     assert push(build(tmp_path, texts), *ALLOWED).code == 0
     hub.requests.clear()
-    again = push(tmp_path / "out", *ALLOWED).told
+    again = push(tmp_path / "out", *ALLOWED).reported
     assert again["commits"] == 0
     assert set(again["equal"]) == listed(tmp_path / "out")
     assert set(hub.requests) <= READS
     hub.received.clear()
     more = build(tmp_path, [*texts, "one more"], "more")
-    told = push(more, *ALLOWED).told
-    assert {path for path in told["equal"] if not path.startswith("assets/")} == {"rejects.jsonl"}
-    assert told["commits"] == 1
+    reported = push(more, *ALLOWED).reported
+    assert {path for path in reported["equal"] if not path.startswith("assets/")} == {
+        "rejects.jsonl"
+    }
+    assert reported["commits"] == 1
     assert "rejects.jsonl" not in hub.received
-    assert told["read_back"]["rows"] == 31
+    assert reported["read_back"]["rows"] == 31
 
 
 def test_a_dry_run_changes_nothing_and_lists_what_a_push_then_does(hub, push, out, tmp_path):
-    first = push(out, "--dry-run", *ALLOWED).told
+    first = push(out, "--dry-run", *ALLOWED).reported
     assert set(first["add"]) == listed(out)
     assert not hub.repos
     hub.add_repo("team/d", {"notes.txt": b"kept"})
     hub.change("team/d", {"rejects.jsonl": b""})
     options = (*ALLOWED, "--allow", "other-content")
-    would = push(out, "--dry-run", *options).told
+    would = push(out, "--dry-run", *options).reported
     assert set(hub.requests) <= READS
     assert hub.commits_made == 0
     before = hub.repos["team/d"].tree()
-    done = push(out, *options).told
+    done = push(out, *options).reported
     after = hub.repos["team/d"].tree()
     assert [would[key] for key in ("add", "update", "equal")] == [
         done[key] for key in ("add", "update", "equal")
@@ -155,7 +157,7 @@ def test_pruned_is_only_what_was_listed(hub, push, out):
     assert "data/train-old.jsonl" in refused.err
     ran = push(out, *ALLOWED, "--prune")
     assert ran.code == 0, ran.err
-    assert set(ran.told["removed"]) == {"data/train-old.jsonl", "notes.txt"}
+    assert set(ran.reported["removed"]) == {"data/train-old.jsonl", "notes.txt"}
     assert "data/train-old.jsonl, notes.txt" in ran.err, "shown in spite of --json"
     assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
     assert hub.commits_made == 1
@@ -163,15 +165,15 @@ def test_pruned_is_only_what_was_listed(hub, push, out):
 
 def test_branches_tags_and_pull_requests(hub, push, out):
     assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").code == 0
-    assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").told["commits"] == 0
+    assert push(out, *ALLOWED, "--revision", "dev", "--tag", "v1").reported["commits"] == 0
     repo = hub.repos["team/d"]
     assert set(repo.tree("main")) == {".gitattributes"}
     assert repo.refs["refs/tags/v1"] == repo.refs["refs/heads/dev"]
-    told = push(out, *ALLOWED, "--create-pr").told
-    assert told["revision"] == "refs/pr/1"
+    reported = push(out, *ALLOWED, "--create-pr").reported
+    assert reported["revision"] == "refs/pr/1"
     assert set(repo.tree("refs/pr/1")) == listed(out) | {".gitattributes"}
     assert set(repo.tree("main")) == {".gitattributes"}
-    assert push(out, *ALLOWED, "--create-pr").told["commits"] == 0
+    assert push(out, *ALLOWED, "--create-pr").reported["commits"] == 0
     assert len(repo.titles) == 1, "the open one is used again"
     assert push(out, *ALLOWED).code == 0
     hub.change("team/d", {"notes.txt": b"x"})
@@ -200,11 +202,11 @@ def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
         "tokenizer": {"name": path},
         "ledger": {"path": path},
     }
-    told = json.loads(as_published([], manifest, [])[0].content)
-    (listed,) = told["config"]["inputs"]
+    reported = json.loads(as_published([], manifest, [])[0].content)
+    (listed,) = reported["config"]["inputs"]
     assert listed == {"path": published, "tools": published, "format": None}
-    assert told["tokenizer"]["name"] == told["config"]["name"] == published
-    assert told["ledger"] == {"path": path}
+    assert reported["tokenizer"]["name"] == reported["config"]["name"] == published
+    assert reported["ledger"] == {"path": path}
 
 
 @pytest.fixture(params=[1 << 31, 1])
@@ -216,9 +218,9 @@ def limit(request, hub):
 
 
 def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
-    assert push(out, *ALLOWED).told["read_back"]["all_rows"] == (limit > 1)
+    assert push(out, *ALLOWED).reported["read_back"]["all_rows"] == (limit > 1)
     path = "data/train-00000-of-00001.jsonl"
-    for was, now, rendered, said in (
+    for was, now, rendered, wording in (
         (b'"yes"', b'"no!"', 0, "train row 0: as loaded it renders to another text"),
         (b"29", b"28", 29, "train row 29: as loaded"),
         (b'"yes"', b" null", 0, "row 0: as loaded it is no sample"),
@@ -227,27 +229,27 @@ def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
         hub.spoiled[path] = (was, now)
         ran = push(out, *ALLOWED)
         assert ran.code == 1, was
-        assert said in ran.err
-        assert ran.told["read_back"]["renderings"] == rendered
-        assert len(ran.told["read_back"]["problems"]) in (30 - rendered, 1)
+        assert wording in ran.err
+        assert ran.reported["read_back"]["renderings"] == rendered
+        assert len(ran.reported["read_back"]["problems"]) in (30 - rendered, 1)
 
 
 @pytest.mark.parametrize("told", ["fewer", "more"])
-def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, told):
+def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, reported):
     """In as many bytes: one row in place of the last two, or two in place of the last."""
     assert push(out, *ALLOWED).code == 0
     (path,) = out.glob("data/*")
     *_, row, last = path.read_bytes().splitlines(keepends=True)
     small = b'{"messages": [], "tools": []}\n'
-    was = row + last if told == "fewer" else last
-    now = b"" if told == "fewer" else small
-    end = row if told == "fewer" else small
+    was = row + last if reported == "fewer" else last
+    now = b"" if reported == "fewer" else small
+    end = row if reported == "fewer" else small
     now += end[:-2].ljust(len(was) - len(now) - 2) + b"}\n"
     hub.spoiled[path.relative_to(out).as_posix()] = (was, now)
     ran = push(out, *ALLOWED)
     assert ran.code == 1
-    problem = f"train: the loader gives {told} rows than meta/ has"
-    assert ran.told["read_back"]["problems"][-1] == problem
+    problem = f"train: the loader gives {reported} rows than meta/ has"
+    assert ran.reported["read_back"]["problems"][-1] == problem
 
 
 # what cannot be pushed
@@ -258,7 +260,7 @@ def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     ran = push(out)
     assert ran.code == 1
     message = "api_key 3 times in 2 samples; build with audit.secrets: redact"
-    assert ran.told["refused"] == [{"code": "secrets", "message": message}]
+    assert ran.reported["refused"] == [{"code": "secrets", "message": message}]
     assert "--allow secrets" in ran.err
     slip = push(out, "--allow", "secret")
     assert slip.code == 2
@@ -273,7 +275,7 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
     out = build(tmp_path, ["a", "b"], inputs=[{"path": str(tmp_path / "out.jsonl")}])
     ran = push(out, *ALLOWED, "--public")
     assert ran.code == 1
-    assert [item["code"] for item in ran.told["refused"]] == ["unknown-license"]
+    assert [item["code"] for item in ran.reported["refused"]] == ["unknown-license"]
     assert not hub.repos
     assert push(out, *ALLOWED).code == 0, "a private one does not"
     assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 2
@@ -298,11 +300,11 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
         (["OUT", "team/d", "--revision", "refs/pr/7"], "no such ref"),
     ],
 )
-def test_mistakes_are_told_in_a_line(hub, out, arguments, said):
+def test_mistakes_are_told_in_a_line(hub, out, arguments, wording):
     arguments = [str(out) if item == "OUT" else item for item in arguments]
     ran = hub.run("push", *arguments, *ALLOWED, token=WRITER)
     assert ran.code == 2
-    assert said in ran.err
+    assert wording in ran.err
     assert len(ran.err.splitlines()) == 1
 
 
@@ -329,7 +331,7 @@ def test_killed_it_goes_on(hub, push, out, step):
     hub.faults.clear()
     ran = push(out, *ALLOWED)
     assert ran.code == 0, ran.err
-    assert ran.told["read_back"]["rows"] == 30
+    assert ran.reported["read_back"]["rows"] == 30
     sent = sum(map(sum, first.values()))
     assert hub.twice() <= (0 if step == "commit" else sent)
     assert hub.commits_made == 1
@@ -349,9 +351,9 @@ def test_a_dataset_of_the_hub_is_built_verified_and_audited_as_it_was_pushed(hub
     (read,) = json.loads((again / "manifest.json").read_bytes())["inputs"]
     assert read["path"].startswith("team/d@")
     ran = hub.run("verify", "hf://team/d", "--as-loaded", "--json", token=WRITER)
-    assert (ran.code, ran.told["proven"], ran.told["findings"]) == (0, 30, {}), ran.err
+    assert (ran.code, ran.reported["proven"], ran.reported["findings"]) == (0, 30, {}), ran.err
     ran = hub.run("audit", "hf://team/d", "--json", token=WRITER)
-    assert (ran.code, ran.told["samples"]) == (0, 30), ran.err
+    assert (ran.code, ran.reported["samples"]) == (0, 30), ran.err
 
 
 @pytest.mark.parametrize("name", ["hf://team/none", "hf://team/d@none"])
@@ -371,8 +373,8 @@ def test_a_secret_that_was_left_is_not_pushed(hub, push, tmp_path):
     assert secret in (left / "data" / "train-00000-of-00001.jsonl").read_text()
     ran = push(left)
     assert ran.code == 1
-    assert "github_token" in ran.err + json.dumps(ran.told)
-    assert secret not in ran.err + json.dumps(ran.told)
+    assert "github_token" in ran.err + json.dumps(ran.reported)
+    assert secret not in ran.err + json.dumps(ran.reported)
     assert not hub.commits_made
     gone = build(tmp_path, [f"my token is {secret}"], "gone")
     assert secret not in (gone / "data" / "train-00000-of-00001.jsonl").read_text()

@@ -75,7 +75,7 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
     files, faults = listed_files(out, read_manifest(out))
     assert not faults
     files = as_published(files, read_manifest(out), [])
-    told = Told()
+    reported = Told()
     with Hub() as hub:
         api, place = HfApi(hub.url, token=WRITER), Place("team/d")
         if lost is not None:
@@ -88,7 +88,7 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
             removed=[],
             title="all",
             as_pull_request=False,
-            course=told.course(),
+            course=reported.course(),
         )
         commits = -(-len(files) // upload.COMMIT_FILES)
         assert commits > 3
@@ -100,17 +100,17 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
         found = [[path for path in last if path in tree] for tree in trees]
         assert found == [[]] * commits + [last]
         assert done.commit == hub.repos["team/d"].refs["refs/heads/main"]
-        assert len(told.slept) == (lost is not None)
+        assert len(reported.slept) == (lost is not None)
 
 
 def test_a_bug_is_not_tried_again():
     def act():
         raise TypeError("ours")
 
-    told = Told()
+    reported = Told()
     with pytest.raises(TypeError):
-        persist(act, told.course(), what="push")
-    assert not told
+        persist(act, reported.course(), what="push")
+    assert not reported
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_a_full_disk_ends_it_at_once(error):
     def act():
         raise error
 
-    told = Told()
+    reported = Told()
     with pytest.raises(PushFault, match="No space left"):
-        persist(act, told.course(), what="read back")
-    assert not told
+        persist(act, reported.course(), what="read back")
+    assert not reported
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_waits_are_as_long_as_asked_for(headers, wait):
             error.response = response
             raise error
 
-    told = Told()
-    persist(act, told.course(), what="push")
-    assert told.slept == [wait]
+    reported = Told()
+    persist(act, reported.course(), what="push")
+    assert reported.slept == [wait]
 
 
 def test_keys_are_hidden(monkeypatch):

@@ -111,8 +111,8 @@ def test_neutralised_arguments_keep_their_value(conversation):
 @pytest.mark.parametrize("token", ["<|x|>", '<"x">', "<é>", "<\\n>", "<\n\n>", "<\t>"])
 def test_a_token_is_broken_in_a_definition_however_json_writes_it(token):
     tool = {"name": "f", "description": f"{token} and {token}", "parameters": {}}
-    said = (Message("user", (Text("a"),)), Message("assistant", (Text("b"),)))
-    conversation = Conversation(id="a", record="a", messages=said, tools=(tool,))
+    message = (Message("user", (Text("a"),)), Message("assistant", (Text("b"),)))
+    conversation = Conversation(id="a", record="a", messages=message, tools=(tool,))
     chosen = NormalizeOptions(control_tokens="neutralise", added_tokens=(token, "<|y|>"))
     normalised = normalise(conversation, chosen)
     broken = f"< {token[1:]}"

@@ -13,7 +13,7 @@ CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 TOOL = {"type": "function", "function": {"name": "f", "description": "writes <tool_call>"}}
 
 
-def shown(messages, tools=(), style=SPECIFIED):
+def visible(messages, tools=(), style=SPECIFIED):
     """(trained texts, control tokens that the structure puts) of a rendering."""
     rendering = render(messages, tools, style)
     for offset, token in rendering.control:
@@ -25,7 +25,7 @@ def shown(messages, tools=(), style=SPECIFIED):
 
 
 def test_an_empty_think_block_is_outside_the_span_and_structure():
-    trained, control = shown([("user", "a"), ("assistant", "b")])
+    trained, control = visible([("user", "a"), ("assistant", "b")])
     assert trained == ["b<|im_end|>"]
     turns = ["<|im_start|>", "<|im_end|>", "<|im_start|>"]
     assert control == [*turns, "<think>", "</think>", "<|im_end|>"]
@@ -33,7 +33,7 @@ def test_an_empty_think_block_is_outside_the_span_and_structure():
 
 def test_a_kept_thought_is_trained():
     messages = [("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb")]
-    assert shown(messages)[0] == ["<think>\nhm\n</think>\n\nb<|im_end|>"]
+    assert visible(messages)[0] == ["<think>\nhm\n</think>\n\nb<|im_end|>"]
 
 
 def test_calls_and_responses_are_structure_and_what_text_mentions_is_not():
@@ -46,7 +46,7 @@ def test_calls_and_responses_are_structure_and_what_text_mentions_is_not():
         ),
         ("assistant", "x"),
     ]
-    trained, control = shown(messages, [TOOL])
+    trained, control = visible(messages, [TOOL])
     assert trained == [f"so\n{CALL}\n{CALL}<|im_end|>", "x<|im_end|>"]
     call = ["<tool_call>", "</tool_call>"]
     response = ["<tool_response>", "</tool_response>"]
@@ -66,13 +66,13 @@ def test_a_turn_that_only_resembles_responses_puts_no_structure():
         "<tool_response>\n1\n</tool_response> <tool_response>\n2\n</tool_response>",
         "<tool_response>\n1\n</tool_response>\n",
     ):
-        control = shown([("user", content), ("assistant", "x")])[1]
+        control = visible([("user", content), ("assistant", "x")])[1]
         assert "<tool_response>" not in control, content
 
 
 def test_a_template_without_thoughts_writes_contents_as_they_are():
     content = "\n<think>\nhm\n</think>\n\nb"
-    trained, control = shown([("user", "a"), ("assistant", content)], style=VERBATIM)
+    trained, control = visible([("user", "a"), ("assistant", content)], style=VERBATIM)
     assert trained == [content + "<|im_end|>"]
     assert "<think>" not in control
 

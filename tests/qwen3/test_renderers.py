@@ -39,7 +39,7 @@ def rows(messages):
     return [{"role": role, "content": content} for role, content in messages]
 
 
-def shown(other, target, messages, tools=None):
+def visible(other, target, messages, tools=None):
     return target.decode(other.render_ids(messages, tools=list(tools) if tools else None))
 
 
@@ -47,12 +47,12 @@ def sampled(other, target, messages, tools):
     """The stretches that it says the model has said, as token ids."""
     found = other.render(messages, tools=list(tools) or None)
     stretches, last = [], False
-    for number, said in zip(found.token_ids, found.sampled_mask, strict=True):
-        if said and not last:
+    for number, message in zip(found.token_ids, found.sampled_mask, strict=True):
+        if message and not last:
             stretches.append([])
-        if said:
+        if message:
             stretches[-1].append(number)
-        last = said
+        last = message
     return stretches
 
 
@@ -67,11 +67,13 @@ def agrees(other, verifier, sample, dialogue):
         event("a border inside a token")
     else:
         assert ids == target.encode(text).ids
-    assert shown(other, target, structured(dialogue), list(dialogue.tools) or None) == text
+    assert visible(other, target, structured(dialogue), list(dialogue.tools) or None) == text
     rendering = render(sample.messages, sample.tools)
-    said = [text[slice(*span)] for span in spans(rendering, target.generation_prompts["thinking"])]
+    message = [
+        text[slice(*span)] for span in spans(rendering, target.generation_prompts["thinking"])
+    ]
     found = sampled(other, target, flat, sample.tools)
-    assert [target.decode(ids) for ids in found] == said
+    assert [target.decode(ids) for ids in found] == message
     answers = [turn for turn in dialogue.turns if turn.role == "assistant"]
     for turn, ids in zip(answers, found, strict=True):
         read = other.parse_response(ids)
@@ -119,10 +121,10 @@ def test_any_messages(other, verifier, messages, tools):
     """On messages that no sample may hold: the same bytes, or a difference that has a name."""
     target = verifier.target
     text = target.render(rows(messages), tools)
-    said = text + "".join(content for _, content in messages)
-    if any("\ud800" <= character <= "\udfff" for character in said):
+    message = text + "".join(content for _, content in messages)
+    if any("\ud800" <= character <= "\udfff" for character in message):
         return  # nothing tokenises lone surrogates
-    if shown(other, target, rows(messages), tools) != target.decode(target.encode(text).ids):
+    if visible(other, target, rows(messages), tools) != target.decode(target.encode(text).ids):
         named = list(reasons(messages))
         assert named
         event(named[0])
@@ -157,7 +159,7 @@ def test_differences(other, verifier, name):
     """(messages, the official template's bytes, theirs), as docs/differences.md has them."""
     messages, official, theirs = DIFFERENCES[name]
     assert verifier.target.render(rows(messages), []) == official
-    assert shown(other, verifier.target, rows(messages)) == theirs
+    assert visible(other, verifier.target, rows(messages)) == theirs
     assert list(reasons(messages))
     page = blocks("renderers")
     assert (official, theirs) == (page["official", name], page["theirs", name])
@@ -171,14 +173,14 @@ def test_without_thinking_it_keeps_the_empty_block_of_earlier_turns(verifier):
     messages = rows(SAMPLES["two queries"].messages)
     official = target.render(messages, [], enable_thinking=False)
     assert official.count(NONE) == 1
-    assert shown(other, target, messages).count(NONE) == 2
-    assert shown(other, target, messages).replace(NONE, "") == official.replace(NONE, "")
+    assert visible(other, target, messages).count(NONE) == 2
+    assert visible(other, target, messages).replace(NONE, "") == official.replace(NONE, "")
 
 
 def test_a_list_of_texts_is_text_for_it_and_a_fault_for_the_template(other, verifier):
     """The original text of the template raises; the revised one writes nothing at all."""
     messages = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
     messages += rows([("assistant", "b")])
-    assert shown(other, verifier.target, messages) == f"{QUERY}{NONE}b<|im_end|>\n"
+    assert visible(other, verifier.target, messages) == f"{QUERY}{NONE}b<|im_end|>\n"
     with pytest.raises(jinja2.UndefinedError):
         verifier.target.render(messages, [])

@@ -171,7 +171,7 @@ def test_a_history_that_the_server_keeps_says_what_a_repeated_one_says(turns, by
     for number, (question, answer) in enumerate(turns):
         answer = [{**made, "id": f"{made['id']}_{number}"} for made in answer]  # noqa: PLW2901
         asked = [{"role": "user", "content": f"{number} {question}"}]
-        said = response(answer, id=f"resp_{number}")
+        content = response(answer, id=f"resp_{number}")
         named = {"previous_response_id": f"resp_{number - 1}"} if number else {}
         if by_reference:
             references = [
@@ -179,9 +179,9 @@ def test_a_history_that_the_server_keeps_says_what_a_repeated_one_says(turns, by
                 for one in history
             ]
             named = {"input": [*references, *asked]}
-        kept.append({"request": {"model": "toy-5", "input": asked, **named}, "response": said})
+        kept.append({"request": {"model": "toy-5", "input": asked, **named}, "response": content})
         sent = {"model": "toy-5", "input": [*history, *asked]}
-        repeated.append({"request": sent, "response": said})
+        repeated.append({"request": sent, "response": content})
         history += [*asked, *answer]
     assert read(openai_responses, *kept) == read(openai_responses, *repeated)
 
@@ -191,8 +191,8 @@ def test_histories_that_wait_too_long_are_missing(monkeypatch):
     lines = []
     for number, named in ((1, {}), (2, {}), (3, {"previous_response_id": "resp_1"})):
         sent = {"model": "toy-5", "input": f"question {number}", "store": True, **named}
-        said = response([item("message", "x", number)], id=f"resp_{number}")
-        lines.append({"request": sent, "response": said})
+        content = response([item("message", "x", number)], id=f"resp_{number}")
+        lines.append({"request": sent, "response": content})
     found = [event for event in read(openai_responses, *lines) if isinstance(event, Conversation)]
     codes = [[problem.code for problem in conversation.problems] for conversation in found]
     assert codes == [[], [], ["missing_history"]]
@@ -226,12 +226,12 @@ def test_conversations_beyond_the_limit_are_given_out(monkeypatch, reader):
     for number in range(5):
         if reader is openai_responses:
             sent = {"model": "toy-5", "input": f"{number}", "store": False}
-            said = response([item("message", "x", number)])
+            content = response([item("message", "x", number)])
         else:
             sent = {"model": "toy", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
             sent["system"] = str(number)
-            said = {"type": "message", "content": [{"type": "text", "text": "x"}]}
-            said["stop_reason"] = "end_turn"
-        lines.append({"request": sent, "response": said})
+            content = {"type": "message", "content": [{"type": "text", "text": "x"}]}
+            content["stop_reason"] = "end_turn"
+        lines.append({"request": sent, "response": content})
     found = [event for event in read(reader, *lines) if isinstance(event, Conversation)]
     assert [conversation.id for conversation in found] == [f"line {n}" for n in range(1, 6)]

@@ -232,14 +232,14 @@ def test_thoughts_are_remembered_for_so_many_calls(monkeypatch):
     lines = []
     for call_id in ("call_Aa1Bb2Cc3D", "call_Ee4Ff5Gg6H"):
         call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
-        said = {"role": "assistant", "content": None, "tool_calls": [call]}
+        content = {"role": "assistant", "content": None, "tool_calls": [call]}
         user = {"role": "user", "content": call_id}
-        answer = {**response(None), "choices": [{"message": said, "finish_reason": "stop"}]}
-        answer["choices"][0]["message"] = {**said, "reasoning_content": f"thought {call_id}"}
+        answer = {**response(None), "choices": [{"message": content, "finish_reason": "stop"}]}
+        answer["choices"][0]["message"] = {**content, "reasoning_content": f"thought {call_id}"}
         lines.append({"request": request(user), "response": answer})
         result = {"role": "tool", "tool_call_id": call_id, "content": "r"}
         rewritten = {"role": "user", "content": f"summary {call_id}"}
-        late = {"request": request(rewritten, said, result), "response": response("done")}
+        late = {"request": request(rewritten, content, result), "response": response("done")}
         lines.append(late)
     events = read(lines[0], lines[2], lines[1], lines[3])
     restored = {

@@ -66,11 +66,13 @@ def test_equal_values_with_other_texts_are_other_messages(part, one, other):
 
 
 def test_a_history_that_goes_on_is_digested_from_there(monkeypatch):
-    told = []
+    reported = []
     plain = comparison._comparable
-    monkeypatch.setattr(comparison, "_comparable", lambda message: told.append(1) or plain(message))
+    monkeypatch.setattr(
+        comparison, "_comparable", lambda message: reported.append(1) or plain(message)
+    )
     history = [Message("user", (Text(str(number)),)) for number in range(20)]
     marks = Marks()
     for end in range(1, 21):
         marks.of(history[:end])
-    assert len(told) == 20
+    assert len(reported) == 20

@@ -77,11 +77,11 @@ def theirs(messages):
             for call in message.get("tool_calls") or []
         ]
         role = ROLES.get(message.get("role"), message.get("role"))
-        if said := koog_calls(text):
+        if wording := koog_calls(text):
             if koog is not None:
-                koog += said
+                koog += wording
                 continue
-            role, text, made = "assistant", "", said
+            role, text, made = "assistant", "", wording
             koog = made
         elif role == "user" and found and found[-1][2]:
             role = "tool"  # ADK: a function's response, which the platform leaves to the user
@@ -94,13 +94,13 @@ def read_by_platform(trace, view):
     parents = {one["parentObservationId"] for one in trace if one["type"] == "GENERATION"}
     for one in trace:
         sides = view.get(one["id"], {})
-        said = sides.get("input", {})
-        if one["type"] == "GENERATION" and one["id"] not in parents and said.get("success"):
+        wording = sides.get("input", {})
+        if one["type"] == "GENERATION" and one["id"] not in parents and wording.get("success"):
             output = sides.get("output", {})
             answers = output["data"] if output.get("success") else []
             # Without a role it is an event of the instrumentation, left as it was.
             answers = [answer.get("json", {}).get("message", answer) for answer in answers]
-            yield one["id"], [*said["data"], *answers]
+            yield one["id"], [*wording["data"], *answers]
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_conversations_are_those_of_the_platform(shared, stem):
         expected = theirs(messages)
         begins = []
         for conversation in conversations:
-            said = ours(conversation.messages)
+            wording = ours(conversation.messages)
             if stem in SYSTEM_ELSEWHERE:
-                assert said.pop(0)[0] == "system"
-            begins.append(said[: len(expected)])
+                assert wording.pop(0)[0] == "system"
+            begins.append(wording[: len(expected)])
         assert expected in begins, name
         compared += 1
     generations = sum(1 for one in trace if one["type"] == "GENERATION")

@@ -19,8 +19,8 @@ from builder.sources.source import Source
 def conversations(lines):
     source = Source("spans.jsonl", data="".join(f"{json.dumps(line)}\n" for line in lines).encode())
     events = [event for event in otel_genai.read(source) if isinstance(event, Conversation)]
-    shown = [(event.messages, event.tools, event.model, len(event.problems)) for event in events]
-    return sorted(shown, key=repr)
+    visible = [(event.messages, event.tools, event.model, len(event.problems)) for event in events]
+    return sorted(visible, key=repr)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_arguments_are_compared_by_value_in_the_ledger():
     def keys(arguments):
         call = ToolCall("add", arguments, "call_1", key="call_1")
         messages = (Message("assistant", (call,)),)
-        said = Conversation(id="a", record="a", messages=messages)
-        return call_keys(said, format="otel-genai", source="spans.jsonl")
+        content = Conversation(id="a", record="a", messages=messages)
+        return call_keys(content, format="otel-genai", source="spans.jsonl")
 
     assert keys('{"a": 1}') == keys({"a": 1})
     assert keys('{"a": 1}') != keys({"a": 2})

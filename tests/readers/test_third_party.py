@@ -132,8 +132,8 @@ def test_rows_with_one_key_of_their_own_are_recognised(python, acme):
     """By a generic reader where it is not installed; by the specific one alone where it is."""
     log = acme / "example.jsonl"
     assert list(recognise(Source(log.name, log))) == ["openai-chat"]
-    shown = python("-m", "builder", "formats", "--explain", str(log))
-    assert shown.rstrip("\n") in PAGE
+    visible = python("-m", "builder", "formats", "--explain", str(log))
+    assert visible.rstrip("\n") in PAGE
 
 
 def test_build_uses_the_reader_of_the_page(python, acme, tmp_path):

@@ -93,9 +93,9 @@ def test_the_ledger_is_drawn_with_every_loss_by_name(built):
         for codes in ledger[part].values():
             for code in codes if isinstance(codes, dict) else ():
                 assert code in texts
-    said = " ".join(texts)
-    assert f"{ledger['records']['read']:,} records read" in said
-    assert f"{ledger['samples']:,} samples." in said
+    message = " ".join(texts)
+    assert f"{ledger['records']['read']:,} records read" in message
+    assert f"{ledger['samples']:,} samples." in message
 
 
 def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
@@ -158,11 +158,11 @@ def test_token_ids_are_those_of_the_tokenizer(built, verifier):
     text = report_html(str(built), manifest(built), None, verifier.target).decode()
     chunk = re.split(r'<details class="sample" id="sample-0"', text)[1]
     tokens = re.search(r'<div class="tokens">(.*?)</div>', chunk, re.DOTALL)[1]
-    shown = [int(found) for found in re.findall(r"<small>(\d+)</small>", tokens)]
+    visible = [int(found) for found in re.findall(r"<small>(\d+)</small>", tokens)]
     line = lines(built / "data/train-00000-of-00001.jsonl")[0]
     rendering = verifier.target.render(line["messages"], line["tools"])
     ids = verifier.target.encode(rendering).ids
-    assert shown == (ids if len(ids) <= 400 else ids[:200] + ids[-200:])
+    assert visible == (ids if len(ids) <= 400 else ids[:200] + ids[-200:])
 
 
 def test_hostile_text_is_text(tmp_path, verifier):
@@ -185,13 +185,13 @@ def test_hostile_text_is_text(tmp_path, verifier):
     )  # fmt: skip
     data = report_html(name, mean, found, verifier.target)
     page = check_closed(data)
-    said = "".join(page.texts)
+    message = "".join(page.texts)
     for text in HOSTILE[:4]:
-        assert text in said
+        assert text in message
     unseen = [char for char in data.decode() if not char.isprintable() and char != "\n"]
     assert set(unseen) <= {"\t"}
-    assert r"\u202e" in said
-    assert r"\x1b[31mred" in said
+    assert r"\u202e" in message
+    assert r"\x1b[31mred" in message
 
 
 def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
@@ -246,21 +246,21 @@ def test_a_manifest_of_any_shape(built, verifier, value):
 
 
 def test_the_same_bytes_each_time(built, verifier):
-    told = manifest(built)
-    first = report_html(str(built), told, audit(), verifier.target)
-    del told["run"], told["files"]
-    assert report_html(str(built), told, audit(), verifier.target) == first
+    reported = manifest(built)
+    first = report_html(str(built), reported, audit(), verifier.target)
+    del reported["run"], reported["files"]
+    assert report_html(str(built), reported, audit(), verifier.target) == first
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_text_never_acts_and_never_hides(value):
-    shown = html.text(value)
-    page = Page(shown.encode())
+    visible = html.text(value)
+    page = Page(visible.encode())
     assert {tag for tag, _ in page.elements} <= {"b"}
-    said = "".join(page.texts)
-    assert all(char.isprintable() or char in "\n\t" for char in said)
+    message = "".join(page.texts)
+    assert all(char.isprintable() or char in "\n\t" for char in message)
     if all(char.isprintable() or char in "\n\t" for char in value):
-        assert said == value
+        assert message == value
 
 
 @given(st.lists(st.integers(0, 100_000), min_size=1))
@@ -287,21 +287,20 @@ def test_a_long_table_says_how_many_rows_it_leaves_out():
     assert "and 15 more, not on this page" in table_html(table)
 
 
-def test_a_run_without_samples_still_has_its_report(tmp_path):
+def test_a_run_without_samples_leaves_no_folder(tmp_path):
     rejected = {"messages": [{"role": "user", "content": "a"}]}
     rejected["messages"].append({"role": "assistant", "content": "<|im_end|>"})
     (tmp_path / "in.jsonl").write_text(json.dumps(rejected) + "\n")
-    build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",))
-    page = check_closed((tmp_path / "out" / "report.html").read_bytes())
-    assert "There is no sample to show." in page.texts
+    assert build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",)) == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_gives_the_bytes_of_the_build(built, tmp_path, capsys):
     out = tmp_path / "r.html"
     assert cli.main(["report", str(built), "-o", str(out), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    message = json.loads(capsys.readouterr().out)
     assert out.read_bytes() == (built / "report.html").read_bytes()
-    assert said == {"report": str(out), "bytes": out.stat().st_size}
+    assert message == {"report": str(out), "bytes": out.stat().st_size}
     assert cli.main(["report", str(tmp_path / "none"), "-o", str(out)]) == 2
     assert cli.main(["report", str(built), "-o", str(tmp_path)]) == 2
 

@@ -32,22 +32,22 @@ def chromium():
 @pytest.fixture
 def opened(chromium):
     """Opens an address; afterwards: no message on the console, no request but for pages."""
-    said, asked, pages = [], [], []
+    content, asked, pages = [], [], []
 
     def visit(address, size=DESK, scheme="light"):
         page = chromium.new_page(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
         )
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("console", lambda message: content.append(message.text))
+        page.on("pageerror", lambda error: content.append(str(error)))
+        page.on("dialog", lambda dialog: content.append(dialog.message))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
         pages.append(page)
         return page
 
     yield visit
-    assert said == []
+    assert content == []
     begin = {page.url.partition("#")[0].rpartition("/")[0] for page in pages}
     assert [url for url in asked if url.rpartition("/")[0] not in begin] == []
     assert len([url for url in asked if url.startswith("file:")]) in (0, len(pages))

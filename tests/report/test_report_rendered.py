@@ -13,12 +13,12 @@ from builder.report.rendered import Limits, Rendered, encode, rendered_html, tok
 def test_a_cut_never_halves_a_control_token(limit):
     text = "<|im_start|>user\n" + "word " * 8 + "<|im_end|>\n" + "<|im_start|>x<|im_end|>"
     control = tuple(match.span() for match in re.finditer(r"<\|im_\w+\|>", text))
-    shown = rendered_html(Rendered(text, (), control), Limits(other=limit))
-    outside = re.sub("<kbd>.*?</kbd>", "", shown)
+    visible = rendered_html(Rendered(text, (), control), Limits(other=limit))
+    outside = re.sub("<kbd>.*?</kbd>", "", visible)
     assert "|" not in outside
     assert "im_" not in outside
-    left = int(re.search(r"… (\d+) characters", shown)[1])
-    kept = re.sub("<i.*?</i>", "", shown)
+    left = int(re.search(r"… (\d+) characters", visible)[1])
+    kept = re.sub("<i.*?</i>", "", visible)
     assert len(plain(kept)) + left == len(text)
 
 

@@ -57,8 +57,8 @@ def many(tmp_path_factory):
                 {"role": "assistant", "content": f"answer {number} Ärger"},
             ]
             data.append(json.dumps({"messages": messages, "tools": tools}, ensure_ascii=False))
-            told = {"id": f"{number:064x}", "source": f"log-{number // 100}.jsonl"}
-            meta.append(json.dumps({**told, "changes": {"cut": 1} if number == 305 else {}}))
+            reported = {"id": f"{number:064x}", "source": f"log-{number // 100}.jsonl"}
+            meta.append(json.dumps({**reported, "changes": {"cut": 1} if number == 305 else {}}))
             number += 1
         (folder / "data" / name).write_text("\n".join(data) + "\n", encoding="utf-8")
         (folder / "meta" / name).write_text("\n".join(meta) + "\n", encoding="utf-8")
@@ -204,8 +204,8 @@ def test_overview_and_rejects(tmp_path):
     build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",))
     (tmp_path / "out" / "data").mkdir(exist_ok=True)
     (tmp_path / "out" / "data" / "train-00000-of-00001.jsonl").write_bytes(b"")
-    told = manifest(tmp_path / "out")
-    with served(str(tmp_path / "out"), told, tmp_path) as running:
+    reported = manifest(tmp_path / "out")
+    with served(str(tmp_path / "out"), reported, tmp_path) as running:
         body = ask(running, "rejects")[2].decode()
         assert "in.jsonl" in body
         assert "None." in ask(running, "rejects?code=no_such")[2].decode()

@@ -120,14 +120,14 @@ def test_the_same_datum_has_the_same_pseudonym():
         Turn("assistant", "done"),
     )
     scrubbed = scrub.dialogue(Dialogue(turns))
-    told = [scrubbed.dialogue.turns[0].content, scrubbed.dialogue.turns[2].responses[0]]
+    reported = [scrubbed.dialogue.turns[0].content, scrubbed.dialogue.turns[2].responses[0]]
     mail = scrubbed.dialogue.turns[1].calls[0].arguments["to"]
     name = scrubbed.dialogue.turns[1].calls[0].arguments["file"].split("/")[2]
     assert mail.endswith("@redacted.invalid")
-    assert all(mail in text for text in told)
-    assert f"-Users-{name}-src" in told[0]
-    phone = told[0].split(", ")[1]
-    assert phone in told[1]
+    assert all(mail in text for text in reported)
+    assert f"-Users-{name}-src" in reported[0]
+    phone = reported[0].split(", ")[1]
+    assert phone in reported[1]
     assert scrubbed.changes == {"pseudonymised": 7}
     assert "lovelace" not in repr(scrubbed.dialogue)
 

@@ -158,9 +158,9 @@ def dialogue(text):
 
 def test_one_secret_has_one_placeholder_in_every_field():
     scrubbed = scrubber().dialogue(dialogue("hello"))
-    told = repr(scrubbed.dialogue)
-    assert PASSWORD not in told
-    assert told.count(GITHUB) == 0
+    reported = repr(scrubbed.dialogue)
+    assert PASSWORD not in reported
+    assert reported.count(GITHUB) == 0
     stand_in = scrubbed.dialogue.turns[2].calls[0].arguments["password"]
     assert stand_in.startswith("REDACTED_SECRET_")
     assert scrubbed.dialogue.turns[2].reasoning == f"it is {stand_in}"
@@ -199,9 +199,9 @@ def test_a_word_that_is_a_password_is_replaced_only_where_it_is_one():
         Turn("user", "db: postgres://app:sunflower@db/x and a sunflower"),
         Turn("assistant", "ok"),
     )
-    said = scrubber().dialogue(Dialogue(turns)).dialogue.turns[0].content
-    assert "app:sunflower" not in said
-    assert said.endswith("and a sunflower")
+    message = scrubber().dialogue(Dialogue(turns)).dialogue.turns[0].content
+    assert "app:sunflower" not in message
+    assert message.endswith("and a sunflower")
 
 
 def test_keys_that_become_equal_reject():
@@ -290,8 +290,8 @@ def test_the_key_follows_from_the_logs():
 
 
 def row(text, **more):
-    said = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
-    return json.dumps({"messages": said, "tools": [], **more}) + "\n"
+    message = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
+    return json.dumps({"messages": message, "tools": [], **more}) + "\n"
 
 
 @pytest.fixture
@@ -336,13 +336,13 @@ def test_no_file_of_a_build_holds_the_secret(logs, tmp_path):
 
 
 def test_a_new_input_changes_the_key_and_what_follows_from_it_only(logs, tmp_path):
-    out, anew = tmp_path / "out", tmp_path / "anew"
+    out, again = tmp_path / "out", tmp_path / "anew"
     assert build(out, inputs=[logs]) == 0
     before = files(out)
     (logs / "d.jsonl").write_text(row("new"))
     assert build(out, inputs=[logs]) == 0
-    assert build(anew, inputs=[logs]) == 0
-    assert files(out) == files(anew) != before
+    assert build(again, inputs=[logs]) == 0
+    assert files(out) == files(again) != before
 
 
 @pytest.mark.parametrize(

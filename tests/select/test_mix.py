@@ -82,9 +82,9 @@ def test_a_build_with_a_mix(tmp_path, capsys, pooled):
     call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
     response = "<tool_response>\ny\n</tool_response>"
     for n in range(3):
-        said = [turn("user", f"call {n}"), turn("assistant", call), turn("user", response)]
-        rows.append([*said, turn("assistant", "z")])
-    texts = [json.dumps({"messages": said, "tools": []}) + "\n" for said in rows]
+        content = [turn("user", f"call {n}"), turn("assistant", call), turn("user", response)]
+        rows.append([*content, turn("assistant", "z")])
+    texts = [json.dumps({"messages": content, "tools": []}) + "\n" for content in rows]
     (folder / "a.jsonl").write_text("".join(texts[:5]))
     (folder / "b.jsonl").write_text("".join(texts[5:]))
     config = tmp_path / "c.yaml"
@@ -108,11 +108,11 @@ def test_a_build_with_a_mix(tmp_path, capsys, pooled):
 
 def test_wrong_shares_are_the_users_mistake(tmp_path, capsys):
     config = tmp_path / "c.yaml"
-    for text, said in (
+    for text, content in (
         ("mix: {chain: 0.6, parallel: 0.6}", "more than 1"),
         ("mix: {chains: 0.5}", "did you mean 'chain'"),
         ("mix: {chain: 2}", "a share, 0 to 1"),
     ):
         config.write_text(text)
         assert build(tmp_path / "out", "-c", config) == 2
-        assert said in capsys.readouterr().err
+        assert content in capsys.readouterr().err

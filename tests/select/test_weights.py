@@ -29,7 +29,7 @@ def build(tmp_path, weights, *more):
     return code, out
 
 
-def said(out):
+def text(out):
     lines = (out / "data" / "train-00000-of-00001.jsonl").read_text().splitlines()
     return [json.loads(line)["messages"][0]["content"] for line in lines]
 
@@ -40,7 +40,7 @@ def test_a_share_is_taken_and_the_rest_is_accounted_for(tmp_path):
     logs(tmp_path / "few", few)
     code, out = build(tmp_path, {"many": 0.5, "few": 1.0})
     assert code == 0
-    taken = said(out)
+    taken = text(out)
     assert set(few) <= set(taken), "an input of weight 1 loses nothing to another"
     assert 12 <= len([name for name in taken if name.startswith("m")]) <= 28
     ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
@@ -49,7 +49,7 @@ def test_a_share_is_taken_and_the_rest_is_accounted_for(tmp_path):
     rejects = (out / "rejects.jsonl").read_text().splitlines()
     assert [json.loads(line)["code"] for line in rejects] == ["weight"] * lost
     _, again = build(tmp_path, {"many": 0.5, "few": 1.0}, "--workers", "1", "--fresh")
-    assert said(again) == taken
+    assert text(again) == taken
 
 
 def test_what_is_left_out_makes_nothing_else_a_duplicate(tmp_path):
@@ -60,12 +60,12 @@ def test_what_is_left_out_makes_nothing_else_a_duplicate(tmp_path):
     (tmp_path / "none" / "longer.jsonl").write_text(json.dumps({"messages": begun + more}) + "\n")
     code, out = build(tmp_path, {"none": 0.0, "all": 1.0})
     assert code == 0
-    assert said(out) == ["begun", "equal"]
+    assert text(out) == ["begun", "equal"]
 
 
 def test_a_larger_share_holds_the_smaller_one(tmp_path):
     logs(tmp_path / "many", [f"m{number}" for number in range(40)])
-    shares = [set(said(build(tmp_path, {"many": weight})[1])) for weight in (0.3, 0.6, 1.0)]
+    shares = [set(text(build(tmp_path, {"many": weight})[1])) for weight in (0.3, 0.6, 1.0)]
     assert shares[0] < shares[1] < shares[2]
     assert len(shares[2]) == 40
 

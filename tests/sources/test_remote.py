@@ -229,10 +229,10 @@ def test_inspect_reads_from_a_store(store, capsys):
         ("memory://empty", "nothing is there"),
     ],
 )
-def test_an_address_that_cannot_be_read_is_one_clear_line(store, tmp_path, capsys, spec, said):
+def test_an_address_that_cannot_be_read_is_one_clear_line(store, tmp_path, capsys, spec, text):
     assert build(tmp_path / "out", inputs=[spec]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert text in error
     assert "Traceback" not in error
 
 

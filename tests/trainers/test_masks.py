@@ -150,11 +150,11 @@ def test_every_trainer_has_a_case():
 
 @pytest.mark.parametrize(("name", "case"), blocks("trainer"))
 def test_the_page_of_differences(verifier, name, case):
-    shown = marked(rule(name, SAMPLES[case.removesuffix(" after the tools")], verifier.target))
+    visible = marked(rule(name, SAMPLES[case.removesuffix(" after the tools")], verifier.target))
     if case.endswith(" after the tools"):
-        assert blocks("trainer")[name, case] in shown
+        assert blocks("trainer")[name, case] in visible
     else:
-        assert is_shown(shown, blocks("trainer")[name, case])
+        assert is_shown(visible, blocks("trainer")[name, case])
 
 
 def test_a_target_that_trl_does_not_know_is_refused(tmp_path):
@@ -290,9 +290,9 @@ def test_the_command_prints_a_table_and_an_object(tmp_path, capsys):
     path = tmp_path / "data.jsonl"
     path.write_bytes(PLAIN.line + b"\n" + THOUGHTS.line + b"\n")
     assert cli.main(["verify", str(path), "--masks", "all"]) == 0
-    shown = capsys.readouterr().out
+    visible = capsys.readouterr().out
     for name, trainer in MASKS.items():
-        assert f"{name}: {trainer.summary}" in shown
+        assert f"{name}: {trainer.summary}" in visible
     assert cli.main(["verify", str(path), "--masks", "axolotl", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["masks"]["axolotl"]
     assert (found["samples"], found["same"]) == (2, 1)

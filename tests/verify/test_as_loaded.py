@@ -168,8 +168,8 @@ def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, kinds, size, capsy
         assert list((out / "data").glob(f"validation-*.{kind}"))
     capsys.readouterr()
     assert cli.main(["verify", str(out), "--as-loaded", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["samples"] == told["proven"] == 60 * len(kinds)
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["samples"] == reported["proven"] == 60 * len(kinds)
 
     import datasets
 

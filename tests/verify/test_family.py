@@ -232,8 +232,8 @@ def test_a_template_of_qwqs_ways_is_recognised_without_any_package(tmp_path):
     assert (found.template_name, found.style.thoughts) == ("unknown", Thoughts.last)
     for name, sample in PLAIN_SAMPLES.items():
         assert Verifier(found).check(sample).findings == (), name
-    shown = Sample((*TWO_QUERIES.messages[:3], ("assistant", f"{NONE}d")))
-    assert Verifier(found).check(shown).text.endswith(f"assistant\n{NONE}d<|im_end|>\n")
+    visible = Sample((*TWO_QUERIES.messages[:3], ("assistant", f"{NONE}d")))
+    assert Verifier(found).check(visible).text.endswith(f"assistant\n{NONE}d<|im_end|>\n")
 
 
 @pytest.mark.parametrize("name", XML)
@@ -255,6 +255,6 @@ def test_several_targets_at_once(tmp_path, capsys):
     data.write_bytes(SAMPLES["thoughts"].line + b"\n")
     options = ["--tokenizer", "qwen3", "--tokenizer", folder]
     assert cli.main(["verify", str(data), *options]) == 1
-    shown = capsys.readouterr().out
-    assert "Qwen3 original (2025-04)" in shown
-    assert "Qwen3 Instruct-2507" in shown
+    visible = capsys.readouterr().out
+    assert "Qwen3 original (2025-04)" in visible
+    assert "Qwen3 Instruct-2507" in visible

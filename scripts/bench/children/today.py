@@ -35,9 +35,9 @@ def main() -> None:
     done = rows.map(
         ids, num_proc=int(workers), remove_columns=rows.column_names, load_from_cache_file=False
     )
-    told = {"seconds": time.perf_counter() - clock, "cpu": cpu() - used}
-    told["tokens"] = sum(map(len, done.with_format("arrow")["ids"]))
-    print(json.dumps(told))
+    reported = {"seconds": time.perf_counter() - clock, "cpu": cpu() - used}
+    reported["tokens"] = sum(map(len, done.with_format("arrow")["ids"]))
+    print(json.dumps(reported))
 
 
 if __name__ == "__main__":
