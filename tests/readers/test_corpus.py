@@ -63,18 +63,17 @@ ONE_CALL = {
 NOTHING = {
     "bfcl": "evaluation data",
     "langchain": "the example's calls have arguments that are no JSON",
-    "smolagents": "two calls of one step share one text of results",
     "tau2-bench": "speech to speech: no text of turns",
 }
 """Folders that hold nothing to train on, and why: such a build exits 1."""
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_of_real_logs(shared, tmp_path, name):
+def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
     folder = shared / "corpus" / name
-    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--quiet", "--workers", "1"]
+    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--json", "--workers", "1"]
     assert cli.main(command) == (1 if name in NOTHING else 0)
-    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
+    ledger = json.loads(capsys.readouterr().out)
     assert "internal" not in ledger["records"]["rejected"]
     assert "internal" not in ledger["conversations"]["rejected"]
     count = FOLDERS[name]

@@ -287,12 +287,13 @@ def test_a_long_table_says_how_many_rows_it_leaves_out():
     assert "and 15 more, not on this page" in table_html(table)
 
 
-def test_a_run_without_samples_leaves_no_folder(tmp_path):
+def test_a_run_without_samples_still_has_its_report(tmp_path):
     rejected = {"messages": [{"role": "user", "content": "a"}]}
     rejected["messages"].append({"role": "assistant", "content": "<|im_end|>"})
     (tmp_path / "in.jsonl").write_text(json.dumps(rejected) + "\n")
     assert build(tmp_path / "out", inputs=(tmp_path / "in.jsonl",)) == 1
-    assert not (tmp_path / "out").exists()
+    page = check_closed((tmp_path / "out" / "report.html").read_bytes())
+    assert any("control_tokens" in text for text in page.texts)
 
 
 def test_the_command_gives_the_bytes_of_the_build(built, tmp_path, capsys):
