@@ -69,7 +69,7 @@ class CallAudit:
                 known = self._tool(name)
                 known.defined += 1
                 known.parameters.update(_properties(function.get("parameters")))
-        self._sources[row.told("tools_source") or "unknown"] += 1
+        self._sources[row.meta_text("tools_source") or "unknown"] += 1
         turns = row.dialogue.turns if row.dialogue is not None else ()
         for at, turn in enumerate(turns):
             answers = turns[at + 1].responses if turn.calls and at + 1 < len(turns) else ()

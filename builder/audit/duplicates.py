@@ -172,13 +172,16 @@ class DuplicateAudit:
         self._words.append(len(numbers))
         digests = _prefixes(row)
         self._whole.append(digests[-1])
-        whole = row.told("unit") in ("", "conversation")  # others share their beginnings by design
+        whole = row.meta_text("unit") in (
+            "",
+            "conversation",
+        )  # others share their beginnings by design
         for digest in digests[:-1] if whole else ():
             self._begins.append(digest)
             self._begins_of.append(row.number)
         split = self._splits.setdefault(row.split, len(self._splits))
         self._split_of.append(min(split, 255))
-        source = row.told("source")
+        source = row.meta_text("source")
         self._source_of.append(self._sources.setdefault(source, len(self._sources)))
         self._places.add(row.where)
 

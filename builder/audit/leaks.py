@@ -52,10 +52,10 @@ class Leaks:
 
     def add(self, row: AuditRow) -> None:
         """Look at a sample and at its line of meta/."""
-        told = list(row.texts())
-        known = self._look(row, told)
-        self._look(row, [(f"meta.{key}", "", row.told(key)) for key in _META])
-        for secret in scanned_secrets(text for _, _, text in told):
+        named = list(row.texts())
+        known = self._look(row, named)
+        self._look(row, [(f"meta.{key}", "", row.meta_text(key)) for key in _META])
+        for secret in scanned_secrets(text for _, _, text in named):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 
@@ -65,11 +65,11 @@ class Leaks:
         self.personal.merge(later.personal)
         self.replaced.merge(later.replaced)
 
-    def _look(self, row: AuditRow, told: Sequence[tuple[str, str, str]]) -> set[str]:
+    def _look(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> set[str]:
         """Note what is found in (part, name, text); the secrets, for comparison only."""
-        texts = [text for _, _, text in told]
+        texts = [text for _, _, text in named]
         known: set[str] = set()
-        found = zip(told, secrets_in(texts), personal_in(texts), strict=True)
+        found = zip(named, secrets_in(texts), personal_in(texts), strict=True)
         for (part, name, text), secrets, personal in found:
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
@@ -95,10 +95,10 @@ class Leaks:
 
     def _reject(self, number: int, line: bytes) -> None:
         try:
-            told = loads(line)
+            reject = loads(line)
         except JsonFault:
             return
-        message = told.get("message") if isinstance(told, dict) else None
+        message = reject.get("message") if isinstance(reject, dict) else None
         if not isinstance(message, str):
             return
         for hit in find_secrets(message):

@@ -31,7 +31,7 @@ class AuditRow:
     tokens: int
     chars: int
 
-    def told(self, key: str) -> str:
+    def meta_text(self, key: str) -> str:
         """A text that meta/ says of the sample, or ""."""
         value = self.meta.get(key)
         return value if isinstance(value, str) else ""
@@ -83,7 +83,9 @@ class FindingNotes:
             note.samples += 1
             note.last = row.number
         if len(note.examples) < EXAMPLES:
-            at = FindingExample(row.where, row.told("source"), row.told("record"), part, detail)
+            at = FindingExample(
+                row.where, row.meta_text("source"), row.meta_text("record"), part, detail
+            )
             note.examples.append(at)
 
     def add_elsewhere(self, code: str, example: FindingExample) -> None:

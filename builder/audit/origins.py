@@ -29,7 +29,7 @@ class OriginAudit:
         self._splits[row.split] += 1
         calls, turns = row.meta.get("calls"), row.meta.get("assistant_turns")
         for key in self._counts:
-            counts = self._named(key, row.told(key) or "unknown")
+            counts = self._named(key, row.meta_text(key) or "unknown")
             counts["samples"] += 1
             counts["tokens"] += row.tokens
             counts["calls"] += calls if isinstance(calls, int) else 0
@@ -59,11 +59,11 @@ class OriginAudit:
 
     def _reject(self, line: bytes) -> None:
         try:
-            told = loads(line)
+            reject = loads(line)
         except JsonFault:
             return
-        if isinstance(told, dict):
-            self._rejects[str(told.get("code")), str(told.get("format"))] += 1
+        if isinstance(reject, dict):
+            self._rejects[str(reject.get("code")), str(reject.get("format"))] += 1
 
     def tables(self) -> list[AuditTable]:
         """One table for each of them."""

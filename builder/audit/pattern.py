@@ -91,7 +91,7 @@ def is_error(response: str) -> bool:
 
 def _says_failed(piece: str) -> bool:
     if "code" not in piece and "Traceback" not in piece:
-        return False  # as most: told sooner so
+        return False  # the usual case, decided first
     return _FAILED.search(piece) is not None
 
 

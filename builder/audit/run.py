@@ -82,7 +82,7 @@ class Audits:
         self.first_of.setdefault(self.turns.add(row), row.number)
         sets = evaluation_sets(self.sets)
         if self.near or sets is not None:
-            words = word_numbers(compared_text(row.sample.messages, row.told("unit")))
+            words = word_numbers(compared_text(row.sample.messages, row.meta_text("unit")))
             if self.near:
                 self.duplicates.add(row, words)
             if sets is not None:

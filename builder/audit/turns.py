@@ -20,7 +20,7 @@ from builder.trainers.record import Facts
 MESSAGES = {
     "empty_turn": "assistant turns without text, thought or call",
     "refusal": "assistant turns that refuse",
-    "repeated_turn": "assistant turns that say again, word for word, what one before said",
+    "repeated_turn": "assistant turns that repeat an earlier one word for word",
     "truncated_response": "tool responses that say that they were cut",
     "unread": "samples whose text means no dialogue (builder verify says why)",
 }
@@ -103,31 +103,31 @@ class TurnAudit:
             self.notes.add("unread", row)
             self.patterns["unread"] += 1
             return "unread"
-        said: set[str] = set()
+        seen: set[str] = set()
         answers = 0
         for at, turn in enumerate(row.dialogue.turns):
             part = f"messages[{at}]"
             if turn.role == "assistant":
                 answers += 1
-                self._answer(row, part, turn.content, bool(turn.calls or turn.reasoning), said)
+                self._answer(row, part, turn.content, bool(turn.calls or turn.reasoning), seen)
             for text in turn.responses:
                 edge = text[:200] + text[-200:] if len(text) > 400 else text
                 if any(cue in edge for cue in _CUT_CUES) and _CUT.search(edge):
                     self.notes.add("truncated_response", row, part)
         self._turns.append(answers)
         self._calls.append(sum(len(turn.calls) for turn in row.dialogue.turns))
-        name = row.told("pattern")
+        name = row.meta_text("pattern")
         name = name if name in PATTERNS else pattern(row.dialogue)
         self.patterns[name] += 1
         return name
 
-    def _answer(self, row: AuditRow, part: str, text: str, does: bool, said: set[str]) -> None:
+    def _answer(self, row: AuditRow, part: str, text: str, does: bool, seen: set[str]) -> None:
         if not text.strip() and not does:
             self.notes.add("empty_turn", row, part)
         if len(text) >= REPEATED:
-            if text in said:
+            if text in seen:
                 self.notes.add("repeated_turn", row, part, f"{len(text)} characters")
-            said.add(text)
+            seen.add(text)
         begin = text[:600]
         lower = begin.lower()
         if any(cue in lower for cue in _REFUSAL_CUES) and _REFUSAL.search(begin):

@@ -47,5 +47,5 @@ def code_digest() -> str:
 
 def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
     """What all parts of a run depend on, besides their bytes and options."""
-    told: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
-    return hashlib.sha256(dumps(told).encode()).hexdigest()
+    parts: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
+    return hashlib.sha256(dumps(parts).encode()).hexdigest()

@@ -260,7 +260,7 @@ def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _ledger(folder: BuiltFolder) -> Ledger:
-    """Returns the counts of records of a folder's ledger; conversations are counted anew."""
+    """Returns the counts of records of a folder's ledger; conversations are counted again."""
     records = folder.manifest["ledger"]["records"]
     return Ledger(
         read=records["read"],

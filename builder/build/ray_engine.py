@@ -114,7 +114,7 @@ def _knock(address: str) -> None:
 
 
 def _import() -> Any:
-    # Ray reports what it is used for to its makers unless told otherwise: logs are private.
+    # Ray sends usage statistics to its authors by default; logs are private.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray  # noqa: PLC0415 - an optional extra, never imported unless asked for

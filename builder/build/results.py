@@ -3,9 +3,8 @@
 A part is a source, or a piece of a large one. Its file is named by everything that its content
 follows from: the bytes read, the configuration, the versions. So a run that goes on after a kill,
 or runs again over inputs of which a few are new, takes what is finished as it is and never mixes it
-with the work of another configuration. The file appears whole, by one rename; what a crash of the
-machine leaves of it is told by a checksum, so that nobody waits for the disk. In it lie, one after
-the other:
+with the work of another configuration. The file appears whole, by one rename; a checksum detects
+what a crash of the machine leaves of it, so that no write waits for the disk. It contains, in order:
 
 - for each proven sample its line and its meta line
 - what became of each conversation, a line each (`ConversationEntry`)
@@ -210,7 +209,7 @@ class ResultWriter:
         self._stack = ExitStack()
 
     def __enter__(self) -> ResultWriter:
-        """Begin anew, whatever an earlier try left."""
+        """Starts an empty result, whatever an earlier attempt left."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         folder = str(self.path.parent)
         opened = self._stack.enter_context
@@ -236,10 +235,10 @@ class ResultWriter:
     def reject(self, problem: Problem) -> None:
         """Note a fault for rejects.jsonl."""
         name = self.summary.name
-        told = problem
+        noted = problem
         if self.scrubber is not None:
-            name, told = self.scrubber.text(name), self.scrubber.problem(problem)
-        self._rejects.write(reject_line(told, name, self.summary.format, told.where))
+            name, noted = self.scrubber.text(name), self.scrubber.problem(problem)
+        self._rejects.write(reject_line(noted, name, self.summary.format, noted.where))
         self.summary.rejects += 1
         self.first_code = self.first_code or problem.code
 
@@ -257,9 +256,9 @@ class ResultWriter:
                 self._write(piece)
         summary = _fields(self.summary)
         summary["ledger"] = _fields(self.summary.ledger)
-        told = json.dumps(summary).encode("utf-8", "replace")
-        self._write(told)
-        self._file.write(_END.pack(*sizes, len(told), self._checksum, _MARK))
+        encoded = json.dumps(summary).encode("utf-8", "replace")
+        self._write(encoded)
+        self._file.write(_END.pack(*sizes, len(encoded), self._checksum, _MARK))
         self._stack.close()
         if final is None:
             return ChunkResult(self.path, self.summary, sizes)
@@ -308,8 +307,8 @@ def _is_sound(stream: BinaryIO, size: int) -> bool:
     while piece := stream.read(min(left, HELD_BYTES)):
         checksum = zlib.crc32(piece, checksum)
         left -= len(piece)
-    *_, told, _ = _END.unpack(stream.read(_END.size))
-    return left == 0 and checksum == told
+    *_, stored, _ = _END.unpack(stream.read(_END.size))
+    return left == 0 and checksum == stored
 
 
 def read_end(
@@ -320,10 +319,10 @@ def read_end(
     None: the file is not whole.
     """
     try:
-        *sizes, told, _, mark = _END.unpack(last(_END.size))
-        if mark != _MARK or sum(sizes) + told + _END.size != size:
+        *sizes, encoded, _, mark = _END.unpack(last(_END.size))
+        if mark != _MARK or sum(sizes) + encoded + _END.size != size:
             return None
-        summary: Any = loads(last(told + _END.size)[:told])
+        summary: Any = loads(last(encoded + _END.size)[:encoded])
         ledger = summary.pop("ledger")
         counted: dict[str, Any] = {
             key: Counter(value) if isinstance(value, dict) else value

@@ -127,15 +127,18 @@ def _changed(records: int) -> Problem:
 
 def _stored_version(source: Source) -> str | None:
     """What stands for the content of objects that were not fetched yet; None: nothing does."""
-    told: list[Json] = []
+    versions_seen: list[Json] = []
     for item in (source, *source.members):
         remote = item.remote
         while remote is not None:
             if remote.state is None:
                 return None
-            told.append([item.name, remote.size, *remote.state])
+            versions_seen.append([item.name, remote.size, *remote.state])
             remote = remote.beside
-    return "stored " + hashlib.sha256(dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
+    return (
+        "stored "
+        + hashlib.sha256(dumps(versions_seen).encode("utf-8", "surrogatepass")).hexdigest()
+    )
 
 
 def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:

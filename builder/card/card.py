@@ -324,7 +324,7 @@ def _limits(config: Config, built: Built, found: Audit | None) -> str:
             " `inputs[].license` name one."
         )
     limits.append(
-        "Nothing was checked for being true or useful: what the model said and did is as logged."
+        "Nothing was checked for truth or usefulness: answers and actions of the model are as logged."
     )
     return "\n".join(["## Limits", "", *(f"- {item}" for item in limits)])
 

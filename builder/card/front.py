@@ -139,7 +139,8 @@ def loading(
 def license_id(name: str) -> str:
     """The Hub's identifier of a licence in a usual spelling; `other` if it has none.
 
-    "GPL-3.0-or-later" is `gpl-3.0`, the nearest that the Hub has; the text says what was said.
+    "GPL-3.0-or-later" is `gpl-3.0`, the nearest that the Hub has; the text keeps
+    the wording of the log.
     """
     key = re.sub(r"[\s_]+", "-", name.strip().lower()).replace("licence", "license")
     if not key:

@@ -1,4 +1,4 @@
-"""The garbage collector, told what this program does: many small values, hardly a cycle.
+"""Settings of the garbage collector for a program that creates many small values and few cycles.
 
 With its defaults it goes over decoded logs again and again, a third of the time of a build.
 """

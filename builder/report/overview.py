@@ -66,7 +66,7 @@ def _finding(finding: AuditFinding, places: Mapping[str, int]) -> Html:
         tag("span", text(_GATES[finding.gate]), class_=f"gate {finding.gate.value}"),
         tag("code", text(shorten(f"{finding.audit}: {finding.code}", 80))),
         tag("span", text(counted), class_="count"),
-        tag("span", text(shorten(finding.message, 240)), class_="said"),
+        tag("span", text(shorten(finding.message, 240)), class_="message"),
     )
     if not finding.examples:
         return tag("li", tag("div", *head, class_="finding"))

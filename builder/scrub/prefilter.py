@@ -22,7 +22,7 @@ except ImportError:
 Rule = TypeVar("Rule")
 
 MAX_MEMORY = 1 << 26
-"""Bytes of an automaton, which grows with what it reads and begins anew at this size."""
+"""Bytes of an automaton, which grows with what it reads and is reset at this size."""
 
 _MAX_COUNT = 8
 """Of a longer repetition so much is asked: each step of it is a state."""

@@ -194,9 +194,9 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
     """{secret: kind} of all that is found in the dialogue, in order, and {text: hits}."""
     known: dict[str, str] = {}
     found: dict[str, tuple[Hit, ...]] = {}
-    told = list(dialogue_strings(dialogue))
-    texts = [text for _, text in told]
-    for (name, text), hits in zip(told, secrets_in(texts), strict=True):
+    named = list(dialogue_strings(dialogue))
+    texts = [text for _, text in named]
+    for (name, text), hits in zip(named, secrets_in(texts), strict=True):
         if name and named_secret(name, text):
             known.setdefault(text, "secret")
         if hits:

@@ -30,21 +30,21 @@ def dialogue_strings(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
 
 def value_strings(value: Json, name: str = "") -> list[tuple[str, str]]:
     """(name of the member or "", text) of the strings and keys of a JSON value."""
-    told: list[tuple[str, str]] = []
-    _tell(value, name, told)
-    return told
+    found: list[tuple[str, str]] = []
+    _collect(value, name, found)
+    return found
 
 
-def _tell(value: Json, name: str, told: list[tuple[str, str]]) -> None:
+def _collect(value: Json, name: str, found: list[tuple[str, str]]) -> None:
     if isinstance(value, str):
-        told.append((name, value))
+        found.append((name, value))
     elif isinstance(value, list):
         for item in value:
-            _tell(item, name, told)
+            _collect(item, name, found)
     elif isinstance(value, dict):
         for key, item in value.items():
-            told.append(("", key))
-            _tell(item, _name_of(key, value, name), told)
+            found.append(("", key))
+            _collect(item, _name_of(key, value, name), found)
 
 
 _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")

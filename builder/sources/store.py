@@ -35,9 +35,9 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object: where it is, its size in bytes, and what the store said of its state.
+    """An object: where it is, its size in bytes, and its state as the store reports it.
 
-    `state` is (what the store calls it, what it said); None: it tells no such thing. `beside` is
+    `state` is (name of the property, its value); None if the store reports none. `beside` is
     the write-ahead log that lies beside a database.
     """
 
@@ -165,8 +165,8 @@ def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, st
     key = next((key for key in keys if info.get(key) is not None), None)
     if key is None:
         return None
-    told = info[key]  # a time comes as one or as seconds, even from one store
-    return key, str(told.timestamp() if isinstance(told, datetime.datetime) else told)
+    value = info[key]  # a time comes as one or as seconds, even from one store
+    return key, str(value.timestamp() if isinstance(value, datetime.datetime) else value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,7 +247,7 @@ def _histories(
     yield active, "", ""
     compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]
     if compacted:
-        detail = "before a compaction; it cannot be told how many histories these are"
+        detail = "before a compaction; the number of histories is unknown"
         yield compacted, "compacted", detail
     undone = [item for item in items if item.get("active") == 0 and not item.get("compacted")]
     if any(item.get("role") == "assistant" for item in undone):

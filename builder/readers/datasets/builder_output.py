@@ -87,13 +87,13 @@ def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
     """Returns the conversation completed by the sample's line of meta/."""
     changes = as_dict(about.get("changes"))
     outcome = as_dict(about.get("outcome"))
-    told = as_str(about.get("tools_source"))
+    stated = as_str(about.get("tools_source"))
     return replace(
         conversation,
         id=as_str(about.get("conversation")) or conversation.id,
         model=name_or_none(about.get("model")) or conversation.model,
         license=name_or_none(about.get("license")),
-        tools_source=told if told in _SOURCES else None,
+        tools_source=stated if stated in _SOURCES else None,
         context=_context(as_dict(about.get("context"))) or conversation.context,
         outcome=outcome or None,
         changes={

@@ -28,7 +28,7 @@ _INVENTED = (
     "Since we have successfully fixed the issue and verified it works, "
     "let's submit the changes:\n\n<function=submit>\n</function>"
 )
-"""What SWE-smith's converter writes where a run was ended by its cost limit: no model said it."""
+"""The text that SWE-smith's converter writes where a run hit its cost limit; not by a model."""
 
 
 def recognise(source: Source) -> str | None:

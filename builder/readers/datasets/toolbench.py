@@ -42,7 +42,7 @@ _HALLUCINATED = "invalid_hallucination_function_name"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the search: its path from the root, its type, its text, what the tool said."""
+    """A node of the search: its path from the root, its type, its text, the output of the tool."""
 
     path: str
     kind: str

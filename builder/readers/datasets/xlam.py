@@ -176,7 +176,7 @@ def _dialogue(
 
 
 def _known(parts: list[Part], so_far: str) -> tuple[Part, ...]:
-    """Returns the parts with calls known by what was said before them, which later rows repeat."""
+    """Returns the parts with calls identified by the text before them, which later rows repeat."""
     return tuple(
         replace(part, key=f"{so_far}:{number}") if isinstance(part, ToolCall) else part
         for number, part in enumerate(parts)

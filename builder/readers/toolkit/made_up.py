@@ -1,4 +1,4 @@
-"""Turns of datasets that would teach a model to make up what a tool said.
+"""Turns of datasets that would teach a model to make up the output of a tool.
 
 Datasets that write calls as text lose some: a call stands in prose that no parser knows, its result
 follows, and the next answer rests on it. Others put the tool's words into the assistant's own text.
@@ -20,7 +20,7 @@ _FLATTENED = re.compile(
     r"|^FUNCTION RESPONSE:",
     re.MULTILINE,
 )
-"""A call as prose and, on a later line, what the tool said."""
+"""A call as prose and, on a later line, the output of the tool."""
 
 
 def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:

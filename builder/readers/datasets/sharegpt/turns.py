@@ -42,7 +42,7 @@ _MEDIA = {
     "audio": "audio", "audio_url": "audio",
 }  # fmt: skip
 _WRAPPER = frozenset({"name", "content", "tool_call_id"})
-"""The keys of the object that Hermes and others put around what a tool said."""
+"""The keys of the object that Hermes and others put around the output of a tool."""
 
 
 def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
@@ -180,7 +180,7 @@ def _results(
 
 
 def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """Returns what a tool said, out of an object of name and content, or a list of such objects.
+    """Returns the output of a tool from an object of name and content, or a list of such objects.
 
     They are wrappers only if they name a tool of the turn that called, or a call's id, and are no
     more than its calls: a tool may itself answer with such an object. Their ids name no call here.

@@ -17,7 +17,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.sources.source import Record
 
 ENDING = frozenset({"finish", "mark_task_complete"})
-"""Tools by which Harbor's agents end their run: nothing is said after them."""
+"""Tools by which Harbor's agents end their run: no answer follows."""
 
 
 def is_row(item: dict[str, Json]) -> bool:

@@ -218,7 +218,7 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
 
 
 def _has_content(body: dict[str, Json]) -> bool:
-    """Tells whether an event says what was said.
+    """Returns whether an event holds the content of messages.
 
     Where the content is not captured, roles and names are.
 

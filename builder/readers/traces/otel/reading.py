@@ -17,7 +17,7 @@ from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.otel.spans import Span
 
 _REDACTED = ("__REDACTED__", "[Scrubbed due to ")
-"""What stands where an instrumentation hid what was said (OpenInference, Logfire)."""
+"""Placeholders that instrumentations write for hidden content (OpenInference, Logfire)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _at(reasons: Sequence[Json], number: int) -> Json:
 def _answer(
     messages: Sequence[Message], reason: Json, span: Span, model: str | None
 ) -> list[ApiAnswer]:
-    """Returns the messages of one answer as one; none if nothing was said."""
+    """Returns the messages of one answer as one; none if it is empty."""
     parts = tuple(part for message in messages for part in message.parts)
     if not parts:
         return []

@@ -135,7 +135,9 @@ class _Log:
             elif key[0] in self._by_runs:
                 yield Ignored("told_by_agent")
             else:
-                yield Problem("no_content", where, "the log did not capture what was said")
+                yield Problem(
+                    "no_content", where, "the log did not capture the content of messages"
+                )
         yield from self._tools.events(self._logged_traces)
 
     # -- requests --------------------------------------------------------------------------------

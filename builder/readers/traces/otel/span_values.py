@@ -21,7 +21,7 @@ _DIGITS = re.compile(r"[0-9]{1,6}")
 _BEGINNINGS = '{["-0123456789tfnNI\ufeff'
 """Characters that JSON texts begin with."""
 MAX_STEPS = 12
-"""Steps of a path that are told apart; no convention has more."""
+"""Steps of a path that are distinguished; no convention has more."""
 
 
 def attributes(value: Json) -> dict[str, Json]:

@@ -60,7 +60,7 @@ class Traces:
                 yield Ignored(call)
                 continue
             if step.where in broken:
-                detail = "the model said more, which is logged without its request"
+                detail = "further answers of the model are logged without their requests"
                 problem = Problem("partial_history", step.where, detail, records=0)
                 call = replace(call, problems=(*call.problems, problem))  # noqa: PLW2901 - completed
             yield from self._call(step, call, _system(step, by_id), trace)
@@ -201,7 +201,7 @@ def _before_bare_answers(resolved: Sequence[tuple[Step, ModelCall | str]]) -> se
 def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:
     names = {*call.notes.unknown, *call.answer_notes.unknown}
     if "flattened" in names:
-        detail = "the request was logged as one text, in which no message can be told from another"
+        detail = "the request was logged as one text, in which messages cannot be distinguished"
         return (Problem("flattened", step.where, detail, records=0),)
     return unknown_parts(sorted(names), step.where)
 

@@ -1,8 +1,8 @@
 """Messages of the AI SDK's user interface: one of the assistant holds a whole loop of steps.
 
 Source: vercel-ai-sdk.md "UIMessage"; vercel/ai convert-to-model-messages.ts for what the model
-sees of it: a step is said, then its results, then the next step; parts of the interface alone
-(sources, data) are not sent.
+sees of it: the text and calls of a step, then its results, then the next step. Parts that only the
+interface shows (sources, data) are not sent.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _is_ui_part(value: Json) -> bool:
 
 
 def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
-    """Returns what the model saw of a message, and what it said.
+    """Returns what the model saw of a message, and its answer.
 
     A message for each step and its results.
 
