@@ -4,7 +4,7 @@ A part is a source, or a piece of a large one. Its file is named by everything t
 follows from: the bytes read, the configuration, the versions. So a run that goes on after a kill,
 or runs again over inputs of which a few are new, takes what is finished as it is and never mixes it
 with the work of another configuration. The file appears whole, by one rename; a checksum detects
-what a crash of the machine leaves of it, so that no write waits for the disk. It contains, in order:
+what a crash of the machine leaves of it, so that no write waits for the disk. In order:
 
 - for each proven sample its line and its meta line
 - what became of each conversation, a line each (`ConversationEntry`)

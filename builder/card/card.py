@@ -323,9 +323,7 @@ def _limits(config: Config, built: Built, found: Audit | None) -> str:
             f"The licence of {number(unknown)} samples is not known: neither the logs nor"
             " `inputs[].license` name one."
         )
-    limits.append(
-        "Nothing was checked for truth or usefulness: answers and actions of the model are as logged."
-    )
+    limits.append("Nothing was checked for truth or usefulness: the model is quoted as logged.")
     return "\n".join(["## Limits", "", *(f"- {item}" for item in limits)])
 
 

@@ -102,8 +102,8 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
         str(path) for one in builders for paths in one.config.data_files.values() for path in paths
     }
     # A configuration has one loader: files of another format are loaded by name.
-    beside = sorted(path for path in dataset.glob("data/*.parquet") if str(path) not in read)
-    return builders + [builder for path in beside for builder in _builders(path, cache)]
+    others = sorted(path for path in dataset.glob("data/*.parquet") if str(path) not in read)
+    return builders + [builder for path in others for builder in _builders(path, cache)]
 
 
 def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
