@@ -39,9 +39,9 @@ from bench.cost import adopt_orphans, below, children, end_on_sigterm, kill_all
 from bench.logs import make, survey
 
 ROOT = Path(__file__).parents[1]
-STAGES = ("start", "parts", "settle", "checks", "report", "publish", "end")
+STAGES = ("start", "convert", "write", "checks", "report", "publish", "end")
 """checks: the audits and the loading of what was written; end: after the last file is in place."""
-AIMED = (*STAGES, "parts", "parts", "parts", "parts", "checks", "checks", "publish")
+AIMED = (*STAGES, "convert", "convert", "convert", "convert", "checks", "checks", "publish")
 """The stages of so many kills; then again, in another order."""
 LOOK = 0.001
 """Seconds between two looks at what a run has written."""
@@ -98,7 +98,7 @@ class Run:
         self._begun = True
         new = self.work / "new"
         if not new.is_dir():
-            return "parts"
+            return "convert"
         if (new / "manifest.json").exists() or (new / "report.html").exists():
             return "publish"
         if (new / "assets").is_dir():  # pictures of what the audits found
@@ -106,7 +106,7 @@ class Run:
         if (new / "rejects.jsonl").exists():
             return "checks"
         published = _number(self.out / "manifest.json") not in (None, self._manifest)
-        return "end" if published else "settle"
+        return "end" if published else "write"
 
     def wait(self, seconds: float, stage: str | None = None) -> bool:
         """Wait so long, or until it is at a stage or further. False: it is over, or not there."""
@@ -122,7 +122,7 @@ class Run:
 
     def wait_for_workers(self) -> None:
         """Wait until it has workers, or is past the parts."""
-        while self.process.poll() is None and self.stage() == "parts" and not self.workers():
+        while self.process.poll() is None and self.stage() == "convert" and not self.workers():
             time.sleep(LOOK * 10)
 
     def workers(self) -> list[int]:
@@ -208,9 +208,9 @@ class Series:
             stage = next(aims)
             run = run or self._start(stage)
             if run.wait(LIMIT, stage):
-                share = 1 / 2 if stage == "parts" else 1  # of which half are there
+                share = 1 / 2 if stage == "convert" else 1  # of which half are there
                 run.wait(self.pick.uniform(0, seconds[stage] * share))
-                if stage == "parts" and self.pick.random() < 1 / 2:
+                if stage == "convert" and self.pick.random() < 1 / 2:
                     run.wait_for_workers()
                     run.wait(self.pick.uniform(0, seconds[stage] * share / 2))
             elif run.process.poll() is None:
@@ -231,8 +231,8 @@ class Series:
 
     def _start(self, stage: str) -> Run:
         """A run; before a kill among the parts some of those that are done are removed."""
-        if stage == "parts":
-            for path in sorted((self.out / ".state" / "parts").glob("??/*")):
+        if stage == "convert":
+            for path in sorted((self.out / ".state" / "results").glob("??/*")):
                 if self.pick.random() < 1 / 2:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         _reap()

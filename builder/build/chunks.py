@@ -1,7 +1,7 @@
-"""Cutting large files into pieces that are worked on apart: windows of lines, or runs of items.
+"""Cuts large files into chunks that are converted independently: lines, or runs of items.
 
 Where a file is cut follows from its content, never from the number of workers: the same job has the
-same parts on any machine.
+same chunks on any machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from builder.sources.stream import GZIP_MAGIC, ZIP_MAGIC, ZSTD_MAGIC
 from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
 
 WINDOW_BYTES = 64 << 20
-"""A file is cut into pieces of about this size, if it makes two."""
+"""A file is cut into chunks of about this size if that gives at least two."""
 UNPACKED = 16
-"""A table or an archive is believed to hold at most so many times its own bytes."""
+"""A table or an archive is assumed to hold at most this many times its own bytes."""
 
 
 def cut(task: Task) -> Iterator[Task]:
-    """The task, or a task for each piece of a large file that may be read in pieces."""
+    """Yields the task, or a task for each chunk of a large file whose format allows chunks."""
     source = task.source
     windows = _windows(task)
     if len(windows) < 2:
@@ -36,12 +36,12 @@ def cut(task: Task) -> Iterator[Task]:
         return
     limit = source.max_record_bytes
     for window in windows:
-        piece = Source(source.name, source.path, max_record_bytes=limit, window=window)
-        yield replace(task, source=piece)
+        chunk = Source(source.name, source.path, max_record_bytes=limit, window=window)
+        yield replace(task, source=chunk)
 
 
 def _windows(task: Task) -> Sequence[Chunk]:
-    """The pieces of a task's source; less than two: it stays whole."""
+    """Returns the chunks of a task's source; fewer than two leave it whole."""
     source, path = task.source, task.source.path
     if path is None or source.members:
         return ()
@@ -57,7 +57,7 @@ def _windows(task: Task) -> Sequence[Chunk]:
         reader = _reader(task)
         if source.peek.kind != "jsonl":
             if reader is None or reader.item_sizes is None or write_ahead_log(source) is not None:
-                return ()  # what is in a log beside a database changes without the database
+                return ()  # a write-ahead log changes without its database
             sizes = reader.item_sizes(source)
             return _runs(path, status, sizes, [0] * len(sizes))
         if reader is None or reader.splits is None or not reader.splits(source):
@@ -67,11 +67,11 @@ def _windows(task: Task) -> Sequence[Chunk]:
             return _runs(path, status, [item.bytes for item in groups], [i.rows for i in groups])
         return _lines(path, status)
     except OSError:
-        return ()  # reading it as a whole says why
+        return ()  # reading it as a whole reports why
 
 
 def _reader(task: Task) -> Reader | None:
-    """The reader that is named for the task's source, or the one that claims it."""
+    """Returns the reader that is named for the task's source, or the one that claims it."""
     if task.format != "auto":
         return readers().get(task.format)
     claims = recognise(task.source)
@@ -79,7 +79,7 @@ def _reader(task: Task) -> Reader | None:
 
 
 def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
-    """Windows that end at the first line end after each WINDOW_BYTES. Raises OSError."""
+    """Returns chunks that end at the first line end after each WINDOW_BYTES. Raises OSError."""
     borders = [(0, 1)]
     line = 1
 
@@ -105,10 +105,10 @@ def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
 def _runs(
     path: Path, status: os.stat_result, sizes: Sequence[int], rows: Sequence[int]
 ) -> list[ItemChunk]:
-    """Runs of items of about WINDOW_BYTES each. Raises OSError.
+    """Returns runs of items of about WINDOW_BYTES each. Raises OSError.
 
     `sizes` are the items' bytes when unpacked, `rows` the rows that each has. Both are what the
-    file says of itself: it is the bytes on the disk that bound the number of pieces.
+    file says of itself: so the bytes on disk bound the number of chunks.
     """
     before = [0, *accumulate(max(item, 0) for item in sizes)]
     total = before[-1]
@@ -143,9 +143,9 @@ def _whole(
     status: os.stat_result,
     look: Callable[[int, bytes], None] = lambda _at, _piece: None,
 ) -> WholeFile:
-    """The file as cut; `look` is shown its bytes in order, each time from where. Raises OSError.
+    """Returns the file as cut; `look` gets its bytes in order, with their offset. Raises OSError.
 
-    `status` is from before it was looked into: what changed since then is seen by it.
+    `status` is from before the file was read, so that a later change is noticed.
     """
     digest = hashlib.sha256()
     at = 0

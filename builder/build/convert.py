@@ -1,4 +1,4 @@
-"""Converts one part of the input from bytes to verified samples; independent of the engine.
+"""Converts one chunk of the input from bytes to verified samples; independent of the engine.
 
 Results go to files, so memory is bounded by the longest conversation.
 """
@@ -39,9 +39,9 @@ DEFAULT_LENGTHS = LengthOptions()
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the input: a source or a piece of one, with the options of its input.
+    """A source, or a chunk of one, with the options of its input.
 
-    `origin` is unique among the sources of the run; the pieces of one share it. `weight` is the
+    `origin` is unique among the sources of the run; the chunks of one share it. `weight` is the
     share of its conversations that `builder.build.finalize` takes.
     """
 
@@ -54,17 +54,19 @@ class Task:
     weight: float = 1.0
 
 
-def process_source(task: Task, verifier: Verifier, part: ResultWriter, scrubber: Scrubber) -> None:
-    """Read, normalise, scrub, flatten and verify a source; write the results to `part`.
+def process_source(
+    task: Task, verifier: Verifier, writer: ResultWriter, scrubber: Scrubber
+) -> None:
+    """Read, normalise, scrub, flatten and verify a source; write what comes of it to `writer`.
 
-    Raises OSError only if the part cannot be written.
+    Raises OSError only if the result cannot be written.
     """
-    source, summary = task.source, part.summary
-    reader = _reader(task, part)
+    source, summary = task.source, writer.summary
+    reader = _reader(task, writer)
     if reader is not None:
         summary.format = reader.name
-        for conversation in _conversations(reader, source, part):
-            _conversation(conversation, task, verifier, part, scrubber)
+        for conversation in _conversations(reader, source, writer):
+            _conversation(conversation, task, verifier, writer, scrubber)
     ledger = summary.ledger
     is_later_piece = source.window is not None and source.window.start > 0
     if not source.records_read and (summary.rejects or not is_later_piece):
@@ -73,14 +75,14 @@ def process_source(task: Task, verifier: Verifier, part: ResultWriter, scrubber:
         if not summary.rejects:
             ledger.ignored["empty_file"] += 1
         else:
-            ledger.rejected[str(part.first_code)] += 1
+            ledger.rejected[str(writer.first_code)] += 1
     ledger.read = source.records_read
     missing = ledger.read - (ledger.used + ledger.ignored.total() + ledger.rejected.total())
     if summary.bugs and missing > 0:
         ledger.rejected["internal"] += missing
 
 
-def _reader(task: Task, part: ResultWriter) -> Reader | None:
+def _reader(task: Task, writer: ResultWriter) -> Reader | None:
     """Return the reader for the source; if there is none, write the reject and return None."""
     source = task.source
     if not source.members:
@@ -88,7 +90,7 @@ def _reader(task: Task, part: ResultWriter) -> Reader | None:
             with source.open() as stream:
                 stream.read(1)
         except STREAM_ERRORS as error:
-            part.reject(stream_problem(error, "file"))
+            writer.reject(stream_problem(error, "file"))
             return None
     if source.peek.kind == "empty":
         return None
@@ -99,16 +101,16 @@ def _reader(task: Task, part: ResultWriter) -> Reader | None:
         return readers()[next(iter(claims))]
     if claims:
         detail = f"claimed by {', '.join(claims)}: name one with --format"
-        part.reject(Problem("ambiguous", "file", detail))
+        writer.reject(Problem("ambiguous", "file", detail))
     else:
         detail = f"no reader knows it ({source.peek.kind}): see `builder formats`"
-        part.reject(source.peek.problem or Problem("unrecognised", "file", detail))
+        writer.reject(source.peek.problem or Problem("unrecognised", "file", detail))
     return None
 
 
-def _conversations(reader: Reader, source: Source, part: ResultWriter) -> Iterator[Conversation]:
+def _conversations(reader: Reader, source: Source, writer: ResultWriter) -> Iterator[Conversation]:
     """Yield the conversations of the source, and count its other events."""
-    ledger = part.summary.ledger
+    ledger = writer.summary.ledger
     try:
         for event in read_events(reader, source):
             match event:
@@ -122,22 +124,22 @@ def _conversations(reader: Reader, source: Source, part: ResultWriter) -> Iterat
                     ledger.ignored[code] += records
                 case Problem():
                     ledger.rejected[event.code] += event.records
-                    part.reject(event)
+                    writer.reject(event)
     except Exception as error:  # a reader must not raise: a bug, and the other sources go on
-        part.summary.bugs += 1
+        writer.summary.bugs += 1
         detail = f"bug in the reader: {type(error).__name__}: {error}"[:300]
-        part.reject(Problem("internal", "file", detail))
+        writer.reject(Problem("internal", "file", detail))
 
 
 def _conversation(
     conversation: Conversation,
     task: Task,
     verifier: Verifier,
-    part: ResultWriter,
+    writer: ResultWriter,
     scrubber: Scrubber,
 ) -> None:
     """Make one entry of one conversation, and its samples."""
-    name = part.summary.format
+    name = writer.summary.format
     assert name is not None, "set with the reader"
     keys = call_keys(conversation, format=name, source=task.origin)
     samples: list[Spooled] = []
@@ -151,7 +153,7 @@ def _conversation(
         dropped, tools_source = normalised.dropped, normalised.tools_source
         if normalised.dialogue is None:
             assert normalised.problem is not None, "a rejected conversation has a reason"
-            code = _note(normalised.problem, conversation, part)
+            code = _note(normalised.problem, conversation, writer)
         else:
             normalised = shortened(normalised, task.lengths, verifier.target)
             assert normalised.dialogue is not None, "it was not rejected"
@@ -164,15 +166,15 @@ def _conversation(
                 )
             )
             prefixes = prefix_digests(messages, definitions)
-            made = _Made(conversation, task, part.summary.name, part.summary.format, normalised)
+            made = _Made(conversation, task, writer.summary.name, writer.summary.format, normalised)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
-                    noted = _note(proof.problem, conversation, part)
+                    noted = _note(proof.problem, conversation, writer)
                     code = code or noted
                     continue
                 line = proof.sample.line + b"\n"
                 meta = dumps(_meta(made, proof, scrubber)).encode("utf-8", "replace") + b"\n"
-                part.sample(line, meta)
+                writer.sample(line, meta)
                 origins = proof.example.origins
                 held.update(origins)
                 levels = Counter(item.level for item in proof.contexts)
@@ -188,16 +190,16 @@ def _conversation(
     except (OSError, UsageError):
         raise  # the disk, or the installation: not the fault of the log
     except Exception as error:  # a bug of ours on one conversation; the others go on
-        part.summary.bugs += 1
+        writer.summary.bugs += 1
         code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
-        part.reject(Problem(code, conversation.record, detail))
+        writer.reject(Problem(code, conversation.record, detail))
     kept = _calls_of(normalised, held) if held else frozenset()
     outcomes = call_outcomes(keys, dropped, kept, code)
     session = session_key(conversation, name, task.origin)
     model = conversation.model and scrubber.text(conversation.model)
     terms = _license(conversation, task, scrubber)
-    part.entry(
+    writer.entry(
         ConversationEntry(
             code, tuple(samples), prefixes, outcomes, tools_source, model, session, terms
         )
@@ -235,11 +237,11 @@ def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
     return replace(normalised, dialogue=scrubbed.dialogue, changes=changes)
 
 
-def _note(problem: Problem, conversation: Conversation, part: ResultWriter) -> str:
+def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
     """Write the reject of a conversation or of one of its samples, and return its code."""
     message = f"{problem.detail} ({problem.where})"
-    part.reject(Problem(problem.code, conversation.record, message))
-    part.summary.bugs += problem.code in ("spec", "structured", "inverse")
+    writer.reject(Problem(problem.code, conversation.record, message))
+    writer.summary.bugs += problem.code in ("spec", "structured", "inverse")
     return problem.code
 
 

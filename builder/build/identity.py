@@ -22,7 +22,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, Json]:
-    """The versions that the result depends on."""
+    """Returns the versions that a result depends on."""
     found: dict[str, Json] = {}
     for name in PACKAGES:
         try:
@@ -34,7 +34,7 @@ def versions() -> dict[str, Json]:
 
 @cache
 def code_digest() -> str:
-    """A digest of this package's modules and of the readers that other packages bring."""
+    """Returns a digest of this package's modules and of the readers of other packages."""
     digest = hashlib.sha256()
     folder = Path(__file__).parents[1]
     for path in sorted(folder.rglob("*.py")):
@@ -46,6 +46,6 @@ def code_digest() -> str:
 
 
 def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
-    """What all parts of a run depend on, besides their bytes and options."""
+    """Returns a digest of what all results depend on besides their bytes and options."""
     parts: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
     return hashlib.sha256(dumps(parts).encode()).hexdigest()

@@ -16,7 +16,7 @@ from builder.build.estimate import LARGE, unit_cost
 from builder.build.identity import job_identity
 from builder.build.plan import plan
 from builder.build.publish import Phase, Run, no_phase, publish
-from builder.build.remote_results import prune_parts
+from builder.build.remote_results import prune_results
 from builder.build.results import ChunkResult
 from builder.build.task import Job
 from builder.card.built import Built
@@ -51,8 +51,8 @@ def build(
     later phase and gives what to call with the number of samples done; `warn` is called with what
     the user should know before the work begins.
 
-    What an earlier run has finished under the same configuration and versions is taken as it is,
-    unless `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
+    Results of an earlier run with the same configuration and versions are used again, unless
+    `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
     in `out`, then uploaded. Raises UsageError (input, tokenizer, output folder), LedgerFault (our
     bug).
     """
@@ -69,14 +69,14 @@ def build(
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
     with removed_if_unused(out), output_folder(out) as work:
-        parts_folder = work.parent / "parts"
+        results_folder = work.parent / "results"
         if fresh:
-            _forget(parts_folder, remote)
+            _forget(results_folder, remote)
         job = Job(
             tokenizer=config.verify.target,
             verify=config.verify.options,
             identity=job_identity(target.files, target.template_sha256),
-            parts=parts_folder,
+            results=results_folder,
             work=work,
             store=remote.store if remote is not None else None,
             scrub=scrub,
@@ -100,7 +100,7 @@ def build(
             if remote is not None:
                 remote.upload(out)
                 _prune_store(remote, results)
-            _prune(parts_folder, results)
+            _prune(results_folder, results)
     return built
 
 
@@ -125,7 +125,7 @@ def _run(engine: Engine, tasks: list[Task], job: Job, done: Done) -> list[ChunkR
 
 
 def _target(config: Config) -> Target:
-    """The tokenizer to verify against. Raises UsageError: it does not fit an option."""
+    """Returns the tokenizer to verify against. Raises UsageError if it does not fit an option."""
     target = target_for(config.verify.target)
     if config.normalize.late_system == "keep" and not target.renders_late_system:
         raise UsageError(
@@ -136,27 +136,29 @@ def _target(config: Config) -> Target:
 
 
 def _whole(tasks: Sequence[Task]) -> Iterator[Source]:
-    """The sources of the tasks, each once."""
+    """Yields the sources of the tasks, each once."""
     for task in tasks:
         if task.source.window is None or not task.source.window.start:
             yield task.source
 
 
-def _inputs(tasks: Sequence[Task], parts: Sequence[ChunkResult], scrubber: Scrubber) -> list[Json]:
-    """The files that were read, each once."""
+def _inputs(
+    tasks: Sequence[Task], results: Sequence[ChunkResult], scrubber: Scrubber
+) -> list[Json]:
+    """Returns the files that were read, each once."""
     found: list[Json] = []
-    for task, part in zip(tasks, parts, strict=True):
+    for task, result in zip(tasks, results, strict=True):
         window = task.source.window
         if window is not None and window.start:
             continue
-        file = window.whole if window is not None else part.summary
+        file = window.whole if window is not None else result.summary
         item: dict[str, Json] = {
-            "path": scrubber.text(part.summary.name),
+            "path": scrubber.text(result.summary.name),
             "bytes": file.bytes,
             "sha256": file.sha256,
         }
-        if part.summary.log_sha256:
-            item["log"] = {"bytes": part.summary.log_bytes, "sha256": part.summary.log_sha256}
+        if result.summary.log_sha256:
+            item["log"] = {"bytes": result.summary.log_bytes, "sha256": result.summary.log_sha256}
         found.append(item)
     return found
 
@@ -168,14 +170,14 @@ def _forget(folder: Path, remote: RemoteOutput | None) -> None:
         _prune_store(remote, ())
 
 
-def _prune_store(remote: RemoteOutput, parts: Sequence[ChunkResult]) -> None:
+def _prune_store(remote: RemoteOutput, results: Sequence[ChunkResult]) -> None:
     if remote.store is not None:
-        prune_parts(remote.store, parts)
+        prune_results(remote.store, results)
 
 
-def _prune(folder: Path, parts: Sequence[ChunkResult]) -> None:
-    """Remove the parts that this run did not use: of inputs that changed or are gone."""
-    used = {part.path for part in parts}
+def _prune(folder: Path, results: Sequence[ChunkResult]) -> None:
+    """Removes results that this run did not use: of inputs that changed or are gone."""
+    used = {result.path for result in results}
     for path in folder.glob("??/*"):
         if path not in used:
             with contextlib.suppress(OSError):  # a folder, of an earlier version

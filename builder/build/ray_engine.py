@@ -1,4 +1,4 @@
-"""Runs the work on all parts on Ray: on this machine or on a cluster that is there.
+"""Runs the tasks of a build on Ray: on this machine or on an existing cluster.
 
 A Ray task does what a worker of the local pool does (`builder.build.task.run_task`), so the bytes
 are the same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished
@@ -27,7 +27,7 @@ from typing import Any
 from builder.build.convert import Task
 from builder.build.engine import Engine
 from builder.build.identity import job_identity
-from builder.build.remote_results import fetch_part, put_part
+from builder.build.remote_results import fetch_result, put_result
 from builder.build.results import ChunkResult
 from builder.build.task import Job, failed_result, run_task
 from builder.credentials import reason
@@ -38,12 +38,12 @@ from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
 
 TRIES = 3
-"""How often a part may be tried whose worker dies, or is killed for the memory it takes."""
+"""How often a task is tried whose worker dies, or is killed for the memory it takes."""
 NODE_TRIES = 12
-"""As above, where the whole node is gone: machines that may be taken away are no fault of a part,
-but a part that takes its nodes down must not do so for ever."""
+"""The same if the whole node is gone: preemption is not the fault of a task, but a task that takes
+its nodes down must not do so for ever."""
 AHEAD = 4
-"""Tasks handed to Ray per core beyond those being worked on."""
+"""Tasks submitted to Ray per core besides those that run."""
 ANSWER_SECONDS = 10
 MARK = "run"
 """The file in the work folder that holds the name of the run."""
@@ -62,7 +62,7 @@ class RayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What a task gives in place of a part: the node lacks an input that the driver has listed."""
+    """The result of a task on a node that lacks an input which the driver has listed."""
 
     node: str
     path: Path
@@ -70,10 +70,10 @@ class Unseen:
 
 @contextlib.contextmanager
 def on_ray(options: RayOptions) -> Iterator[Engine]:
-    """The engine, for as long as Ray is connected. Its `workers` are those known at the start.
+    """Gives the engine while Ray is connected. Its `workers` are those known at the start.
 
-    At the end the cluster is let go of, which ends what this run still has there; a Ray of our
-    own is stopped. Raises UsageError: Ray is not installed, no cluster is at the address.
+    At the end the cluster is disconnected, which ends the tasks of this run; a Ray that was started
+    here is stopped. Raises UsageError: Ray is not installed, no cluster is at the address.
     """
     ray = _import()
     address = options.address or os.environ.get("RAY_ADDRESS") or "local"
@@ -90,8 +90,8 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
         raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
     interrupt_on_sigterm()  # Ray has put its own handler in the place of ours
     try:
-        # More are handed out than run at once, unless that would be too many: nothing waits for
-        # the driver, and a cluster that can grow sees what for.
+        # More tasks are submitted than run at once, so that no worker waits for the driver and a
+        # cluster that can grow sees the demand; `--workers` on a given cluster limits them.
         ahead = 1 if options.workers and not ours else 1 + AHEAD
 
         def workers() -> int:
@@ -155,9 +155,9 @@ class _Work:
                 return
             ended, _ = self.ray.wait(list(self._indices), num_returns=1)
             index = self._indices.pop(ended[0])
-            part = self._result(index, ended[0])
-            if part is not None:
-                yield index, part
+            done = self._result(index, ended[0])
+            if done is not None:
+                yield index, done
 
     def _submit(self, index: int, *, look: bool = True) -> None:
         task = self.tasks[index]
@@ -167,7 +167,7 @@ class _Work:
         self._indices[reference] = index
 
     def _result(self, index: int, reference: Any) -> ChunkResult | None:
-        """The part; None: the task was given out once more."""
+        """Returns the result; None if the task was submitted again."""
         errors = self.ray.exceptions
         try:
             result: ChunkResult | Unseen = self.ray.get(reference)
@@ -191,13 +191,13 @@ class _Work:
                     f"--engine ray: node {result.node} does not see the input {str(result.path)!r}:"
                     " all nodes need the same file system, or inputs in a store"
                 )
-            self._submit(index, look=False)  # it is gone: doing the part reports it
+            self._submit(index, look=False)  # it is gone: running the task reports it
             return None
-        part = replace(result, path=self.job.work.parent / result.path)
+        done = replace(result, path=self.job.work.parent / result.path)
         if self.job.store is None:
-            return part
+            return done
         url = f"{self.job.store}/{result.path.as_posix()}"
-        return fetch_part(part, url, self.job.work / "fetched")
+        return fetch_result(done, url, self.job.work / "fetched")
 
     def _again(self, index: int, *, node: bool, error: Exception) -> ChunkResult | None:
         self._deaths[index, node] += 1
@@ -213,7 +213,7 @@ class _Work:
 
 
 def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
-    """What runs on a node; a part's path is relative to the state folder.
+    """Runs a task on a node; the path of its result is relative to the state folder.
 
     Raises OSError and UsageError as `run_task`; UsageError: the node is not as the driver is.
     """
@@ -230,19 +230,21 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult 
         )
     if look and (missing := _missing(task)) is not None:
         return Unseen(node, missing)
-    # A try that was given up for lost may still be writing: each has a folder of its own.
+    # An attempt that was considered lost may still be writing: each has a folder of its own.
     own = f"{node}-{os.getpid()}"
     if job.store is None:
         state = job.work.parent
-        part = run_task(task, index, replace(job, work=job.work / own))
-        return replace(part, path=part.path.relative_to(state))
-    with tempfile.TemporaryDirectory(prefix="builder-part-") as scratch:
+        done = run_task(task, index, replace(job, work=job.work / own))
+        return replace(done, path=done.path.relative_to(state))
+    with tempfile.TemporaryDirectory(prefix="builder-result-") as scratch:
         state = Path(scratch)
-        part = run_task(task, index, replace(job, parts=state / "parts", work=state / "work" / own))
-        below = part.path.relative_to(state)
-        if part.path.is_file():  # else it is in the store from an earlier run
-            put_part(part.path, f"{job.store}/{below.as_posix()}")
-        return replace(part, path=below)
+        done = run_task(
+            task, index, replace(job, results=state / "results", work=state / "work" / own)
+        )
+        below = done.path.relative_to(state)
+        if done.path.is_file():  # else it is in the store from an earlier run
+            put_result(done.path, f"{job.store}/{below.as_posix()}")
+        return replace(done, path=below)
 
 
 def _missing(task: Task) -> Path | None:
@@ -259,14 +261,16 @@ def _sees(job: Job, mark: str) -> bool:
 
 @cache
 def _identity(tokenizer: str, verify: VerifyOptions) -> str:
-    """What the parts of this process depend on; once a process, which it prepares for the work."""
+    """Returns the identity of this process; computed once, which also prepares it for the work."""
     collect_seldom()
     target = verifier_for(tokenizer, verify).target
     return job_identity(target.files, target.template_sha256)
 
 
 def _absolute(job: Job) -> Job:
-    """The job as it can be read in any folder."""
+    """Returns the job with absolute paths."""
     is_folder = job.tokenizer != "qwen3" and Path(job.tokenizer).is_dir()
     tokenizer = str(Path(job.tokenizer).absolute()) if is_folder else job.tokenizer
-    return replace(job, tokenizer=tokenizer, parts=job.parts.absolute(), work=job.work.absolute())
+    return replace(
+        job, tokenizer=tokenizer, results=job.results.absolute(), work=job.work.absolute()
+    )

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from builder.build.results import ChunkResult, find_part, read_end
+from builder.build.results import ChunkResult, find_result, read_end
 from builder.sources.store import connect, faults
 
 
-def put_part(part: Path, url: str) -> None:
-    """Upload a part. Raises UsageError."""
+def put_result(result: Path, url: str) -> None:
+    """Uploads a result. Raises UsageError."""
     with faults(url, "written"):
         system, path = connect(url)
-        system.put_file(str(part), path)
+        system.put_file(str(result), path)
 
 
-def stored_part(url: str, final: Path) -> ChunkResult | None:
-    """What is known of a part that is whole there, and not here yet. Raises UsageError."""
+def stored_result(url: str, final: Path) -> ChunkResult | None:
+    """Returns a complete result in the store that is not on this machine. Raises UsageError."""
     with faults(url, "read"):
         system, path = connect(url)
         system.invalidate_cache()
@@ -29,28 +29,28 @@ def stored_part(url: str, final: Path) -> ChunkResult | None:
     return ChunkResult(final, *found) if found is not None else None
 
 
-def fetch_part(part: ChunkResult, url: str, scratch: Path) -> ChunkResult:
-    """The part with its file here, taken from there unless it is. Raises UsageError."""
-    here = find_part(part.path)
-    if here is not None and here.summary == part.summary:
+def fetch_result(result: ChunkResult, url: str, scratch: Path) -> ChunkResult:
+    """Returns the result with its file on this machine, downloaded if needed. Raises UsageError."""
+    here = find_result(result.path)
+    if here is not None and here.summary == result.summary:
         return here
     with faults(url, "read"):
         system, path = connect(url)
         system.invalidate_cache()
         system.get_file(path, str(scratch))
-    part.path.parent.mkdir(parents=True, exist_ok=True)
-    scratch.replace(part.path)
-    return part
+    result.path.parent.mkdir(parents=True, exist_ok=True)
+    scratch.replace(result.path)
+    return result
 
 
-def prune_parts(store: str, parts: Iterable[ChunkResult]) -> None:
-    """Removes the parts in a state folder that the run did not use. Raises UsageError.
+def prune_results(store: str, results: Iterable[ChunkResult]) -> None:
+    """Removes the results in a state folder that the run did not use. Raises UsageError.
 
     `store` is the address of the state folder (`RemoteOutput.store`).
     """
-    used = {"/".join(part.path.parts[-2:]) for part in parts}
+    used = {"/".join(result.path.parts[-2:]) for result in results}
     with faults(store, "written"):
-        system, root = connect(f"{store}/parts")
+        system, root = connect(f"{store}/results")
         system.invalidate_cache()
         for path in system.find(root) if system.exists(root) else ():
             if "/".join(path.split("/")[-2:]) not in used:

@@ -1,13 +1,13 @@
-"""The finished work on one part of the input, kept in `OUT/.state/parts` for the next run.
+"""The result of one task, kept in `OUT/.state/results` for the next run.
 
-A part is a source, or a piece of a large one. Its file is named by everything that its content
-follows from: the bytes read, the configuration, the versions. So a run that goes on after a kill,
-or runs again over inputs of which a few are new, takes what is finished as it is and never mixes it
-with the work of another configuration. The file appears whole, by one rename; a checksum detects
-what a crash of the machine leaves of it, so that no write waits for the disk. In order:
+A result is named by a digest of everything that it follows from: the bytes read, the configuration,
+the versions. So a run that is resumed, or repeated with a few new inputs, reuses what is finished
+and never mixes it with results of another configuration. A file appears complete, by one rename; a
+checksum detects what a crash of the machine leaves of it, so that no write waits for the
+disk. It holds, in this order:
 
 - for each proven sample its line and its meta line
-- what became of each conversation, a line each (`ConversationEntry`)
+- a line for each conversation (`ConversationEntry`)
 - its lines of rejects.jsonl
 - the counts, as JSON
 - the sizes of these four, the checksum of all that (CRC-32), and a mark
@@ -41,7 +41,7 @@ HELD_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A sample among a part's samples.
+    """A sample among the samples of a result.
 
     prefix       digest of the dialogue's messages up to its end
     calls        the conversation's calls that it holds: the first, and the one after the last
@@ -58,7 +58,7 @@ class Spooled:
 
 @dataclass(frozen=True, slots=True)
 class ConversationEntry:
-    """What became of one conversation.
+    """What one conversation became.
 
     code     why it, or one of its samples, was rejected; None: nothing was
     samples  those that are proven, in order; none: the conversation is rejected
@@ -80,7 +80,7 @@ class ConversationEntry:
     format: str | None = None
 
     def to_json(self) -> bytes:
-        """A line of the part's entries."""
+        """Returns its line among the entries of the result."""
         samples: list[Json] = [
             [
                 item.prefix.hex(),
@@ -149,7 +149,7 @@ class ResultSummary:
 
 
 def reject_line(problem: Problem, source: str, format: str | None, record: str) -> bytes:  # noqa: A002 - the column's name
-    """A line of rejects.jsonl."""
+    """Returns a line of rejects.jsonl."""
     row: Json = {
         "source": source,
         "format": format,
@@ -162,22 +162,22 @@ def reject_line(problem: Problem, source: str, format: str | None, record: str) 
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """A part that is there. `sizes` are those of its samples, entries and rejects, in bytes."""
+    """A finished result. `sizes` are those of its samples, entries and rejects, in bytes."""
 
     path: Path
     summary: ResultSummary
     sizes: tuple[int, int, int]
 
     def entries(self) -> Iterator[ConversationEntry]:
-        """The entries, in order."""
+        """Yields the entries, in order."""
         return map(ConversationEntry.from_json, self._lines(self.sizes[0], self.sizes[1]))
 
     def rejects(self) -> Iterator[bytes]:
-        """The lines for rejects.jsonl, newlines included."""
+        """Yields the lines for rejects.jsonl, newlines included."""
         return self._lines(self.sizes[0] + self.sizes[1], self.sizes[2])
 
     def samples(self) -> Iterator[tuple[bytes, bytes]]:
-        """(line, meta line) of each proven sample, newlines included."""
+        """Yields (line, meta line) of each proven sample, newlines included."""
         lines = self._lines(0, self.sizes[0])
         return zip(lines, lines, strict=True)
 
@@ -193,9 +193,9 @@ class ChunkResult:
 
 
 class ResultWriter:
-    """Writes a part. Use as a context manager; `keep` makes it whole.
+    """Writes a result. Use as a context manager; `keep` completes it.
 
-    `scrubber` takes what must not be written out of the texts of rejects.
+    `scrubber` removes secrets and personal data from the texts of rejects.
     """
 
     def __init__(
@@ -219,21 +219,21 @@ class ResultWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files."""
+        """Closes the files."""
         self._stack.close()
 
     def sample(self, line: bytes, meta: bytes) -> None:
-        """Add a proven sample."""
+        """Adds a proven sample."""
         self._write(line)
         self._write(meta)
         self.summary.samples += 1
 
     def entry(self, entry: ConversationEntry) -> None:
-        """Add what became of a conversation."""
+        """Adds the entry of a conversation."""
         self._entries.write(entry.to_json() + b"\n")
 
     def reject(self, problem: Problem) -> None:
-        """Note a fault for rejects.jsonl."""
+        """Adds a fault for rejects.jsonl."""
         name = self.summary.name
         noted = problem
         if self.scrubber is not None:
@@ -248,7 +248,7 @@ class ResultWriter:
         self.summary.rejects += 1
 
     def keep(self, final: Path | None) -> ChunkResult:
-        """The part, whole, under its final name. None: it stays where it is."""
+        """Completes the result and moves it to its final name; None leaves it where it is."""
         sizes = (self._file.tell(), self._entries.tell(), self._rejects.tell())
         for held in (self._entries, self._rejects):
             held.seek(0)
@@ -262,9 +262,9 @@ class ResultWriter:
         self._stack.close()
         if final is None:
             return ChunkResult(self.path, self.summary, sizes)
-        there = find_part(final)
+        there = find_result(final)
         if there is not None and there.summary == self.summary:
-            # of another worker, which had been given up for lost: it may be in use by now
+            # written by another worker that had been considered lost; it may be in use by now
             self.path.unlink()
             return there
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -281,8 +281,8 @@ def _fields(item: ResultSummary | Ledger) -> dict[str, Any]:
     return {one.name: getattr(item, one.name) for one in fields(item)}
 
 
-def find_part(path: Path) -> ChunkResult | None:
-    """The part at the path if it is whole."""
+def find_result(path: Path) -> ChunkResult | None:
+    """Returns the result at the path if it is complete."""
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -300,7 +300,7 @@ def find_part(path: Path) -> ChunkResult | None:
 
 
 def _is_sound(stream: BinaryIO, size: int) -> bool:
-    """Is everything there as it was written?"""
+    """Says whether the checksum of the file is right."""
     stream.seek(0)
     left = size - _END.size
     checksum = 0
@@ -314,9 +314,9 @@ def _is_sound(stream: BinaryIO, size: int) -> bool:
 def read_end(
     last: Callable[[int], bytes], size: int
 ) -> tuple[ResultSummary, tuple[int, int, int]] | None:
-    """(counts, sizes) of a part's file of `size` bytes; `last(n)` gives its last n bytes.
+    """Returns (counts, sizes) of a result's file of `size` bytes; `last(n)` gives its last n bytes.
 
-    None: the file is not whole.
+    Returns None if the file is not complete.
     """
     try:
         *sizes, encoded, _, mark = _END.unpack(last(_END.size))

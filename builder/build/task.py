@@ -1,7 +1,7 @@
-"""Work on one part of the input, or the finished part if an earlier run has it.
+"""Runs one task, or takes its result if an earlier run has finished it.
 
-A worker digests the bytes first. What a part holds follows from them, from the configuration and
-from the versions alone, so their digest names the part.
+A worker computes a digest of the input first. A result depends on the input, the configuration and
+the versions alone, so that a digest of all three names it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from builder.build.convert import Task, process_source
-from builder.build.remote_results import stored_part
-from builder.build.results import ChunkResult, ResultSummary, ResultWriter, find_part
+from builder.build.remote_results import stored_result
+from builder.build.results import ChunkResult, ResultSummary, ResultWriter, find_result
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.problem import Problem
@@ -30,17 +30,17 @@ from builder.verify.verifier import verifier_for
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is the same for all parts of a run.
+    """What all tasks of a run share.
 
-    `identity` is a digest of versions and tokenizer; `parts` is where finished parts lie, `work`
-    where unfinished ones do; `store` is the address of a state folder that machines without a
-    common file system share. `key` is that of the stand-ins for secrets: kept in memory only.
+    `identity` is a digest of versions and tokenizer; `results` is the folder of finished results,
+    `work` that of unfinished ones; `store` is the address of a state folder that machines without a
+    common file system share. `key` is the key of the replacements for secrets: it stays in memory.
     """
 
     tokenizer: str
     verify: VerifyOptions
     identity: str
-    parts: Path
+    results: Path
     work: Path
     store: str | None = None
     scrub: ScrubOptions = field(default_factory=ScrubOptions)
@@ -48,21 +48,21 @@ class Job:
 
     @property
     def key_name(self) -> str:
-        """What tells one key from another, and nothing about it."""
+        """A name that distinguishes the key from others and says nothing about it."""
         return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 
 def run_task(task: Task, index: int, job: Job) -> ChunkResult:
-    """The part of this task, finished.
+    """Runs a task and returns its result.
 
     Raises OSError if it cannot be written, UsageError if a store cannot be read.
     """
     with contextlib.ExitStack() as stack:
         final: Path | None = None
         if is_remote(task.source):
-            # What a store says of an object names the part: what is finished is not fetched again.
+            # The version that a store states names the result: a finished one is not fetched again.
             if (version := _stored_version(task.source)) is not None:
-                final = job.parts / _key(task, job, version)
+                final = job.results / _key(task, job, version)
                 if (done := _finished(final, job)) is not None:
                     return done
             try:
@@ -80,7 +80,7 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
         size, sha256 = _digest(task.source)
         log_bytes, log_sha256 = _log(task.source)
         if final is None:
-            final = job.parts / _key(task, job, sha256, log_sha256)
+            final = job.results / _key(task, job, sha256, log_sha256)
             if (done := _finished(final, job)) is not None:
                 return done
         scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
@@ -91,32 +91,32 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
             log_bytes=log_bytes,
             log_sha256=log_sha256,
         )
-        with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as part:
-            process_source(task, verifier_for(job.tokenizer, job.verify), part, scrubber)
+        with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as writer:
+            process_source(task, verifier_for(job.tokenizer, job.verify), writer, scrubber)
             summary.keyed = job.key_name if scrubber.used else ""
             if before == _status(task.source):
-                return part.keep(final)
-            part.reject(_changed(records=0))
-            return part.keep(None)
+                return writer.keep(final)
+            writer.reject(_changed(records=0))
+            return writer.keep(None)
 
 
 def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkResult:
-    """The part of a source that could not be worked on: the reject alone. The next run tries it."""
+    """Returns the result of a task that could not be run: one reject. The next run tries again."""
     summary = ResultSummary(task.source.name)
     summary.ledger.read = 1
     summary.ledger.rejected[problem.code] = 1
     scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
-    with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as part:
-        part.reject(problem)
-        return part.keep(None)
+    with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as writer:
+        writer.reject(problem)
+        return writer.keep(None)
 
 
 def _finished(final: Path, job: Job) -> ChunkResult | None:
-    """The part if an earlier run has finished it with this key; its files may be in the store."""
-    done = find_part(final)
+    """Returns the result if an earlier run finished it with this key; it may be in the store."""
+    done = find_result(final)
     if done is None and job.store is not None:
-        url = f"{job.store}/{final.relative_to(job.parts.parent).as_posix()}"
-        done = stored_part(url, final)
+        url = f"{job.store}/{final.relative_to(job.results.parent).as_posix()}"
+        done = stored_result(url, final)
     return done if done is not None and done.summary.keyed in ("", job.key_name) else None
 
 
@@ -126,7 +126,7 @@ def _changed(records: int) -> Problem:
 
 
 def _stored_version(source: Source) -> str | None:
-    """What stands for the content of objects that were not fetched yet; None: nothing does."""
+    """Returns a text that identifies the content of stored objects; None if a store has none."""
     versions_seen: list[Json] = []
     for item in (source, *source.members):
         remote = item.remote
@@ -134,7 +134,7 @@ def _stored_version(source: Source) -> str | None:
             if remote.state is None:
                 return None
             versions_seen.append([item.name, remote.size, *remote.state])
-            remote = remote.beside
+            remote = remote.log
     return (
         "stored "
         + hashlib.sha256(dumps(versions_seen).encode("utf-8", "surrogatepass")).hexdigest()
@@ -178,7 +178,7 @@ def _log(source: Source) -> tuple[int, str]:
 
 
 def _status(source: Source) -> list[tuple[int, int] | None]:
-    """Size and time of change of the files of a source, to see whether one changed meanwhile."""
+    """Returns size and modification time of the files of a source, to notice a change."""
     paths = [item.path for item in source.members or (source,)]
     if source.path is not None and not source.members:
         paths.append(source.path.with_name(source.path.name + "-wal"))
@@ -193,9 +193,9 @@ def _status(source: Source) -> list[tuple[int, int] | None]:
 
 
 def _digest(source: Source) -> tuple[int, str]:
-    """(bytes, sha256) of the file as it lies there; of a store, over its members in order.
+    """Returns (bytes, sha256) of the file as stored; for a store, over its members in order.
 
-    Of a piece of lines that of its own bytes, so that it stays done when others change or come.
+    For a chunk of lines, those of its own bytes, so that it stays finished if other chunks change.
     """
     if isinstance(source.window, ItemChunk):
         return source.window.bytes, source.window.whole.sha256

@@ -5,7 +5,7 @@ old manifest goes, then come the files, the manifest last. A folder in a store w
 one that is being written, or that a run left unfinished; the same command goes on.
 
 What is in `.state` there is the program's own: the mark that the folder is ours, and, where several
-machines work, the finished parts. No store has locks: two machines must not write to one address.
+machines work, finished results. No store has locks: two machines must not write to one address.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MARK = "made-by-builder"
 
 @dataclass(frozen=True, slots=True)
 class RemoteOutput:
-    """`url` of the folder; `shares`: workers on other machines leave their parts there as well."""
+    """`url` of the folder; `shares`: workers on other machines leave their results there too."""
 
     url: str
     shares: bool = False
@@ -44,11 +44,11 @@ class RemoteOutput:
 
     @property
     def store(self) -> str | None:
-        """Where workers leave what they have done."""
+        """The address at which workers leave their results."""
         return self._at(STATE) if self.shares else None
 
     def check(self) -> None:
-        """See that it can be written to and is ours. Raises UsageError."""
+        """Raises UsageError if it cannot be written to or was not made by this program."""
         with faults(self.url, "written"):
             system, path = connect(self.url)
             system.invalidate_cache()
@@ -61,7 +61,7 @@ class RemoteOutput:
                 system.put_file(empty.name, self._path(f"{STATE}/{MARK}"))
 
     def upload(self, folder: Path) -> None:
-        """Put the finished dataset in its place, then remove it here. Raises UsageError."""
+        """Uploads the finished dataset, then removes it on this machine. Raises UsageError."""
         files = [item["path"] for item in json.loads((folder / MANIFEST).read_bytes())["files"]]
         old = self._listed()
         with faults(self.url, "written"):
@@ -83,7 +83,7 @@ class RemoteOutput:
         return connect(self._at(name))[1]
 
     def _listed(self) -> set[str]:
-        """What the manifest there lists, of that only what is below the folder."""
+        """Returns the paths that the manifest there lists, if they are below the folder."""
         with faults(self.url, "read"):
             system, _ = connect(self.url)
             path = self._path(MANIFEST)

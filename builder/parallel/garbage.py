@@ -1,6 +1,6 @@
 """Settings of the garbage collector for a program that creates many small values and few cycles.
 
-With its defaults it goes over decoded logs again and again, a third of the time of a build.
+With its defaults it traverses decoded logs again and again, a third of the time of a build.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import gc
 
 
 def collect_seldom() -> None:
-    """Let a process make many values before the collector looks at them."""
+    """Lets a process make many values before the collector runs."""
     gc.set_threshold(100_000, 20, 100)
 
 
 def keep_loaded() -> None:
-    """What was imported and loaded so far stays: no collection need look at it."""
+    """Exempts everything imported and loaded so far from collection."""
     gc.freeze()

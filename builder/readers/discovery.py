@@ -20,9 +20,9 @@ from builder.sources.store import (
     StoredObject,
     is_hub_name,
     is_url,
-    likeness,
     list_objects,
     local_path,
+    placeholder_tree,
 )
 from builder.sources.table import hub_table
 
@@ -40,7 +40,7 @@ def find_sources(
     stdin: BinaryIO | None = None,
     without: Path | None = None,
 ) -> Iterator[Source | Problem]:
-    """The sources that `spec` names, ordered by name; what cannot be read is a Problem.
+    """Yields the sources that `spec` names, ordered by name; what cannot be read is a Problem.
 
     `spec` is a file, a folder (all files below it), a glob (`**` is any number of folders; as in a
     shell, `*` does not match a leading dot), one of these in a store (`s3://BUCKET/…`, whatever
@@ -87,10 +87,10 @@ def find_sources(
 
 
 def _remote(spec: str, limit: int) -> Iterator[Source | Problem]:
-    """What `spec` names in a store, by the rules for folders: the walk is over their likeness."""
+    """Yields what `spec` names in a store, by the rules for folders."""
     listing = list_objects(spec)
     heads = frozenset(reader.store_file for reader in readers().values() if reader.store_file)
-    with likeness(listing, heads) as (folder, files, problems):
+    with placeholder_tree(listing, heads) as (folder, files, problems):
         yield from problems
         if not files:
             return
@@ -102,7 +102,7 @@ def _remote(spec: str, limit: int) -> Iterator[Source | Problem]:
 
 
 def _at(source: Source, files: dict[Path, StoredObject]) -> Source:
-    """The source in the store that a source of the likeness stands for."""
+    """Maps a placeholder source back to its object in the store."""
     remote = files.get(source.path) if source.path is not None else None
     members = [_at(member, files) for member in source.members]
     limit = source.max_record_bytes
@@ -111,7 +111,7 @@ def _at(source: Source, files: dict[Path, StoredObject]) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What stays the same on the way down, the folders that were read, the files to pass over."""
+    """The constants of a walk, the folders that were read, and the files to skip."""
 
     root: Path
     limit: int
@@ -121,7 +121,7 @@ class _Walk:
 
 
 def _identity(folder: Path | None) -> set[tuple[int, int]]:
-    """(device, inode) of the folder, if there is one."""
+    """Returns (device, inode) of the folder, if there is one."""
     if folder is None or not folder.is_dir():
         return set()
     status = folder.stat()
@@ -131,7 +131,7 @@ def _identity(folder: Path | None) -> set[tuple[int, int]]:
 def _glob(
     spec: str, base: Path, pattern: Path, limit: int, without: Path | None
 ) -> Iterator[Source | Problem]:
-    """What a pattern matches; below a folder that it matches, everything."""
+    """Yields what a pattern matches; below a folder that it matches, everything."""
     parts = pattern.parts
     plain = next(index for index, part in enumerate(parts) if glob.has_magic(part))
     root = base.joinpath(*parts[:plain])
@@ -155,7 +155,7 @@ def _glob(
 
 
 def _expand(folder: Path, parts: tuple[str, ...], above: Identities) -> Iterator[Path | Problem]:
-    """The paths below `folder` that match the pattern's parts."""
+    """Yields the paths below `folder` that match the pattern's parts."""
     if not parts:
         yield folder
         return
@@ -186,7 +186,7 @@ def _expand(folder: Path, parts: tuple[str, ...], above: Identities) -> Iterator
 
 
 def _entry(path: Path, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
-    """The sources at a path, whatever is there."""
+    """Yields the sources at a path, whatever is there."""
     name = _name(path.relative_to(walk.root))
     if path in walk.taken:
         return
@@ -232,7 +232,7 @@ def _folder(folder: Path, walk: _Walk, above: Identities) -> Iterator[Source | P
 
 
 def _stores(folder: Path) -> list[Reader]:
-    """The readers of stores that know the folder by the names at its top."""
+    """Returns the readers of stores that recognise the folder by the names at its top."""
     return [item for item in readers().values() if item.is_store and item.is_store(folder)]
 
 
@@ -259,7 +259,7 @@ def _store(folder: Path, name: str, walk: _Walk) -> Iterator[Source | Problem]:
 
 
 def _name(path: Path) -> str:
-    """The path as text with `/`; bytes of a name that are no UTF-8 are shown as escapes."""
+    """Returns the path as text with `/`; bytes of a name that are not UTF-8 become escapes."""
     return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
 
 

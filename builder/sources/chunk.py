@@ -1,4 +1,4 @@
-"""Pieces of a large file: which of it a source reads, and what the whole was when it was cut."""
+"""Chunks of a large file: what a source reads of it, and what the file was when it was cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WholeFile:
 
 @dataclass(frozen=True, slots=True)
 class LineChunk:
-    """A piece of a JSONL file: whole lines, bytes [start, end), the first of them line `first`."""
+    """A chunk of a JSONL file: whole lines, bytes [start, end), the first of them line `first`."""
 
     start: int
     end: int
@@ -25,17 +25,17 @@ class LineChunk:
 
     @property
     def bytes(self) -> int:
-        """How much of the file it is."""
+        """The number of bytes of the file that it covers."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class ItemChunk:
-    """A piece of any other file: items [start, end), counted from 0.
+    """A chunk of any other file: items [start, end), counted from 0.
 
-    An item is what can be read apart: a row group of a Parquet file, a record batch of an Arrow
-    file, or what the format's reader says (`item_sizes` in `builder.readers`). Of a table `first`
-    is the number of the first row, from 1. `bytes` is about how much of the file it is.
+    An item is what can be read independently: a row group of a Parquet file, a record batch of an
+    Arrow file, or what the format's reader says (`item_sizes` in `builder.readers`). `first` is the
+    number of the first row of a table, from 1; `bytes` is about how much of the file the chunk is.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Objects of a store copied to this machine for as long as they are read."""
+"""Copies objects of a store to this machine while they are read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from builder.sources.source import Source
 
 AT_ONCE = 16
-"""Objects whose beginnings are asked for at a time."""
+"""Objects whose beginnings are requested at the same time."""
 
 
 @contextlib.contextmanager
 def local_copy(source: Source) -> Iterator[Source]:
-    """The source as files in the system's temporary folder; itself if it is here.
+    """Gives the source as files in the system's temporary folder, or itself if it is local.
 
     Raises Changed, Gone, UsageError (`builder.sources.store.Remote.copy`).
     """
@@ -33,12 +33,12 @@ def local_copy(source: Source) -> Iterator[Source]:
 
 
 def is_remote(source: Source) -> bool:
-    """Is it an object in a store, or a folder of such?"""
+    """Says whether it is an object in a store, or a folder of them."""
     return any(item.remote is not None for item in (source, *source.members))
 
 
 def beginnings(sources: Iterable[Source], size: int) -> Iterator[bytes]:
-    """The first `size` bytes of each, decompressed: of objects many at a time.
+    """Yields the first `size` bytes of each, decompressed; objects are read concurrently.
 
     Raises UsageError if a store cannot be read.
     """

@@ -19,7 +19,7 @@ MAX_FIELD = 1 << 30
 
 
 def csv_header(source: Source) -> tuple[str, ...]:
-    """The names in the first line of a text; () if it has none or is no table."""
+    """Returns the names in the first line of a text; () if it has none or is no table."""
     if source.peek.kind != "text":
         return ()
     first = source.head.decode("utf-8-sig", "replace").splitlines()[:1]
@@ -30,10 +30,10 @@ def csv_header(source: Source) -> tuple[str, ...]:
 
 
 def csv_rows(source: Source) -> Iterator[Record | Problem]:
-    """The rows of a table by the names of its header, counted.
+    """Yields the rows of a table by the names of its header, and counts them.
 
-    A row with another number of fields is a Problem `bad_row`. What ends the reading (a stream
-    that breaks off, a quote that never ends) is one as well.
+    A row with another number of fields is a Problem `bad_row`. What ends the reading (a truncated
+    stream, an unclosed quote) is one as well.
     """
     before = csv.field_size_limit(MAX_FIELD)
     try:

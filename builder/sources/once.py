@@ -1,4 +1,4 @@
-"""Judgements that several readers share: made once of each source."""
+"""Results that several readers share, computed once for each source."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _T = TypeVar("_T")
 
 
 def once(judge: Callable[[Source], _T]) -> Callable[[Source], _T]:
-    """`judge`, asked once of each source, about what does not change while it is read.
+    """Caches the result of `judge` for each source; it must not depend on what was read.
 
-    Kept beside the sources and not in them, so that it is not sent to workers with them.
+    The cache is separate from the sources, so that it is not sent to workers with them.
     """
     known: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
 

@@ -1,4 +1,4 @@
-"""What the beginning of a file shows, as far as its lines or rows tell; for recognition."""
+"""The beginning of a file, for recognition: its kind and its first lines or rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Peek:
 
 
 def peek_rows(table: Table) -> Peek:
-    """What the first rows of a table show."""
+    """Returns the beginning of a table."""
     rows = [row for _, row in islice(table.rows(), PEEK_LINES)]
     values = tuple(row for row in rows if not isinstance(row, Problem))
     problem = next((row for row in rows if isinstance(row, Problem)), None)
@@ -72,9 +72,9 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
 
 
 def some_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:
-    """The first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES.
+    """Yields the first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES.
 
-    Of a line no more than `limit` bytes. Raises what reading the stream raises.
+    At most `limit` bytes of a line are read. Raises what reading the stream raises.
     """
     read = lines = 0
     while read < PEEK_BYTES and lines < PEEK_LINES:

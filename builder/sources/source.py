@@ -42,7 +42,7 @@ from builder.sources.table import (
 )
 
 HEAD_BYTES = 1 << 16
-"""How much of a file recognition may look at before it asks for more."""
+"""How much of a file recognition looks at first."""
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Source:
     `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
     `data` is a source in memory (standard input, tests). A store has `members`, the files below
     it, named relative to it and ordered by name; its own `peek.kind` is "folder". A source with a
-    `window` is a piece of a file: `lines` keeps to it, what is read by lines, and `own`. A table
+    `window` is a chunk of a file: `lines`, what is built on it and `own` keep to it. A table
     (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote` source is an
     object in a store: its beginning can be looked at; to read it, copy it here
     (`builder.sources.copies`).
@@ -102,7 +102,7 @@ class Source:
         self._records_read += records
 
     def unread_copy(self) -> Source:
-        """The same source, of which nothing is read and remembered yet."""
+        """Returns the same source with empty caches and no records counted."""
         return Source(
             self.name,
             self.path,
@@ -133,7 +133,7 @@ class Source:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The decompressed bytes. Raises one of STREAM_ERRORS."""
+        """Opens the decompressed bytes. Raises one of STREAM_ERRORS."""
         with self._open() as raw, decompressed(raw) as stream:
             yield stream
 
@@ -143,9 +143,9 @@ class Source:
         return io.BytesIO(self._data or b"") if self.path is None else self.path.open("rb")
 
     def raw(self) -> Iterator[bytes]:
-        """The file's own bytes, still compressed, in pieces. Raises OSError.
+        """Yields the file's own bytes, still compressed. Raises OSError.
 
-        Of a dataset on the Hub the commit, which names its content.
+        For a dataset on the Hub: the commit, which identifies its content.
         """
         if isinstance(self._table, HubTable):
             yield f"{self._table.repository}@{self._table.commit}".encode()
@@ -163,11 +163,11 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, decompressed; what could be read of a damaged stream; never raises."""
+        """The first bytes, decompressed, as far as a corrupt stream can be read; never raises."""
         return self.first(HEAD_BYTES)
 
     def first(self, size: int) -> bytes:
-        """The first `size` bytes, decompressed, or as many as can be read; never raises."""
+        """Returns the first `size` bytes, decompressed, or as many as can be read; never raises."""
         pieces: list[bytes] = []
         with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
             while size > 0 and (piece := stream.read(min(size, 1 << 14))):
@@ -176,10 +176,10 @@ class Source:
         return b"".join(pieces)
 
     def whole(self) -> bytes:
-        """The decompressed bytes, one beyond the limit at most. Raises one of STREAM_ERRORS."""
+        """Returns the decompressed bytes, at most one over the limit. Raises as `open`."""
         pieces: list[bytes] = []
         left = self.max_record_bytes + 1
-        with self.open() as stream:  # in pieces: memory for the limit itself may not be had
+        with self.open() as stream:  # a buffer of the limit itself may not fit into memory
             while left > 0 and (piece := stream.read(min(left, 1 << 24))):
                 pieces.append(piece)
                 left -= len(piece)
@@ -203,18 +203,18 @@ class Source:
     # -- records -----------------------------------------------------------------------------
 
     def own(self, items: Sequence[T]) -> Sequence[T]:
-        """Those of all items of the file that this piece of it holds, in order; else all."""
+        """Returns those of all items of the file that this chunk of it holds, else all."""
         window = self.window
         return items[window.start : window.end] if isinstance(window, ItemChunk) else items
 
     def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
-        """Records out of a decoded list, counted; `where` is a format of the position."""
+        """Yields records out of a decoded list and counts them; `where` formats the position."""
         for index, item in enumerate(items):
             self._records_read += 1
             yield Record(where.format(index), item)
 
     def lines(self) -> Iterator[tuple[int, bytes, bool] | Problem]:
-        """(number from 1, bytes without line end, ended with a newline) of each non-blank line.
+        """Yields (number from 1, bytes without line end, ended with a newline) of non-blank lines.
 
         Counts each as a record. A line beyond the limit, and a stream that breaks off, are
         Problems; after the latter nothing more comes. The rows of a table come as JSON text.
@@ -273,7 +273,7 @@ class Source:
                 yield number, line, True
 
     def json_lines(self) -> Iterator[Record | Problem]:
-        """The records of a JSONL file; each line that is no JSON is a Problem, the rest goes on.
+        """Yields the records of a JSONL file; a line that is not JSON is a Problem.
 
         A last line without newline that does not parse is `truncated`. The first values may be
         those in `peek`: they are not to be changed.
@@ -299,7 +299,7 @@ class Source:
                 yield problem
 
     def records(self) -> Iterator[Record | Problem]:
-        """The records of a JSON or JSONL file, counted, whichever it is.
+        """Yields the records of a JSON or JSONL file, whichever it is, and counts them.
 
         JSONL: its lines. A JSON list: its elements. Any other JSON document: itself ("file").
         """
@@ -317,7 +317,7 @@ class Source:
             yield Record("file", value)
 
     def document(self) -> Json | Problem:
-        """The whole file as one JSON value. Counts nothing: use `counted` for what is in it."""
+        """Returns the whole file as one JSON value. Counts nothing: `counted` does."""
         return self._document
 
     @cached_property

@@ -27,7 +27,7 @@ _STATES = (
     *("ETag", "etag", "generation", "md5Hash", "content_md5"),
     *("LastModified", "last_modified", "updated", "mtime", "modified", "created"),
 )
-"""What stores call what changes with an object: of its content first, then the time of a change."""
+"""Names of what changes with an object, by store: of its content first, then of a time."""
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
 _BLOCK = 1 << 14
 """Bytes to ask for at a time where only the beginning is read."""
@@ -44,11 +44,11 @@ class StoredObject:
     url: str
     size: int
     state: tuple[str, str] | None = None
-    beside: StoredObject | None = None
+    log: StoredObject | None = None
 
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Its bytes. Raises Gone, UsageError (the store cannot be read)."""
+        """Opens its bytes. Raises Gone, UsageError (the store cannot be read)."""
         with faults(self.url):
             system, path = connect(self.url)
             stream = system.open(path, "rb", block_size=_BLOCK)
@@ -56,7 +56,7 @@ class StoredObject:
             yield cast("BinaryIO", io.BufferedReader(_Reading(stream, self.url), _BLOCK))
 
     def copy(self, target: Path) -> None:
-        """Copy it to a file. Raises Changed, Gone, UsageError as `open`."""
+        """Copies it to a file. Raises Changed, Gone, UsageError as `open`."""
         with faults(self.url):
             system, path = connect(self.url)
             system.get_file(path, str(target))
@@ -65,12 +65,12 @@ class StoredObject:
                 now = _state(system.info(path), self.state[:1])
                 if now is not None and now != self.state:
                     raise Changed(f"{self.url!r} changed while it was read")
-        if self.beside is not None:
-            self.beside.copy(target.with_name(target.name + "-wal"))
+        if self.log is not None:
+            self.log.copy(target.with_name(target.name + "-wal"))
 
 
 class _Reading(io.RawIOBase):
-    """A stream from a store whose faults are the store's, never taken for an end of the data."""
+    """A stream from a store; its errors are never mistaken for the end of the data."""
 
     def __init__(self, stream: Any, url: str) -> None:
         self._stream = stream
@@ -101,29 +101,29 @@ class Gone(UsageError):
 
 
 def is_url(spec: str) -> bool:
-    """Is it the address of a store: not of the Hub, which is its own kind of input?"""
+    """Says whether it is the address of a store; the Hub is another kind of input."""
     protocol, found, _ = spec.partition("://")
     named = protocol.replace("+", "").replace("-", "").isalnum()
     return bool(found) and named and len(protocol) > 1 and protocol != "hf"
 
 
 def local_path(spec: str) -> str:
-    """A `file://` address as a path; anything else as it is."""
+    """Returns a `file://` address as a path, and anything else unchanged."""
     return spec.removeprefix("file://")
 
 
 def hub_name(dataset: str) -> str:
-    """OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
+    """Returns OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
     return dataset.removeprefix("hf://").removeprefix("datasets/")
 
 
 def is_hub_name(dataset: str) -> bool:
-    """May it be a Hub dataset: hf://…, or OWNER/NAME[@REVISION]?"""
+    """Says whether it may be a Hub dataset: hf://…, or OWNER/NAME[@REVISION]."""
     return dataset.startswith("hf://") or _HUB_NAME.fullmatch(hub_name(dataset)) is not None
 
 
 def connect(url: str) -> tuple[Any, str]:
-    """(file system, path in it). Raises UsageError: no package for the protocol, a bad address."""
+    """Returns (file system, path in it). Raises UsageError: no package for it, a bad address."""
     import fsspec  # noqa: PLC0415 - only where an address is used
 
     protocol = url.partition("://")[0]
@@ -141,7 +141,7 @@ def connect(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def faults(url: str, done: str = "read") -> Iterator[None]:
-    """What goes wrong with a store, whatever its library raises, as UsageError."""
+    """Raises UsageError for whatever the library of a store raises."""
     try:
         yield
     except UsageError:
@@ -171,9 +171,9 @@ def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is in a store below `root`, the folder that names are relative to.
+    """The objects of a store below `root`, the folder that names are relative to.
 
-    `wanted` is what was asked for, relative to it: a pattern, an object's name, or "" for all.
+    `wanted` is what was named, relative to it: a pattern, an object's name, or "" for all.
     """
 
     root: str
@@ -182,7 +182,7 @@ class Listing:
 
 
 def list_objects(spec: str) -> Listing:
-    """The objects that `spec` may name. Raises UsageError: nothing is there, no way to look."""
+    """Returns the objects that `spec` may name. Raises UsageError: nothing is there, no access."""
     system, path = connect(spec)
     parts = path.rstrip("/").split("/")
     plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
@@ -209,13 +209,14 @@ def list_objects(spec: str) -> Listing:
 
 
 @contextlib.contextmanager
-def likeness(
+def placeholder_tree(
     listing: Listing, heads: frozenset[str]
 ) -> Iterator[tuple[Path, dict[Path, StoredObject], list[Problem]]]:
-    """A folder of empty files with the names of the objects, for what walks folders.
+    """Makes a temporary folder of empty files with the names of the objects.
 
-    Files whose name is one of `heads` hold the object's beginning. Gives the folder, the object
-    of each file, and a Problem for each name that no file can have.
+    So one implementation walks folders and stores. Files whose name is one of `heads` hold the
+    object's beginning. Gives the folder, the object of each file, and a Problem for each name that
+    no file can have.
     """
     with tempfile.TemporaryDirectory(prefix="builder-names-") as scratch:
         folder = Path(scratch).resolve() / (listing.root.rpartition("/")[2] or "store")
@@ -223,20 +224,20 @@ def likeness(
         problems: list[Problem] = []
         for name, item in sorted(listing.objects.items()):
             try:
-                path = _likeness(folder, name.split("/"), item, heads)
+                path = _placeholder(folder, name.split("/"), item, heads)
             except (OSError, ValueError):
-                detail = "no file can have this name, or not beside the others"
+                detail = "no file can have this name, or not together with the others"
                 problems.append(Problem("unreadable", name, detail))
             else:
                 files[path] = item
         for path, item in files.items():
             log = files.get(path.with_name(path.name + "-wal"))
             if log is not None:
-                files[path] = replace(item, beside=log)
+                files[path] = replace(item, log=log)
         yield folder, files, problems
 
 
-def _likeness(folder: Path, parts: list[str], item: StoredObject, heads: frozenset[str]) -> Path:
+def _placeholder(folder: Path, parts: list[str], item: StoredObject, heads: frozenset[str]) -> Path:
     if any(part in ("", ".", "..") for part in parts):
         raise ValueError
     path = folder.joinpath(*parts)

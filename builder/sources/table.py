@@ -34,7 +34,7 @@ Row = tuple[int, dict[str, Json] | Problem]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of a table that can be read apart: how many, and about how many bytes, unpacked."""
+    """Rows of a table that can be read independently: their number and unpacked bytes, about."""
 
     rows: int
     bytes: int
@@ -48,7 +48,7 @@ class FileTable:
     window: ItemChunk | None = None
 
     def rows(self) -> Iterator[Row]:
-        """Each row in order. A group that cannot be read to its end ends with a Problem."""
+        """Yields each row in order. A group that cannot be read to its end ends with a Problem."""
         import pyarrow  # noqa: PLC0415 - only for such files
 
         faults = (OSError, ValueError, OverflowError, pyarrow.ArrowException)
@@ -69,7 +69,7 @@ class FileTable:
             yield first, _unreadable(first, error)
 
     def groups(self) -> Sequence[Group]:
-        """The groups of the file, none if it cannot be read in groups. Raises OSError."""
+        """Returns the groups of the file; none if it cannot be read in groups. Raises OSError."""
         import pyarrow.ipc  # noqa: PLC0415 - only for such files
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
@@ -96,7 +96,7 @@ class HubTable:
     commit: str
 
     def rows(self) -> Iterator[Row]:
-        """Each row in order; what the library cannot read ends with a Problem."""
+        """Yields each row in order; what the library cannot read ends with a Problem."""
         import datasets  # noqa: PLC0415 - two seconds of import
 
         number = 1
@@ -116,7 +116,7 @@ Table = FileTable | HubTable
 
 
 def hub_table(spec: str) -> HubTable:
-    """The table of `hf://OWNER/NAME[@REVISION]`. Raises UsageError if the Hub does not have it."""
+    """Returns the table of `hf://OWNER/NAME[@REVISION]`. Raises UsageError if there is none."""
     from huggingface_hub import HfApi  # noqa: PLC0415 - only for such inputs
 
     repository, _, revision = hub_name(spec).partition("@")
@@ -151,7 +151,7 @@ def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterato
 
 
 def _slices(batch: Any) -> Iterator[Any]:
-    """The batch, a few rows at a time. Raises pyarrow's errors."""
+    """Yields the batch, a few rows at a time. Raises pyarrow's errors."""
     batch.validate(full=True)  # reading it checks nothing: values that lie may end the process
     for start in range(0, batch.num_rows, BATCH_ROWS):
         yield batch.slice(start, BATCH_ROWS)
@@ -198,7 +198,7 @@ def _row(
 
 
 def _parsed(value: Any) -> Json:
-    """The JSON value of a text, or of each text of a list."""
+    """Returns the JSON value of a text, or of each text of a list."""
     if isinstance(value, list):
         return [_parsed(item) for item in value]
     if not isinstance(value, str):

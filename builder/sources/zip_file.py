@@ -1,7 +1,8 @@
 """Members of a zip archive, zstd among their methods, read one at a time and with limits.
 
-`zipfile` reads the directory; the members are unpacked here, since it knows zstd (method 93) from
-Python 3.14 on only. Nothing is extracted to disk, and no member's name is used as a path.
+`zipfile` reads the directory; the members are unpacked here, since it knows zstd (method 93) only
+from Python 3.14 on, does not limit the size of a zstd member there, and trusts the stated sizes.
+Nothing is extracted to disk, and no member's name is used as a path.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ else:
 
 MAX_MEMBERS = 200_000
 MAX_DIRECTORY_BYTES = 32 << 20
-"""An archive with a longer directory is not read in pieces."""
+"""An archive with a longer directory is not cut into chunks."""
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED = 0x1
 _LOCAL_HEADER = 30
@@ -41,14 +42,14 @@ _UNPACK_ERRORS: tuple[type[Exception], ...] = (*STREAM_ERRORS, ValueError)
 
 
 def first_name(source: Source) -> str:
-    """The name of the member that an archive begins with, as far as its first bytes show it."""
+    """Returns the name of the first member of an archive, as far as its first bytes show it."""
     head = source.head
     length = int.from_bytes(head[26:28], "little")
     return head[_LOCAL_HEADER : _LOCAL_HEADER + length].decode("utf-8", "replace")
 
 
 def sizes(source: Source) -> Sequence[int]:
-    """For a reader's `item_sizes`: the bytes of each member, as the directory says.
+    """Returns the bytes of each member as the directory states them, for a reader's `item_sizes`.
 
     () if there are too many, the directory is too long, or the archive cannot be read.
     """
@@ -64,7 +65,7 @@ def sizes(source: Source) -> Sequence[int]:
 
 
 def member(source: Source, name: str) -> bytes | Problem | None:
-    """The first member of the name, not counted; None: there is none, or no directory."""
+    """Returns the first member of the name, uncounted; None if there is none, or no directory."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             found = next((info for info in archive.infolist() if info.filename == name), None)
@@ -74,7 +75,7 @@ def member(source: Source, name: str) -> bytes | Problem | None:
 
 
 def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
-    """(name, bytes) of each member in the order of the archive; counts each as a record.
+    """Yields (name, bytes) of each member in the order of the archive; counts each as a record.
 
     What cannot be read is a Problem: `too_large` beyond the source's limit, `truncated`,
     `unreadable`. An archive without a readable directory is one Problem with the name "".
@@ -98,7 +99,10 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
 
 
 def _directory_bytes(stream: BinaryIO) -> int:
-    """How long an archive without a comment says its directory is. Raises BadZipFile, OSError."""
+    """Returns the stated size of the directory of an archive without a comment.
+
+    Raises BadZipFile, OSError.
+    """
     stream.seek(-(_LOCATOR + _END), io.SEEK_END)
     end = stream.read(_LOCATOR + _END)
     if end[_LOCATOR : _LOCATOR + 4] != b"PK\x05\x06":
@@ -117,7 +121,7 @@ def _files(found: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
 
 
 def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:
-    """The bytes of a member, whatever the directory says of their number."""
+    """Returns the bytes of a member, whatever size the directory states."""
     name = info.filename
     if info.flag_bits & _ENCRYPTED:
         return Problem("unreadable", name, "encrypted")
@@ -139,12 +143,12 @@ def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Prob
     if len(data) > limit:
         return Problem("too_large", name, f"more than {limit} bytes")
     if zlib.crc32(data) != info.CRC:
-        return Problem("unreadable", name, "its checksum does not fit")
+        return Problem("unreadable", name, "its checksum is wrong")
     return data
 
 
 def _decompress(packed: bytes, method: int, limit: int) -> bytes | None:
-    """At most `limit` + 1 bytes; None for an unknown method. Raises one of STREAM_ERRORS."""
+    """Returns at most `limit` + 1 bytes; None: an unknown method. Raises one of STREAM_ERRORS."""
     if method == _STORED:
         return packed
     if method == _DEFLATED:

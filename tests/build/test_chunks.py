@@ -88,7 +88,7 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monke
 
     assert made() == counts
     assert made() == {}
-    gone = sorted((out / ".state" / "parts").glob("??/*"))[::4]
+    gone = sorted((out / ".state" / "results").glob("??/*"))[::4]
     for folder in gone:
         folder.unlink()
     assert sum(made().values()) == len(gone)

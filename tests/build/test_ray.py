@@ -84,7 +84,7 @@ def until(condition, process):
 
 
 def finished(out):
-    return {path.name: path.stat() for path in out.glob(".state/parts/??/*")}
+    return {path.name: path.stat() for path in out.glob(".state/results/??/*")}
 
 
 def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monkeypatch):

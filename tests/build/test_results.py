@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, find_part
+from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, find_result
 from builder.problem import Problem
 
 
@@ -18,7 +18,7 @@ def part(tmp_path):
 
 
 def test_what_was_written_is_found(part):
-    found = find_part(part.path)
+    found = find_result(part.path)
     assert found == part
     assert list(found.samples()) == [(b'{"messages": []}\n', b"{}\n")]
     assert list(found.entries()) == [ConversationEntry("tools")]
@@ -29,7 +29,7 @@ def test_any_byte_that_is_another_is_noticed(part):
     whole = part.path.read_bytes()
     for at in range(len(whole)):
         part.path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        found = find_part(part.path)
+        found = find_result(part.path)
         assert found is None, at
 
 
@@ -39,4 +39,4 @@ def test_the_rest_of_a_crash_is_noticed(part, kept):
     for torn in (whole[:kept], whole[:kept] + bytes(len(whole[kept:])), whole + whole[kept:]):
         if torn != whole:
             part.path.write_bytes(torn)
-            assert find_part(part.path) is None
+            assert find_result(part.path) is None

@@ -47,7 +47,7 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
     done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert done == ["0/05.jsonl", "0/new.jsonl"]
-    parts = len(list((out / ".state" / "parts").glob("??/*")))
+    parts = len(list((out / ".state" / "results").glob("??/*")))
     assert parts == 13, "those of the removed and of the changed file are gone"
     again = tmp_path / "anew"
     assert build(again, inputs=[logs]) == 0
@@ -98,7 +98,9 @@ def test_a_damaged_part_is_done_again(logs, tmp_path, done):
         lambda data: data[:-50] + b"{" + data[-49:],
         lambda data: data[:-1] + b"1",  # of a version that wrote another form
     )
-    for damage, part in zip(damages, sorted((out / ".state" / "parts").glob("??/*")), strict=False):
+    for damage, part in zip(
+        damages, sorted((out / ".state" / "results").glob("??/*")), strict=False
+    ):
         part.write_bytes(damage(part.read_bytes()))
     done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
@@ -158,7 +160,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
             time.sleep(0.01)
         while process.poll() is None and len(parts) < least:
             time.sleep(0.01)
-            parts = list((out / ".state" / "parts").glob("??/*"))
+            parts = list((out / ".state" / "results").glob("??/*"))
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, "it was at work"
     assert len(parts) < 12
