@@ -22,13 +22,13 @@ from builder.scrub.values import DOCUMENTED, is_stand_in, looks_random
 NEAR = 200
 """Code points before and after a match in which one of a rule's `near` words must stand."""
 
-SHORT_LITERAL = 5
-"""Characters of a literal below which words and code are full of it."""
 BLOB = 40
 """Characters of base64 right before a match from which on it is a part of a larger blob."""
 _BLOB = re.compile(rf"[A-Za-z0-9+/_-]{{{BLOB}}}$")
 
 _ALNUM = "A-Za-z0-9"
+STARTS = rf"(?:\A|[^{_ALNUM}]|{necessary(ESCAPE)})"
+"""What stands before a token, as a condition for RE2."""
 _START, _END = behind_none_of(_ALNUM), f"(?![{_ALNUM}])"
 
 
@@ -60,20 +60,15 @@ class SecretRule:
     misses: tuple[str, ...] = ()
 
     @property
-    def gate(self) -> tuple[tuple[str, ...], bool]:
-        """Returns (literals, ignore case): a text without one of them cannot hold the secret."""
-        return (self.near, True) if self.near else (self.prefilter, not self.token)
+    def gate(self) -> tuple[tuple[str, ...], str | None]:
+        """Returns literals of which one stands in every text that the rule hits, and their start.
 
-    @property
-    def condition(self) -> str:
-        """Returns what RE2 finds in every text that the rule hits.
-
-        The literals of the gate, or where these are as short as `pat`, more of the pattern.
+        The start is that of `builder.scrub.prefilter.LiteralPrefilter`.
         """
-        literals, ignore_case = self.gate
-        if self.token and not self.near and min(map(len, literals)) < SHORT_LITERAL:
-            return rf"(?:\A|[^{_ALNUM}]|{necessary(ESCAPE)})(?:{necessary(self.pattern)})"
-        return f"(?{'i' if ignore_case else ''}:{'|'.join(map(re.escape, literals))})"
+        if self.near or not self.token or self.lead != (0, 0):
+            literals = self.near or self.prefilter
+            return tuple(literal.lower() for literal in literals), None
+        return self.prefilter, STARTS
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:

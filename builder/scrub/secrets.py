@@ -33,9 +33,7 @@ KINDS = tuple(
 )
 """All kinds that a hit can have."""
 
-_RULES_IN = LiteralPrefilter(
-    (*rule.gate, rule.condition, rule) for rule in (*TOKEN_RULES, *CONTEXT_RULES)
-)
+_RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in (*TOKEN_RULES, *CONTEXT_RULES))
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
