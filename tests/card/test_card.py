@@ -178,7 +178,7 @@ def test_without_samples_there_is_a_card_without_configurations(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "known"),
+    ("content", "known"),
     [
         ("MIT", "mit"),
         ("MIT License", "mit"),

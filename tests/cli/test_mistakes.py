@@ -203,7 +203,7 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "content"),
     [
         ('inputs: [{path: x, tools: "a\\0b"}]', "inputs[0].tools: must be a path, which holds no"),
         ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path, which holds no NUL"),

@@ -234,7 +234,7 @@ def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
         assert len(ran.reported["read_back"]["problems"]) in (30 - rendered, 1)
 
 
-@pytest.mark.parametrize("told", ["fewer", "more"])
+@pytest.mark.parametrize("reported", ["fewer", "more"])
 def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, reported):
     """In as many bytes: one row in place of the last two, or two in place of the last."""
     assert push(out, *ALLOWED).code == 0
@@ -288,7 +288,7 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "wording"),
     [
         (["nowhere", "team/d"], "no such folder"),
         ([".", "team/d"], "no folder made by build"),

@@ -55,9 +55,9 @@ def test_nothing_that_was_finished_is_sent_again(outcomes):
 
 def test_no_output_holds_a_token(outcomes):
     for wanted, found in outcomes:
-        assert wanted.token not in found["said"], wanted.name
-        assert "Bearer hf" not in found["said"], wanted.name
-        assert "signature=" not in found["said"], wanted.name
+        assert wanted.token not in found["text"], wanted.name
+        assert "Bearer hf" not in found["text"], wanted.name
+        assert "signature=" not in found["text"], wanted.name
 
 
 class Told(list):

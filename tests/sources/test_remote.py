@@ -222,7 +222,7 @@ def test_inspect_reads_from_a_store(store, capsys):
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "text"),
     [
         ("nosuch://bucket/x", "nosuch"),
         ("zip://a::memory://b.zip", "inside other addresses"),
