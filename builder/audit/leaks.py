@@ -36,6 +36,7 @@ _PERSONAL = {
     "card": "card numbers with a valid check digit",
     "user_name": "names of users in paths and prompts",
     "host_name": "names of machines",
+    "national_id": "national identity numbers with valid check digits",
 }
 
 _PLACEHOLDER = re.compile(MARK + r"[A-Z_]+_\d{12}")

@@ -13,10 +13,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from builder.scrub.hits import Hit, apart, found_in, remembering
+from builder.scrub.national import (
+    IDENTITY_CONDITION,
+    PHONE_CONDITION,
+    find_identity_numbers,
+    find_national_phones,
+)
 from builder.scrub.prefilter import Prefilter, necessary
 from builder.scrub.rules import after_none_of, anywhere
 
-KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name")
+KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id")
 
 
 _MAIL = after_none_of(
@@ -319,6 +325,8 @@ def _hosts(text: str) -> Iterator[Hit]:
 
 
 _MAY_HIT = Prefilter((
+    (IDENTITY_CONDITION, find_identity_numbers),
+    (PHONE_CONDITION, find_national_phones),
     (_MAIL.condition, _mails),
     (_PHONE.condition, _phones),
     (_IBAN.condition, _ibans),
@@ -350,4 +358,5 @@ def pseudonym(kind: str, digits: str) -> str:
         "card": f"0000{digits}",
         "user_name": f"user{digits}",
         "host_name": f"host-{digits}",
+        "national_id": f"id{digits[:6]}x{digits[6:]}",
     }[kind]

@@ -129,7 +129,7 @@ class Scrubber:
     def pseudonym(self, datum: str, hit: Hit) -> str:
         """What stands for a personal datum; spellings with and without spaces are one."""
         same = datum.lower() if hit.kind == "mail" else datum
-        if hit.kind in ("phone", "iban", "card"):
+        if hit.kind in ("phone", "iban", "card", "national_id"):
             same = _SPACES.sub("", datum)
         return pseudonym(hit.kind, self._digits(same))
 
