@@ -5,13 +5,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from builder.qwen3.tokenizer import load
 from builder.readers import readers
 from builder.testing import check_reader, describe
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from cases import case_sources  # noqa: E402 - it lies beside the tests
+from cases import case_sources, rendered  # noqa: E402 - it lies beside the tests
 
 
 def main() -> None:
@@ -22,11 +23,13 @@ def main() -> None:
         reader = readers()[folder.parent.name]
         with tempfile.TemporaryDirectory() as scratch:
             events = {
-                source.name: [describe(event) for event in check_reader(reader, source)]
+                source.name: check_reader(reader, source)
                 for source in case_sources(folder, Path(scratch))
             }
-        text = json.dumps(events, indent=1, ensure_ascii=False)
+        described = {name: list(map(describe, found)) for name, found in events.items()}
+        text = json.dumps(described, indent=1, ensure_ascii=False)
         (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
+        (folder / "rendered.txt").write_bytes(rendered(events, load()).encode())
         print(folder.relative_to(TESTS / "readers"))
 
 

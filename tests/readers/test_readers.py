@@ -12,7 +12,7 @@ from ast import literal_eval
 from dataclasses import replace
 
 import pytest
-from cases import case_sources
+from cases import case_sources, rendered
 from places import CASES, DATA, TESTS
 
 from builder.conversation import Ignored
@@ -25,14 +25,14 @@ FOLDERS = sorted(path.parent for path in CASES.glob("*/*/input"))
 
 
 @pytest.mark.parametrize("case", FOLDERS, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_case(case, tmp_path):
+def test_case(case, tmp_path, verifier):
     reader = readers()[case.parent.name]
-    got = {
-        source.name: [describe(event) for event in check_reader(reader, source)]
-        for source in case_sources(case, tmp_path)
-    }
+    events = {source.name: check_reader(reader, source) for source in case_sources(case, tmp_path)}
+    got = {name: list(map(describe, found)) for name, found in events.items()}
     expected = json.loads((case / "expected.json").read_text(encoding="utf-8"))
     assert json.loads(json.dumps(got)) == expected
+    text = (case / "rendered.txt").read_bytes().decode()
+    assert rendered(events, verifier.target) == text
 
 
 CHAT = [

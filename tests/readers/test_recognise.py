@@ -37,7 +37,7 @@ def test_no_value_is_decoded_twice(data, values, monkeypatch):
 
     def loads(text):
         decoded.append(bytes(text))
-        return json.loads(text), False
+        return json.loads(text), True
 
     monkeypatch.setattr(source_module, "loads_leniently", loads)
     monkeypatch.setattr(peek, "loads_leniently", loads)
