@@ -36,11 +36,12 @@ def rendered(events_by_source, target):
     `events_by_source` is {name of a source: the events of its reader}. A conversation that gives
     no sample is the line that says why.
     """
-    pieces = []
-    for name, events in events_by_source.items():
-        for event in events:
-            if isinstance(event, Conversation):
-                pieces.append(f"##### {name} · {event.record}\n{_rendered(event, target)}\n")
+    pieces = [
+        f"##### {name} · {event.record}\n{_rendered(event, target)}\n"
+        for name, events in events_by_source.items()
+        for event in events
+        if isinstance(event, Conversation)
+    ]
     return "".join(pieces)
 
 
