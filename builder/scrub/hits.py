@@ -1,4 +1,4 @@
-"""Places in a text at which an audit found something."""
+"""Hits: the places in a text at which a rule found something."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Hit:
 
 
 def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """The hits in order; overlapping ones as one that covers them, of the certain one's kind."""
+    """Returns the hits in order; overlapping ones are merged, with the kind of the certain one."""
     chosen: list[Hit] = []
     for hit in sorted(hits, key=lambda hit: (hit.start, not hit.certain, -hit.end)):
         if not chosen or hit.start >= chosen[-1].end:
@@ -35,11 +35,11 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
 
 Find = Callable[[str], tuple[Hit, ...]]
 REMEMBERED = 1 << 14
-"""Code points of a text for which the result is remembered: prompts and definitions repeat."""
+"""Code points of a text up to which the result is cached: prompts and definitions repeat."""
 
 
 def remembering(find: Find) -> Find:
-    """The same function, its results of the last short texts remembered."""
+    """Returns the function with a cache of its results for short texts."""
     remembered = lru_cache(maxsize=4096)(find)
 
     @wraps(find)
@@ -50,13 +50,13 @@ def remembering(find: Find) -> Find:
 
 
 SHORT = 256
-"""Code points of a text that is looked at with others first: most hold nothing, and are many."""
+"""Code points of a text below which it is first searched together with others."""
 
 
 def found_in(
     texts: Sequence[str], find: Find, may_hit: Callable[[str], object]
 ) -> list[tuple[Hit, ...]]:
-    """What is found in each text.
+    """Returns what is found in each text.
 
     `may_hit` is asked of all that are SHORT at once, on lines of their own: what it finds in a
     text, it finds there. If it finds nothing, there is nothing in any of them.

@@ -1,4 +1,4 @@
-r"""Personal data in decoded text: what a form or check digits tell, and names in paths.
+r"""Finds personal data in decoded text: by form, by check digits, and names in paths.
 
 Mail addresses, phone numbers, IP addresses, IBANs and cards (with their check digits), the names of
 users in home folders (also encoded, `-Users-name-project`) and of machines. Names of people in
@@ -157,17 +157,17 @@ _NO_HOST = re.compile(
 
 @remembering
 def find_personal(text: str) -> tuple[Hit, ...]:
-    """The personal data in a decoded text, in order, none overlapping."""
+    """Returns the personal data in a decoded text, in order, none overlapping."""
     return apart(hit for finder in _MAY_HIT(text) for hit in finder(text))
 
 
 def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
-    """The personal data in each of some texts."""
+    """Returns the personal data in each of some texts."""
     return found_in(texts, find_personal, _MAY_HIT)
 
 
 _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
-"""What every mail address holds. It begins with one character, which `re` finds at once."""
+"""Stands in every mail address, and starts with one character, which `re` finds fast."""
 
 
 def _mails(text: str) -> Iterator[Hit]:
@@ -187,7 +187,7 @@ def _phones(text: str) -> Iterator[Hit]:
 
 
 _DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
-"""What a text holds in which an IBAN counts: one made of letters alone is none."""
+"""Must stand in a text for an IBAN to count: one of letters alone is none."""
 
 
 def _ibans(text: str) -> Iterator[Hit]:
@@ -203,7 +203,7 @@ def _cards(text: str) -> Iterator[Hit]:
 
 
 def is_iban(text: str) -> bool:
-    """Has it the length of its country, and check digits that hold (ISO 7064, mod 97-10)?"""
+    """Does it have its country's length and valid check digits (ISO 7064, mod 97-10)?"""
     plain = text.replace(" ", "")
     if len(plain) != _IBAN_LENGTHS.get(plain[:2]):
         return False
@@ -212,7 +212,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Does it begin as a card does, and does its check digit hold (Luhn)?"""
+    """Does it start as a card does, with a valid check digit (Luhn)?"""
     digits = [int(char) for char in text if char.isdigit()]
     if not 13 <= len(digits) <= 19 or not _CARD_BEGINS.match(text) or len(set(digits)) < 2:
         return False
@@ -247,7 +247,7 @@ _DOCUMENTED = tuple(
         ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
     )
 )
-"""Networks of documentation (RFC 5737, RFC 3849): in a log they stand for somebody's."""
+"""Networks for documentation (RFC 5737, RFC 3849): in a log they stand for real ones."""
 
 
 def _is_somebodys(text: str) -> bool:
@@ -344,7 +344,7 @@ _MAY_HIT = Prefilter((
 
 
 def pseudonym(kind: str, digits: str) -> str:
-    """What stands for a datum of a kind; `digits` are twelve of its keyed digest.
+    """Returns the pseudonym of a datum of a kind; `digits` are twelve of its keyed digest.
 
     It has the form of what it stands for where that has a range that belongs to nobody, and is
     never found as personal data itself.

@@ -1,4 +1,4 @@
-r"""What must stand in a text for a rule to hit it: RE2 tells it for many rules in one pass.
+r"""Prefilters: RE2 tests in one pass which rules may hit a text.
 
 RE2 comes with the extra `fast`; without it every rule may hit every text. It knows no lookaround,
 and its classes are ASCII. A condition is therefore asked of the text with a `?` for each character
@@ -28,7 +28,7 @@ MAX_START = 3
 """Characters before a literal that its condition may ask for."""
 
 _MAX_COUNT = 8
-"""Of a longer repetition so much is asked: each step of it is a state."""
+"""Repetitions that a condition asks for at most: each one is a state of the automaton."""
 
 _TOKEN = re.compile(
     r"(?P<around>\(\?<?[=!](?:\\.|\[(?:\\.|[^]\\])*\]|[^()\\[])*\))"
@@ -45,7 +45,7 @@ _THREE_FORMS = "IKSiks"
 
 
 def necessary(pattern: str, *, ignore_case: bool = False) -> str:
-    """What RE2 finds in every text that the pattern matches in.
+    """Returns a pattern that RE2 finds in every text in which `pattern` matches.
 
     The pattern is ASCII, its lookarounds hold no groups, and its negated sets no question mark.
     """
@@ -76,7 +76,7 @@ def necessary(pattern: str, *, ignore_case: bool = False) -> str:
 
 
 def projected(text: str) -> bytes:
-    """The text with a `?` for each character that is not ASCII: one byte for one code point."""
+    """Returns the text with a `?` for each non-ASCII character: one byte for each code point."""
     return text.encode("ascii", "replace")
 
 
@@ -96,13 +96,13 @@ def _options() -> Any:
 
 
 class Prefilter(Generic[Rule]):
-    """Tells which rules may hit a text; made of (condition, rule)."""
+    """Selects the rules that may hit a text; made of (condition, rule)."""
 
     def __init__(self, rules: Iterable[tuple[str, Rule]]) -> None:
         self._conditions, self._rules = zip(*rules, strict=True)
 
     def __call__(self, text: str) -> Sequence[Rule]:
-        """The rules that may hit the text, in order: all of them where RE2 cannot tell."""
+        """Returns the rules that may hit the text, in order; all of them without RE2."""
         if re2 is None:
             return self._rules
         held = self._set.Match(projected(text))
@@ -177,13 +177,13 @@ class LiteralPrefilter(Generic[Rule]):
 
 
 class LinePrefilter:
-    """Finds the lines of a text in which, or with whose newline, begins what a condition asks."""
+    """Finds the lines in which, or with whose newline, a match of a condition starts."""
 
     def __init__(self, pattern: str) -> None:
         self._condition = pattern
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:
-        """[start, end) of these lines, without their ends; the whole text without RE2."""
+        """Yields [start, end) of these lines, without line ends; without RE2, of the whole text."""
         if re2 is None:
             yield 0, len(text)
             return

@@ -1,4 +1,4 @@
-"""What becomes of secrets and personal data in a dialogue: stand-ins, or the reason of a reject.
+"""Replaces secrets and personal data in a dialogue by stand-ins, or rejects the dialogue.
 
 The same secret has the same stand-in everywhere in a dataset, so that calls and their results still
 match: `REDACTED_`, its kind, and twelve digits of a keyed BLAKE2b digest. The key is derived from
@@ -39,10 +39,10 @@ from builder.sources.source import Source
 from builder.text import token_pattern
 
 KEY_BYTES = 1 << 14
-"""Of each file so many bytes go into the key."""
+"""Bytes at the start of each file that go into the key."""
 
 MIN_KNOWN = 6
-"""A shorter secret is replaced only where its surroundings tell it."""
+"""Characters of a secret; a shorter one is replaced only where its surroundings mark it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Scrubbed:
 
 
 def derive_key(sources: Iterable[Source]) -> bytes:
-    """32 bytes that only the logs tell: a digest of the beginnings of all files, in order."""
+    """Returns 32 bytes: a digest of the beginnings of all files, in order."""
     digest = hashlib.blake2b(digest_size=32, person=b"builder-redact")
     files = (item for source in sources for item in source.members or (source,))
     for head in beginnings(files, KEY_BYTES):
@@ -64,7 +64,7 @@ def derive_key(sources: Iterable[Source]) -> bytes:
 
 
 class Scrubber:
-    """Finds and replaces what must not be written. `used`: did a stand-in depend on the key?"""
+    """Finds and replaces what must not be written. `used`: has a stand-in depended on the key?"""
 
     def __init__(self, options: ScrubOptions, key: bytes, added_tokens: tuple[str, ...]) -> None:
         self.options = options
@@ -73,7 +73,7 @@ class Scrubber:
         self._pattern = token_pattern(added_tokens)
 
     def dialogue(self, dialogue: Dialogue) -> Scrubbed:
-        """The dialogue without secrets and personal data, or the reason to reject it."""
+        """Returns the dialogue without secrets and personal data, or the reason to reject it."""
         try:
             return self._scrubbed(dialogue)
         except KeyError:  # two keys of an object hold one secret in two spellings
@@ -102,7 +102,7 @@ class Scrubber:
         return Scrubbed(dialogue, changes)
 
     def text(self, text: str) -> str:
-        """A text for meta, rejects or the manifest without them."""
+        """Returns a text for meta, rejects or the manifest without secrets and personal data."""
         if self.options.secrets != "off":
             text = _replaced(text, find_secrets(text), self.placeholder)
         if self.options.personal_data == "pseudonymise":
@@ -110,14 +110,14 @@ class Scrubber:
         return text
 
     def problem(self, problem: Problem) -> Problem:
-        """A reject without them: its detail may quote the log and be cut off inside of a secret."""
+        """Returns a problem without them; its detail may be cut off inside a secret of the log."""
         detail = self.text(problem.detail)
         if self.options.secrets != "off":
             detail = mask_pieces(detail)
         return replace(problem, where=self.text(problem.where), detail=detail)
 
     def placeholder(self, secret: str, hit: Hit) -> str:
-        """What stands for a secret.
+        """Returns the placeholder of a secret.
 
         The kind is in it only where the secret itself tells it: the same secret is found by its
         name here and by a header there. It ends in a digit, with which nothing composes in NFC.
@@ -127,14 +127,14 @@ class Scrubber:
         return f"{MARK}{kind.upper()}_{self._digits(same)}"
 
     def pseudonym(self, datum: str, hit: Hit) -> str:
-        """What stands for a personal datum; spellings with and without spaces are one."""
+        """Returns the pseudonym of a datum; spellings with and without spaces share one."""
         same = datum.lower() if hit.kind == "mail" else datum
         if hit.kind in ("phone", "iban", "card", "national_id"):
             same = _SPACES.sub("", datum)
         return pseudonym(hit.kind, self._digits(same))
 
     def _digits(self, text: str) -> str:
-        """Twelve digits that follow from the text and the key."""
+        """Returns twelve digits that depend on the text and the key."""
         self.used = True
         digest = hashlib.blake2b(text.encode("utf-8", "replace"), key=self.key, digest_size=8)
         return f"{int.from_bytes(digest.digest(), 'big') % 10**12:012d}"
@@ -142,7 +142,7 @@ class Scrubber:
     def _changed(
         self, dialogue: Dialogue, find: Callable[[str, str], Sequence[Hit]], stand_in: StandIn
     ) -> tuple[Dialogue, int]:
-        """The dialogue with a stand-in at each hit, and how many there are."""
+        """Returns the dialogue with a stand-in at each hit, and the number of hits."""
         places = 0
 
         def change(text: str, name: str) -> str:
@@ -177,12 +177,12 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
 
 
 def _hits(dialogue: Dialogue, find: Find) -> dict[str, tuple[Hit, ...]]:
-    """{text: what is found in it} of the texts of a dialogue in which something is found."""
+    """Returns {text: hits} for the texts of a dialogue that have hits."""
     return {text: hits for _, text in dialogue_strings(dialogue) if (hits := find(text))}
 
 
 def _data(found: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
-    """{datum: kind} of what is found."""
+    """Returns {datum: kind} of all hits."""
     return {text[hit.start : hit.end]: hit.kind for text, hits in found.items() for hit in hits}
 
 
@@ -191,7 +191,7 @@ _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
 
 
 def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
-    """{secret: kind} of all that is found in the dialogue, in order, and {text: hits}."""
+    """Returns {secret: kind} of the secrets in the dialogue, in order, and {text: hits}."""
     known: dict[str, str] = {}
     found: dict[str, tuple[Hit, ...]] = {}
     named = list(dialogue_strings(dialogue))
@@ -232,6 +232,8 @@ def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
     shows to be an issuer's token is not among them.
     """
     made_up: set[str] = set()
+    if not any(_GENERATOR.search(call.name) for turn in dialogue.turns for call in turn.calls):
+        return made_up
     before = ""
     for turn, following in pairwise((*dialogue.turns, None)):
         assert turn is not None, "only the last of all is None"
@@ -249,7 +251,7 @@ def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
 
 
 class _Finder:
-    """Finds secrets by what tells them and, where they are long enough, by being known."""
+    """Finds secrets by the rules and, where they are long enough, by their known values."""
 
     def __init__(self, known: dict[str, str], found: dict[str, tuple[Hit, ...]]) -> None:
         self.known = known
@@ -263,7 +265,7 @@ class _Finder:
             listed.sort(key=lambda item: -len(item[0]))
 
     def hits(self, text: str, name: str) -> tuple[Hit, ...]:
-        """The secrets in a text that stands under a name ("": under none)."""
+        """Returns the secrets in the value of a member, or in a text without a name ("")."""
         if name and text in self.known and named_secret(name, text):
             return (Hit(0, len(text), self.known[text], certain=False),)
         return apart([*self._found.get(text, ()), *self._again(text)])
@@ -283,7 +285,7 @@ class _Finder:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Is a short secret no part of a longer word? (A long one is itself wherever it stands.)."""
+    """Is a short secret not part of a longer word? Long ones count anywhere."""
     if end - start >= 16:
         return True
     before, after = text[start - 1 : start], text[end : end + 1]

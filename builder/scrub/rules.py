@@ -1,4 +1,4 @@
-"""How rules are written so that Python's `re` searches them fast, each with its condition."""
+"""Builds patterns that Python's `re` searches fast, each with its condition for RE2."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from builder.scrub.prefilter import necessary
 
 _ESCAPES = (r"\\[nrt]", r"%[0-9A-Fa-f]{2}", r"\dm")
 ESCAPE = f"(?:{'|'.join(_ESCAPES)})"
-"""After it a word begins: a newline in JSON text, a URL's escape, a terminal's colour."""
+"""What a word may follow directly: a newline in JSON, a URL's escape, a terminal's colour."""
 
 
 def behind_none_of(listed: str, then: str = "") -> str:
-    """Where none of some characters stands before `then`, or an escape does."""
+    """Returns a lookbehind: before `then` stands none of some characters, or an escape."""
     escaped = "|".join(f"(?<={escape}{then})" for escape in _ESCAPES)
     return f"(?:(?<![{listed}]{then})|{escaped})"
 
@@ -27,7 +27,7 @@ class Rule(NamedTuple):
 
 
 def anywhere(pattern: str) -> Rule:
-    """A rule of a pattern that tells itself what stands before it."""
+    """Returns the rule of a pattern that itself says what stands before it."""
     return Rule(re.compile(pattern), necessary(pattern))
 
 
@@ -35,7 +35,7 @@ _ATOM = re.compile(r"(\[(?:\\.|[^]\\])+\]|\\.|[^\\\[(])(?![{*+?])(.*)")
 
 
 def after_none_of(listed: str, *patterns: str, end: str = "") -> Rule:
-    """A rule of patterns before which none of some characters stands, unless as an escape.
+    """Returns a rule of patterns that follow none of some characters, but may follow an escape.
 
     Each pattern begins with a character or a set: `re` skips to where one of these stands, and only
     there looks back.
@@ -59,7 +59,7 @@ def has_first(pattern: str) -> bool:
 
 
 def by_first(patterns: Iterable[str]) -> str:
-    """A pattern for any of them, in order: of many branches `re` looks at no more than the first.
+    """Returns a pattern for any of them, in order, grouped by their first character.
 
     Each pattern begins with one character, or one of a few (`has_first`).
     """

@@ -1,4 +1,4 @@
-"""All texts that are written of a dialogue: to look at, and to change."""
+"""Visits and changes all texts of a dialogue that are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builder.text import escape_tokens
 
 
 def dialogue_strings(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
-    """(name or "", text) of all that is written of a dialogue; a name is that of a member."""
+    """Yields (name of the member or "", text) for all texts of a dialogue that are written."""
     for turn in dialogue.turns:
         if turn.content:
             yield "", turn.content
@@ -29,7 +29,7 @@ def dialogue_strings(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
 
 
 def value_strings(value: Json, name: str = "") -> list[tuple[str, str]]:
-    """(name of the member or "", text) of the strings and keys of a JSON value."""
+    """Returns (name of the member or "", text) of the strings and keys of a JSON value."""
     found: list[tuple[str, str]] = []
     _collect(value, name, found)
     return found
@@ -51,7 +51,7 @@ _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
 
 
 def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
-    """The name that tells what a member holds; `outer` is that of the object it stands in.
+    """Returns the name that says what a member holds; `outer` is the name of its object.
 
     Of {"name": "API_KEY", "value": …} the `value` has the other's name, and in a schema the values
     that a property may have bear the property's.
@@ -68,7 +68,7 @@ Change = Callable[[str, str], str]
 
 
 def map_dialogue(dialogue: Dialogue, change: Change, tokens: re.Pattern[str]) -> Dialogue:
-    """The dialogue with `change` applied to all of its texts. Raises KeyError: see `map_value`."""
+    """Returns the dialogue with all texts changed. Raises KeyError as `map_value` does."""
     return Dialogue(
         tuple(_map_turn(turn, change, tokens) for turn in dialogue.turns),
         tuple(map_value(tool, change) for tool in dialogue.tools),
@@ -95,7 +95,7 @@ def _map_call(call: Call, change: Change, tokens: re.Pattern[str]) -> Call:
 
 
 def map_value(value: Json, change: Change, name: str = "") -> Json:
-    """The value with `change` applied to its strings and keys.
+    """Returns the value with `change` applied to its strings and keys.
 
     Raises KeyError if two keys of one object become equal.
     """
