@@ -55,8 +55,6 @@ FOLDERS = {
 
 ONE_CALL = {
     "gemini": 2,  # two pairs of captures begin with the same request, answer and result
-    # a stream and its JSON, an answer asked for again under a new id; less one in binary frames
-    "bedrock-converse": 1,
 }
 """How many calls the raw count of a folder has too many: one call under two ids or in two files."""
 
