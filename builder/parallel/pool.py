@@ -220,6 +220,9 @@ def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
     die_with_parent()
+    driver = multiprocessing.parent_process()
+    if driver is not None and not driver.is_alive():
+        os._exit(1)  # it ended before the kernel was asked: no signal will come
     threading.Thread(target=_end_with_driver, daemon=True).start()
 
 
