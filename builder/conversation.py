@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from builder.problem import Problem
@@ -96,6 +97,23 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Data | Media | Unpa
 LEVELS = ("partial", "logged", "rendered", "proven")
 """The levels of a `Context`, the lowest first."""
 
+MISSING = MappingProxyType(
+    {
+        "system": "the system prompt is not in the log",
+        "tools": "the tool definitions are not in the log",
+        "system_template": "the log holds a template of the system prompt, filled in later",
+        "reminders": "text that the agent program put in is not in the log",
+        "history": "earlier messages were sent in another form, or not at all",
+        "encrypted_context": "a summary that only the provider can read",
+        "server_tool": "results of a tool that ran at the provider",
+        "media": "images, sound or files, shown as a placeholder",
+        "reasoning": "earlier thoughts that the log hides",
+        "unknown_part": "a part of an unknown type",
+        "digest": "the log's digest of the request differs from its messages",
+    }
+)
+"""What the codes in `Context.missing` mean."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -104,8 +122,7 @@ class Context:
     level    proven: the log carries digests of the requests and they agree, or it is a capture of
              the requests; rendered: prompt, tools and injected text stand in the log as sent;
              logged: nothing is known to be missing; partial: `missing` names what is
-    missing  codes such as system, tools, system_template, reminders, history, server_tool, media,
-             reasoning; sorted, without repeats
+    missing  codes of `MISSING`; sorted, without repeats
     """
 
     level: str

@@ -178,12 +178,14 @@ def _conversation(
                 origins = proof.example.origins
                 held.update(origins)
                 levels = Counter(item.level for item in proof.contexts)
+                missing = Counter(name for item in proof.contexts for name in item.missing)
                 samples.append(
                     Spooled(
                         prefixes[origins[-1]],
                         proof.verdict.tokens,
                         _range_of(_calls_of(normalised, origins)),
                         tuple(levels[level] for level in LEVELS),
+                        tuple(sorted(missing.items())),
                         is_weighted=bool(proof.sample.weights),
                     )
                 )

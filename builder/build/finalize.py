@@ -108,6 +108,9 @@ def _row(
         tokens=tuple(item.tokens for item in entry.samples),
         calls=tuple(item.calls for item in entry.samples),
         levels=tuple(item.levels for item in entry.samples),
+        missing=tuple(
+            tuple((intern(code), count) for code, count in item.missing) for item in entry.samples
+        ),
         weighted=tuple(item.is_weighted for item in entry.samples),
         patterns=tuple(intern(str(item["pattern"])) for item in samples),
         refusals=tuple(select.refusal(item) for item in samples) if select.where else (),
@@ -178,10 +181,11 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
     built.tokens += sum(
         tokens for tokens, code in zip(row.tokens, codes, strict=True) if code is None
     )
-    for levels, code in zip(row.levels, codes, strict=True):
+    for levels, missing, code in zip(row.levels, row.missing, codes, strict=True):
         if code is None:
             counted = zip(LEVELS, levels, strict=True)
             built.context_levels.update({level: count for level, count in counted if count})
+            built.context_missing.update(dict(missing))
     built.is_weighted |= any(
         is_weighted and code is None for is_weighted, code in zip(row.weighted, codes, strict=True)
     )

@@ -227,15 +227,21 @@ def _entry(
 
 
 def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int) -> Spooled:
-    """Returns what is known of a sample; all its targets count at the level that meta/ names."""
+    """Returns what is known of a sample; all its targets have the context that meta/ names."""
     context = row.meta.get("context")
     level = context.get("level") if isinstance(context, dict) else None
+    listed = context.get("missing") if isinstance(context, dict) else None
     turns, tokens = row.meta.get("assistant_turns"), row.meta.get("tokens")
     return Spooled(
         prefixes[-1],
         tokens if isinstance(tokens, int) else 0,
         (0, calls),
         tuple(turns if name == level and isinstance(turns, int) else 0 for name in LEVELS),
+        tuple(
+            (code, turns)
+            for code in (listed if isinstance(listed, list) else ())
+            if isinstance(code, str) and isinstance(turns, int)
+        ),
         is_weighted=bool(sample.weights),
     )
 

@@ -46,6 +46,7 @@ class Spooled:
     prefix       digest of the dialogue's messages up to its end
     calls        the conversation's calls that it holds: the first, and the one after the last
     levels       number of its targets at each of LEVELS, the lowest first
+    missing      (code of `MISSING`, number of its targets that miss it)
     is_weighted  it has weights
     """
 
@@ -53,6 +54,7 @@ class Spooled:
     tokens: int
     calls: tuple[int, int] = (0, 0)
     levels: tuple[int, ...] = ()
+    missing: tuple[tuple[str, int], ...] = ()
     is_weighted: bool = False
 
 
@@ -87,6 +89,7 @@ class ConversationEntry:
                 item.tokens,
                 list(item.calls),
                 list(item.levels),
+                [[code, count] for code, count in item.missing],
                 item.is_weighted,
             ]
             for item in self.samples
@@ -113,8 +116,15 @@ class ConversationEntry:
         return cls(
             code,
             tuple(
-                Spooled(bytes.fromhex(prefix), tokens, (first, end), tuple(levels), weighted)
-                for prefix, tokens, (first, end), levels, weighted in samples
+                Spooled(
+                    bytes.fromhex(prefix),
+                    tokens,
+                    (first, end),
+                    tuple(levels),
+                    tuple((code, count) for code, count in missing),
+                    weighted,
+                )
+                for prefix, tokens, (first, end), levels, missing, weighted in samples
             ),
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),

@@ -26,8 +26,9 @@ class Built:
     """The result of a run: the ledger, its bugs, and the numbers that the card shows.
 
     `context_levels` counts the targets of the written samples by the level of their context
-    (`builder.conversation.LEVELS`); `is_weighted`: some message of data/ has a weight; `audit`:
-    what the audits found (None: no samples); `reasons`: why nothing was put in place, if so.
+    (`builder.conversation.LEVELS`), `context_missing` by each code of what it misses (`MISSING`);
+    `is_weighted`: some message of data/ has a weight; `audit`: what the audits found (None: no
+    samples); `reasons`: why nothing was put in place, if so.
     """
 
     writer: Writer
@@ -39,11 +40,16 @@ class Built:
     origins: Counter[Origin] = field(default_factory=Counter)
     tools_sources: Counter[str] = field(default_factory=Counter)
     context_levels: Counter[str] = field(default_factory=Counter)
+    context_missing: Counter[str] = field(default_factory=Counter)
     is_weighted: bool = False
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
     audit: Audit | None = None
     reasons: list[str] = field(default_factory=list)
+
+    def missing(self) -> list[tuple[str, int]]:
+        """Returns what the contexts of the targets miss, as (code, targets), the most first."""
+        return sorted(self.context_missing.items(), key=lambda item: (-item[1], item[0]))
 
     @property
     def digest(self) -> str:

@@ -12,6 +12,7 @@ import yaml
 
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
 from builder.card.built import Built, Origin
+from builder.card.context import context, parity
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.training import training
@@ -88,6 +89,7 @@ def card(
         _summary(built, config),
         _making(config, made),
         _proof(target, config, ledger),
+        *context(built),
         _ledger(ledger, options),
         _sources(built),
         _audited(found),
@@ -122,11 +124,12 @@ def _charts(found: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]
 
 def _summary(built: Built, config: Config) -> str:
     ledger = built.ledger
+    every = "every assistant turn" + (" of weight 1" if built.is_weighted else "")
     unit = {
-        "conversation": "A sample is a whole conversation; every assistant turn is taught.",
+        "conversation": f"A sample is a whole conversation; {every} is trained.",
         "query": "A sample is a conversation up to one query's answer; the turns since the query"
-        " are taught.",
-        "turn": "A sample is a conversation up to one assistant turn, which alone is taught.",
+        " are trained.",
+        "turn": "A sample is a conversation up to one assistant turn, which alone is trained.",
     }[config.normalize.unit]
     return (
         f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens) of agents that"
@@ -304,7 +307,7 @@ def _targets(config: Config, built: Built) -> Targets:
 
 
 def _limits(config: Config, built: Built, found: Audit | None) -> str:
-    limits = [config.audit.scrub.summary, *_left(found), *_parity(config, found)]
+    limits = [config.audit.scrub.summary, *_left(found), *parity(config.normalize.unit, found)]
     inferred = built.tools_sources["inferred"] + built.tools_sources["mixed"]
     if inferred:
         limits.append(
@@ -348,18 +351,3 @@ def _left(found: Audit | None) -> Iterator[str]:
         )
     if left["secrets"]:
         yield f"What looks like secrets was found in {number(left['secrets'])} places and left."
-
-
-def _parity(config: Config, found: Audit | None) -> Iterator[str]:
-    counts = found.facts.parity if found is not None else {}
-    shares = [
-        f"{number(count.in_parity)} of {number(count.trained)} taught turns in {mode} mode"
-        for mode, count in counts.items()
-    ]
-    if shares:
-        why = " The template writes an empty think block before the last turn only, a server's"
-        why += " prompt before every turn; `normalize.unit: turn` makes them equal."
-        yield (
-            "What stands before a turn here is, byte for byte, what a server shows:"
-            f" {', '.join(shares)}." + (why if config.normalize.unit != "turn" else "")
-        )

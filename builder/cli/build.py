@@ -16,7 +16,7 @@ from builder.card.built import Built
 from builder.cli.progress import BuildProgress
 from builder.cli.terminal import BOLD, DIM, GOOD, WARNING, aligned, counted, escaped, painted
 from builder.config import Config
-from builder.conversation import LEVELS, Json
+from builder.conversation import LEVELS, MISSING, Json
 from builder.ledger import Ledger
 from builder.normalize import remedy
 from builder.output.folder import MANIFEST
@@ -215,7 +215,9 @@ def facts(built: Built, config: Config) -> Iterator[str]:
     levels = built.context_levels
     if levels.total():
         shares = ", ".join(f"{levels[name]:,} {name}" for name in LEVELS if levels[name])
-        yield f"context of the trained turns: {shares} (docs/context.md)"
+        codes = ", ".join(f"{name} {count:,}" for name, count in built.missing() if name in MISSING)
+        missing = f"; missing: {codes}" if codes else ""
+        yield f"context of the trained turns: {shares}{missing} (docs/context.md)"
 
 
 def _parity(built: Built, config: Config) -> Iterator[str]:

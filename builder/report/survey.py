@@ -241,12 +241,20 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
             for mode, count in sorted(found.parity.items())
         )
         note = (
-            "Turns whose context is byte for byte what a server shows in that mode of inference,"
-            f" of {found.turns:,}."
+            "Turns before which a sample has the bytes that a server renders of the same messages"
+            f" in that mode of inference, of {found.turns:,}."
         )
         columns = ("mode", "turns", "share")
         table = AuditTable("parity", "Turns in parity with inference", columns, rows, note, "share")
         tables.append(table)
+    for key, title, counter in (
+        ("context", "Trained turns by how well their context is known", found.context),
+        ("missing", "What the contexts of trained turns miss", found.missing),
+    ):
+        if counter:
+            heads = ("level" if key == "context" else "missing", "turns")
+            note = "docs/context.md explains the levels and codes."
+            tables.append(AuditTable(key, title, heads, _ranked(counter), note, "turns"))
     for name in FIELDS:
         counter = found.by_field.get(name, Counter())
         if len(counter) > (name in ("split", "unit", "reasoning")):

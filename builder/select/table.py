@@ -22,6 +22,7 @@ class ConversationRow:
     tokens    for each sample its tokens
     calls     for each sample the calls that it holds: the number of the first, one after the last
     levels    for each sample the number of its targets at each level of context (`LEVELS`)
+    missing   for each sample (code of `MISSING`, number of its targets that miss it)
     weighted  for each sample whether it has weights
     patterns  for each sample its behaviour; empty unless the options need it
     refusals  for each sample the code of the user's condition that it does not meet, or None;
@@ -42,6 +43,7 @@ class ConversationRow:
     tokens: tuple[int, ...]
     calls: tuple[tuple[int, int], ...]
     levels: tuple[tuple[int, ...], ...]
+    missing: tuple[tuple[tuple[str, int], ...], ...]
     weighted: tuple[bool, ...]
     patterns: tuple[str, ...]
     refusals: tuple[str | None, ...]

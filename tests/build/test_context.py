@@ -46,6 +46,7 @@ def test_targets_are_counted_by_level(tmp_path):
         progress=lambda _: lambda *_: None,
     )
     assert built.context_levels == {"partial": 1, "logged": 1}
+    assert built.context_missing == {"system": 1}
     assert not built.is_weighted
 
 
@@ -67,3 +68,18 @@ def test_a_late_system_message_that_was_kept_is_proven_again(tmp_path):
     lines = (tmp_path / "out/data/train-00000-of-00001.jsonl").read_bytes().splitlines()
     assert [m["role"] for m in json.loads(lines[0])["messages"]] == [m["role"] for m in late]
     assert cli.main(["verify", str(tmp_path / "out"), "--quiet"]) == 0
+
+
+def test_the_card_and_the_summary_name_what_is_missing(tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out")]
+    assert cli.main(command) == 0
+    summary = capsys.readouterr().out
+    assert "context of the trained turns: 1 partial, 1 logged; missing: system 1" in summary
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "| logged | 1 | 50.0 % |" in card
+    assert "| partial | 1 | 50.0 % |" in card
+    assert "| `system` | 1 | the system prompt is not in the log |" in card
+    again = ["merge", str(tmp_path / "out"), "-o", str(tmp_path / "merged"), "--quiet"]
+    assert cli.main(again) == 0
+    assert "| `system` | 1 |" in (tmp_path / "merged" / "README.md").read_text()

@@ -100,6 +100,26 @@ def test_the_card_counts_what_was_built(built):
     assert {name for name, *_ in sources} == {row["format"] for row in meta}
 
 
+def test_the_card_counts_trained_turns_by_how_well_their_context_is_known(built):
+    _, text = parts(built)
+    meta = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
+    section = text.partition("\n## What the model saw\n")[2].partition("\n## ")[0]
+    levels = re.findall(r"(?m)^\| (proven|rendered|logged|partial) \| ([\d,]+) \|", section)
+    assert {name for name, _ in levels} >= {row["context"]["level"] for row in meta}
+    turns = sum(int(count.replace(",", "")) for _, count in levels)
+    assert turns == sum(row["assistant_turns"] for row in meta)
+    missing = re.findall(r"(?m)^\| `(\w+)` \| ([\d,]+) \| (.*) \|$", section)
+    assert {name for name, *_ in missing} == {
+        code for row in meta for code in row["context"]["missing"]
+    }
+    for name, count, meaning in missing:
+        assert meaning, f"no meaning of {name}"
+        of_samples = sum(
+            row["assistant_turns"] for row in meta if name in row["context"]["missing"]
+        )
+        assert 0 < int(count.replace(",", "")) <= of_samples
+
+
 def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(built, tmp_path):
     _, text = parts(built)
     content = re.search(r"has all\):\n\n((?:    .*\n)+)", text)

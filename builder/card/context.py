@@ -1,0 +1,64 @@
+"""What the card says of the contexts of the trained turns, and of their parity with inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from builder.audit.result import Audit
+from builder.card.built import Built
+from builder.card.markdown import Code, table
+from builder.conversation import LEVELS, MISSING
+from builder.normalize.options import Unit
+from builder.report.html import number
+
+_SHOWN = 50
+"""Codes in the table: those of an input that is a dataset may be any."""
+_CONTEXT = (
+    "The checks above prove the form of a sample. Whether its system prompt, tools and messages are"
+    " those that the model had when it answered is another question, which only the log can answer."
+    " `meta.context` has the level of each sample:"
+)
+_LEVELS = {
+    "proven": "the log's digests of the requests agree, or it is a capture of the requests",
+    "rendered": "prompt, tools and injected text are in the log as they were sent",
+    "logged": "nothing is known to be missing",
+    "partial": "something is known to be missing",
+}
+
+
+def context(built: Built) -> Iterator[str]:
+    """Yields the section on how well the contexts of the trained turns are known, if any is."""
+    levels, missing = built.context_levels, built.missing()
+    turns = levels.total()
+    if not turns:
+        return
+    rows = [
+        (name, levels[name], f"{100 * levels[name] / turns:.1f} %", _LEVELS[name])
+        for name in reversed(LEVELS)
+        if levels[name]
+    ]
+    lines = ["## What the model saw", "", _CONTEXT, ""]
+    lines += table(("level", "trained turns", "share", "meaning"), rows)
+    if missing:
+        lines += ["", "What the logs do not hold of these turns:", ""]
+        lines += table(
+            ("missing", "trained turns", "meaning"),
+            [(Code(name), count, MISSING.get(name, "")) for name, count in missing[:_SHOWN]],
+        )
+    yield "\n".join(lines)
+
+
+def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
+    """Yields a sentence on how many trained turns are in parity with inference, if counted."""
+    counts = found.facts.parity if found is not None else {}
+    shares = [
+        f"{number(count.in_parity)} of {number(count.trained)} trained turns in {mode} mode"
+        for mode, count in counts.items()
+    ]
+    if shares:
+        why = " The template writes an empty think block before the last turn only, a server's"
+        why += " prompt before every turn; `normalize.unit: turn` makes them equal."
+        yield (
+            "The bytes before a trained turn are those that a server renders of the same messages:"
+            f" {', '.join(shares)}." + (why if unit != "turn" else "")
+        )
