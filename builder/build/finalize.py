@@ -17,6 +17,7 @@ from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
+from builder.dataset.review import Review
 from builder.dataset.samples import read_sample
 from builder.jsonio import loads
 from builder.ledger import CallOutcomes, Ledger
@@ -39,17 +40,19 @@ def finalize(
     unreadable: Sequence[Problem],
     config: Config,
     writer: Writer,
+    review: Review | None = None,
 ) -> Built:
     """Writes data/, meta/ and rejects.jsonl and accounts for everything. Raises LedgerFault.
 
-    `weights`: for each result the share of its conversations that is taken.
+    `weights`: for each result the share of its conversations that is taken; `review`: the decisions
+    that `select.review` names.
     """
     built = Built(writer)
     in_pieces = (
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
     options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
-    table = list(_table(results, weights, options))
+    table = list(_table(results, weights, options, review))
     is_near_dropped = config.audit.options.near_duplicates == "drop"
     choice = choose(table, options, partial(_near_duplicates, results) if is_near_dropped else None)
     _count_records(built, results, unreadable)
@@ -63,10 +66,13 @@ def finalize(
 
 
 def _table(
-    results: Sequence[ChunkResult], weights: Sequence[float], options: ChoiceOptions
+    results: Sequence[ChunkResult],
+    weights: Sequence[float],
+    options: ChoiceOptions,
+    review: Review | None,
 ) -> Iterator[ConversationRow]:
     """Yields a row for each conversation; reads the samples only if the options need more."""
-    needs_samples = bool(options.shares or options.select.fields)
+    needs_samples = bool(options.shares or options.select.fields or review)
     for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
         samples = result.samples() if needs_samples else iter(())
         for entry in result.entries():
@@ -74,7 +80,7 @@ def _table(
                 _values(line, meta, options.select)
                 for _, (line, meta) in zip(entry.samples, samples, strict=False)
             ]
-            yield _row(entry, source, result, weight, own, options)
+            yield _row(entry, source, result, weight, own, options, review)
 
 
 def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
@@ -95,8 +101,10 @@ def _row(
     weight: float,
     samples: Sequence[dict[str, Json]],
     options: ChoiceOptions,
+    review: Review | None,
 ) -> ConversationRow:
     select = options.select
+    is_kept = select.unreviewed == "keep"
     last = samples[-1] if samples else {}
     return ConversationRow(
         source=source,
@@ -114,6 +122,9 @@ def _row(
         weighted=tuple(item.is_weighted for item in entry.samples),
         patterns=tuple(intern(str(item["pattern"])) for item in samples),
         refusals=tuple(select.refusal(item) for item in samples) if select.where else (),
+        reviews=tuple(review.refusal(str(item["id"]), unreviewed=is_kept) for item in samples)
+        if review is not None
+        else (),
         group=intern(select.group(last)),
         stratum=intern(select.stratum(last)),
         call_keys=tuple(key for key, _ in entry.calls),

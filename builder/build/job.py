@@ -22,6 +22,7 @@ from builder.build.task import Job
 from builder.card.built import Built
 from builder.config import Config
 from builder.conversation import Json
+from builder.dataset.review import read_review
 from builder.output.folder import output_folder
 from builder.output.remote import RemoteOutput
 from builder.problem import UsageError
@@ -60,6 +61,8 @@ def build(
     target = _target(config)
     tasks, unreadable = plan(config, target.added_tokens, out)
     evaluation_sets(config.audit.options.sets)  # a missing one is reported before the work begins
+    chosen = config.select.review
+    review = read_review(chosen.located) if chosen is not None else None
     if config.normalize.unit != "conversation":
         _warn_of_unit(tasks, config.normalize.unit, warn)
     if not fresh:
@@ -94,6 +97,7 @@ def build(
             engine.workers,
             started,
             phase,
+            review,
         )
         built, is_in_place = publish(results, [task.weight for task in tasks], unreadable, run)
         if is_in_place:

@@ -29,6 +29,7 @@ from builder.build.results import (
 from builder.card.built import Built
 from builder.config import Config, read_resolved
 from builder.conversation import LEVELS, Json
+from builder.dataset.review import read_review
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.jsonio import JsonFault, loads
 from builder.ledger import Ledger
@@ -85,6 +86,8 @@ def merge(
     for folder in folders:
         _check(folder, target)
     evaluation_sets(chosen.audit.options.sets)
+    decided = chosen.select.review
+    review = read_review(decided.located) if decided is not None else None
     with output_folder(out) as work:
         results = [
             _result(folder, number, chosen, work / f"{number:08d}")
@@ -94,7 +97,7 @@ def merge(
             "inputs": [item for folder in folders for item in folder.manifest.get("inputs", [])],
             "merged": [{"name": folder.name, "sha256": folder.sha256} for folder in folders],
         }
-        run = Run(chosen, target, origin, str, work, out, "merge", workers, started, phase)
+        run = Run(chosen, target, origin, str, work, out, "merge", workers, started, phase, review)
         built, _ = publish(results, [1.0] * len(results), [], run)
     return built
 

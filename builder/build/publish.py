@@ -19,6 +19,7 @@ from builder.card.built import Built
 from builder.card.card import card, pictures
 from builder.config import Config
 from builder.conversation import Json
+from builder.dataset.review import Review
 from builder.jsonio import loads
 from builder.output.folder import Writer
 from builder.parallel.pool import default_workers, in_background, is_much
@@ -51,6 +52,7 @@ class Run:
     work     the folder for unfinished files
     engine   the name of what ran the tasks, and its workers
     started  seconds since the epoch
+    review   the decisions that `select.review` names
     """
 
     config: Config
@@ -63,6 +65,7 @@ class Run:
     workers: int
     started: float
     phase: Phase = no_phase
+    review: Review | None = None
 
 
 def publish(
@@ -82,7 +85,7 @@ def publish(
     with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
         start(import_loader)  # while the samples are chosen and written
         run.phase("write", None)
-        built = finalize(results, weights, unreadable, config, Writer(run.work))
+        built = finalize(results, weights, unreadable, config, Writer(run.work), run.review)
         if _is_nothing(built, run.out):
             built.reasons = _reasons(built.writer.folder / "rejects.jsonl")
             return built, False
@@ -96,6 +99,8 @@ def publish(
             "tokenizer": _tokenizer(config, target),
             "ledger": built.ledger.to_json(),
         }
+        if run.review is not None:
+            about["review"] = run.review.counts()
         folder = built.writer.folder
         found = surveyed = None
         if built.data_files:

@@ -84,6 +84,9 @@ def build(
     ray_address: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
     ] = None,
+    review: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Leave out what this review rejects.")
+    ] = None,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Start over; default: continue an earlier run."),
@@ -105,6 +108,8 @@ def build(
         chosen = chosen.with_evaluation()
     if tokenizer is not None:
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
+    if review is not None:
+        chosen = chosen.with_review(UserPath(review))
     if out and engine == "local":
         prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
     from builder.cli.build import list_stores, run_build, start  # noqa: PLC0415 - half a second

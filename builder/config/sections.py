@@ -100,6 +100,10 @@ class Config:
         """Returns a copy with another tokenizer to verify against."""
         return replace(self, verify=replace(self.verify, tokenizer=tokenizer))
 
+    def with_review(self, review: UserPath) -> Config:
+        """Returns a copy with another review to apply."""
+        return replace(self, select=replace(self.select, review=review))
+
     def with_evaluation(self) -> Config:
         """Returns a copy that allows the data of benchmarks."""
         return replace(self, normalize=replace(self.normalize, allow_eval=True))

@@ -70,6 +70,7 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
     _leave_out(codes, gone, DUPLICATE)
     near = find_near([code is None for code in codes]) if find_near is not None else {}
     _leave_out(codes, near, NEAR_DUPLICATE)
+    _review(table, codes)
     if options.shares:
         _leave_out(codes, _beyond_shares(table, codes, options.shares, seed, _pattern), "mix")
     for shares in options.select.shares.values():
@@ -77,6 +78,18 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
     if options.select.max_tokens_total is not None:
         _leave_out(codes, _beyond_total(table, codes, options.select.max_tokens_total, seed), TOTAL)
     return Choice(codes, _splits(table, codes, options.split), near)
+
+
+def _review(table: Table, codes: list[str | None]) -> None:
+    """Leaves out what a review does not keep.
+
+    That comes after duplicates, so that nothing that repeats a rejected sample takes its place.
+    """
+    number = 0
+    for row in table:
+        for at, code in enumerate(row.reviews, start=number):
+            codes[at] = codes[at] or code
+        number += row.samples
 
 
 def _leave_out(codes: list[str | None], numbers: Iterable[int], code: str) -> None:

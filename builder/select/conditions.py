@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Literal
 
 from builder.conversation import Json
 from builder.options import Number, Scalar, named
+from builder.paths import UserPath
 
 TOOLS = "tools"
 """The one field that is not of meta/: the names of the tools that the sample calls."""
@@ -55,12 +57,16 @@ class SelectOptions:
     """Which samples are written.
 
     where             conditions by field of meta/ (`tokens`, `model`, `outcome.reward`) or `tools`
+    review            a file of decisions (`builder.dataset.review`): rejected samples are left out
+    unreviewed        whether samples without a decision are written
     shares            for one field: target shares of the samples by its value
     max_tokens_total  the most tokens that all samples have together
     stratify          fields whose values keep their share of the tokens under `max_tokens_total`
     """
 
     where: Mapping[str, Condition] = field(default_factory=dict)
+    review: UserPath | None = None
+    unreviewed: Literal["keep", "drop"] = "keep"
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     max_tokens_total: int | None = None
     stratify: tuple[str, ...] = ()
@@ -87,6 +93,8 @@ class SelectOptions:
 
     def contradictions(self) -> Iterator[str]:
         """Yields a message for values that are possible each by itself but not together."""
+        if self.unreviewed == "drop" and self.review is None:
+            yield "select.unreviewed: drop needs select.review"
         if len(self.shares) > 1:
             yield "select.shares: names more than one field"
         for name, shares in self.shares.items():

@@ -27,6 +27,7 @@ class ConversationRow:
     patterns  for each sample its behaviour; empty unless the options need it
     refusals  for each sample the code of the user's condition that it does not meet, or None;
               empty without conditions
+    reviews   for each sample the code by which a review leaves it out, or None; empty without one
     group, stratum  values of the fields that shares and budget go by
     call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
     call_codes   for each call why it was dropped, or None
@@ -47,6 +48,7 @@ class ConversationRow:
     weighted: tuple[bool, ...]
     patterns: tuple[str, ...]
     refusals: tuple[str | None, ...]
+    reviews: tuple[str | None, ...]
     group: str
     stratum: str
     call_keys: tuple[bytes, ...]

@@ -12,7 +12,7 @@ def digest(text):
     return text.encode().ljust(DIGEST_BYTES, b".")
 
 
-def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=()):
+def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=(), reviews=()):
     """A conversation: "ab" has two assistant turns; `ends` names the prefixes that end samples."""
     steps = [prefixes[: at + 1] for at in range(len(prefixes))]
     ends = [prefixes] if ends is None else ends
@@ -30,6 +30,7 @@ def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=
         weighted=tuple(False for _ in ends),
         patterns=patterns,
         refusals=refusals,
+        reviews=reviews,
         group="",
         stratum="",
         call_keys=(),

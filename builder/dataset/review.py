@@ -1,0 +1,109 @@
+"""A review: what people decided about the samples of a dataset, by the id of the sample.
+
+A review is a JSONL file of `{"id", "decision", "note"}`, sorted by id. An id is the digest of a
+sample's line, so a decision holds in every later build that makes the same sample, and for no other
+text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import UsageError
+
+ACCEPT, REJECT = "accept", "reject"
+DECISIONS = (ACCEPT, REJECT)
+
+REVIEW = "review"
+"""The code of samples that a review rejects."""
+UNREVIEWED = "unreviewed"
+"""The code of samples that no review accepts, where only accepted ones are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided about a sample: "accept", "reject" or "" (only noted), and the note."""
+
+    decision: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Decisions by the id of the sample, and the sha256 of the file that they were read from."""
+
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    sha256: str = ""
+
+    def refusal(self, sample: str, *, unreviewed: bool) -> str | None:
+        """Returns the code that leaves a sample out, or None.
+
+        `unreviewed` says whether samples without a decision are written.
+        """
+        decided = self.decisions.get(sample, Decision()).decision
+        if decided == REJECT:
+            return REVIEW
+        return None if unreviewed or decided == ACCEPT else UNREVIEWED
+
+    def counts(self) -> dict[str, Json]:
+        """Returns what the manifest says of the review."""
+        counts = Counter(item.decision for item in self.decisions.values())
+        return {
+            "sha256": self.sha256,
+            "accepted": counts[ACCEPT],
+            "rejected": counts[REJECT],
+        }
+
+
+def read_review(path: Path) -> Review:
+    """Reads a review. Raises UsageError: there is no such file, or a line is no decision."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"review {str(path)!r}: {error.strerror or error}") from None
+    decisions: dict[str, Decision] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        found = _decision(line)
+        if isinstance(found, str):
+            raise UsageError(f"review {str(path)!r}: line {number}: {found}")
+        sample, decision = found
+        if sample in decisions:
+            raise UsageError(f"review {str(path)!r}: line {number}: decides on {sample!r} twice")
+        decisions[sample] = decision
+    return Review(decisions, hashlib.sha256(data).hexdigest())
+
+
+def review_lines(decisions: Mapping[str, Decision]) -> bytes:
+    """Returns the file: a line for each sample with a decision or a note, sorted by id."""
+    lines = [
+        dumps({"id": sample, "decision": item.decision or None, "note": item.note}) + "\n"
+        for sample, item in sorted(decisions.items())
+        if item.decision or item.note
+    ]
+    return "".join(lines).encode("utf-8", "replace")
+
+
+def _decision(line: bytes) -> tuple[str, Decision] | str:
+    """Returns the id and the decision of a line, or what is wrong with it."""
+    try:
+        value = loads(line)
+    except JsonFault as fault:
+        return f"is not JSON: {fault}"
+    if not isinstance(value, dict):
+        return "is no JSON object"
+    sample, decision, note = value.get("id"), value.get("decision"), value.get("note")
+    if not isinstance(sample, str) or not sample:
+        return "has no id"
+    if decision is not None and decision not in DECISIONS:
+        return f"decision: must be one of {', '.join(DECISIONS)} or null"
+    if note is not None and not isinstance(note, str):
+        return "note: must be text"
+    return sample, Decision(str(decision or ""), note or "")
