@@ -1,7 +1,7 @@
-"""OpenTelemetry's messages of parts, and the bodies of OpenAI's form that its first events took.
+"""Reads OpenTelemetry's messages of parts, and the OpenAI-shaped bodies of its first events.
 
-Source: otel-genai.md "Message JSON", "Legacy generations". Instrumentations pass the blocks of any
-API through as they are, so what is not OpenTelemetry's own is read as traces of platforms are.
+Source: otel-genai.md "Message JSON", "Legacy generations". Instrumentations pass the
+blocks of any API through unchanged, so other shapes are read with the parsers for platform traces.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *
 def read_messages(value: Json, unknown: list[str]) -> list[Message]:
     """Returns the messages of a list.
 
-    Types of unknown parts, and items without a role, to `unknown`.
+    Adds the types of unknown parts, and of items without a role, to `unknown`.
     """
     return [message for item in as_list(value) for message in read_message(item, unknown)]
 
 
 def read_message(item: Json, unknown: list[str]) -> list[Message]:
-    """Returns what one logged message says.
+    """Returns the messages that one logged message holds.
 
-    Its results as a message of role tool, then the rest.
+    Its results come first, as a message of role tool, then the rest.
     """
     fields = as_dict(item)
     role = as_str(fields.get("role"))
@@ -78,7 +78,7 @@ def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
     """Returns an assistant message, with the fields of OpenAI's form other than the content.
 
     Calls in the content repeat those in `tool_calls`. Results in it come from the provider, which
-    ran its tools inside the answer: those were no calls that a client answers.
+    ran its tools inside the answer: a client was never asked to answer those calls.
     """
     if any(isinstance(part, ToolResult) for part in parts):
         return [
@@ -101,7 +101,7 @@ def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
 def _calls_in_content(content: Json) -> tuple[Part, ...]:
     """Returns calls that are the content of a message of role tool.
 
-    Koog gives them their results' role.
+    Koog logs calls under the role of their results.
     """
     items = [as_dict(item) for item in as_list(content)]
     is_call = [item.get("type") == "function" and as_dict(item.get("function")) for item in items]
@@ -109,7 +109,7 @@ def _calls_in_content(content: Json) -> tuple[Part, ...]:
 
 
 def _as_parts(content: Json) -> Json:
-    """Content as its parts: also out of JSON text of a list of them, and of Gemini's contents."""
+    """Returns a content's parts, also from the JSON text of a list or from Gemini's contents."""
     if isinstance(content, str) and content.startswith('[{"'):
         inner = decoded(content)
         marks = ("type", *_BEDROCK)
@@ -133,7 +133,7 @@ def read_parts(value: Json, unknown: list[str]) -> list[Part]:
 
 
 def _part(item: Json, notes: PartNotes) -> Iterable[Part]:
-    """Yields what one part says; the type of an unknown one goes to the notes."""
+    """Yields the content of one part; notes the type of an unknown part."""
     part = as_dict(item)
     kind = as_str(part.get("type"))
     if kind in _SERVER or part.get("builtin") is True:
@@ -172,7 +172,7 @@ def _result(part: dict[str, Json]) -> ToolResult:
 
 
 def result_content(value: Json) -> tuple[Text | Data | Media, ...]:
-    """Returns what a tool answered: text, a list of texts and media, or a JSON value."""
+    """Returns the content of a tool response: text, a list of texts and media, or a JSON value."""
     if value is None or value == "":
         return ()
     if isinstance(value, str):

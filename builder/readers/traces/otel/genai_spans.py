@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry's GenAI conventions, in all generations of the names.
+"""Reads spans of OpenTelemetry's GenAI conventions, in all generations of attribute names.
 
 Messages of parts as attributes or as an event, one event for each message, OpenLLMetry's numbered
 attributes, and JSON texts under `gen_ai.prompt` and `gen_ai.completion` (otel-genai.md).
@@ -57,11 +57,11 @@ def is_choice(span: Span) -> bool:
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """Returns what the span says; None if it has nothing of these conventions."""
+    """Returns the reading of a span; None if it follows none of these conventions."""
     given = span.attributes
     session = name_or_none(given.get("gen_ai.conversation.id")) or ""
     session = session or as_str(given.get("traceloop.association.properties.session_id"))
-    if given.get("logfire.span_type") == "pending_span":  # written again when it has ended
+    if given.get("logfire.span_type") == "pending_span":  # overwritten when the span ends
         return SpanReading("other", code="pending_span")
     kind = _kind(span)
     if kind == "tool":
@@ -191,9 +191,9 @@ def _of_events(span: Span) -> Logged | None:
 
 
 def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
-    """Returns the messages that the first generation's events tell, one each.
+    """Returns the messages of the first generation's events, one message for each event.
 
-    None if there are none.
+    Returns None if there are none.
     """
     unknown: list[str] = []
     sent: list[Message] = []
@@ -220,9 +220,8 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
 def _has_content(body: dict[str, Json]) -> bool:
     """Returns whether an event holds the content of messages.
 
-    Where the content is not captured, roles and names are.
-
-    A call without the name for its arguments had them all the same.
+    Where content is not captured, roles and names still are: a call without a key for its
+    arguments was nevertheless made with arguments.
     """
     called = [as_dict(as_dict(call).get("function")) for call in as_list(body.get("tool_calls"))]
     if called:
@@ -249,7 +248,7 @@ def _choice(body: dict[str, Json]) -> Json:
 
 
 def _numbered(given: dict[str, Json]) -> Logged | None:
-    """OpenLLMetry: a name for each field of each message."""
+    """OpenLLMetry: one attribute name for each field of each message."""
     for prompt, completion in (
         ("gen_ai.prompt", "gen_ai.completion"),
         ("llm.prompts", "llm.completions"),
@@ -269,14 +268,14 @@ def _numbered(given: dict[str, Json]) -> Logged | None:
 
 
 def _thought(item: dict[str, Json]) -> Json:
-    """Returns a completion; of the thoughts in one of their own, the part that they are."""
+    """Returns a completion; one that holds only thoughts becomes a part of thoughts."""
     if item.get("role") != "thinking":
         return item
     return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
 
 
 def _texts(span: Span) -> Logged | None:
-    """Whole bodies as JSON texts under two names, as attributes or in events of their own."""
+    """Whole bodies as JSON text under two names, as attributes or in separate events."""
     given = dict(span.attributes)
     for name, inner in span.events:
         if name in _TEXT_EVENTS:
@@ -305,7 +304,7 @@ def _of_bodies(prompt: Json, completion: Json) -> Logged:
 
 
 def _assembled(completion: Json) -> Json:
-    """Returns the response; of one that was streamed Logfire keeps the text of the chunks."""
+    """Returns the response; for a streamed response, Logfire keeps the text of its chunks."""
     text = as_dict(decoded(completion)).get("combined_chunk_content")
     return {"role": "assistant", "content": text} if isinstance(text, str) else completion
 

@@ -1,7 +1,7 @@
-"""Spans of MLflow: inputs and outputs of whatever was called, each attribute a JSON text.
+"""Reads spans of MLflow: inputs and outputs of any function, each attribute a JSON text.
 
-A request is the body that the autologged client was given, its answer what it returned, of any
-API (mlflow.md); so they are read as traces of platforms are.
+A request is the body that the autologged client received and its answer is what the client
+returned, for any API (mlflow.md), so both are read with the parsers for platform traces.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SESSION = "mlflow.trace.session"
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """Returns what the span says; None if it is none of MLflow's."""
+    """Returns the reading of a span; None if it is not one of MLflow's."""
     given = span.attributes
     named = as_str(_text(given.get("mlflow.spanType")))
     if not named and "mlflow.spanInputs" not in given and "mlflow.chat.messages" not in given:
@@ -46,7 +46,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _text(value: Json) -> Json:
-    """Returns a text out of the JSON text that an attribute is."""
+    """Returns the string that an attribute holds as JSON text."""
     inner = decoded(value)
     return inner.strip('"') if isinstance(inner, str) else inner
 
@@ -57,7 +57,7 @@ def _session(given: dict[str, Json], info: dict[str, Json]) -> str:
 
 
 def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
-    """Returns the definitions: MLflow's own list, or among the call's arguments."""
+    """Returns the tool definitions: MLflow's own list, or those among the call's arguments."""
     own = decoded(given.get("mlflow.chat.tools"))
     if isinstance(own, list):
         return tuple(definitions(own))
@@ -71,7 +71,7 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
 def _tool_run(span: Span) -> SpanReading:
     given = span.attributes
     output = decoded(given.get("mlflow.spanOutputs"))
-    message = as_dict(output)  # LangChain's message of a tool says which call it answers
+    message = as_dict(output)  # LangChain's tool message names the call it answers
     call_id = name_or_none(message.get("tool_call_id"))
     result = result_content(message.get("content") if call_id else output)
     arguments = decoded(given.get("mlflow.spanInputs"))
@@ -93,13 +93,13 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
     sent: Sequence[Message] = asked.messages if asked is not None else ()
     answers: Sequence[ApiAnswer] = outcome.answers
-    if isinstance(as_dict(inputs).get("prompt"), str):  # no chat: its text has no role
+    if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: its text has no role
         notes.unknown.append("prompt in plain text")
     if not sent:
         sent, logged = _chat_messages(given, notes)
         answers = answers or logged
     elif outcome.before:
-        # The output of an agent's graph repeats the input before what is new.
+        # The output of an agent's graph repeats the input before the new messages.
         whole = outcome.before[: len(sent)] == tuple(sent)
         sent = outcome.before if whole else (*sent, *outcome.before)
     cut = is_cut(given.get("mlflow.spanInputs"))
@@ -133,7 +133,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
 
 
 def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
-    """Returns the trace's assessments by name: values, who gave them, why; expectations are labels.
+    """Returns the trace's assessments by name: value, author, rationale; expectations are labels.
 
     Source: mlflow entities/assessment.py; a dataset's row holds the same objects.
     """
@@ -161,7 +161,7 @@ def _model(given: dict[str, Json]) -> str | None:
 
 
 def _assembled(outputs: Json) -> Json:
-    """Returns the response; one that was logged as the chunks of its stream is put together."""
+    """Returns the response; one that was logged as stream chunks is assembled."""
     value = decoded(outputs)
     chunks = as_list(value)
     if chunks and all(as_str(as_dict(c).get("object")).endswith(".chunk") for c in chunks):
@@ -172,7 +172,7 @@ def _assembled(outputs: Json) -> Json:
 def _chat_messages(
     given: dict[str, Json], notes: PartNotes
 ) -> tuple[Sequence[Message], Sequence[ApiAnswer]]:
-    """Returns messages as MLflow 2 kept them, with the answer as the last of them."""
+    """Returns messages as MLflow 2 stored them, with the answer last."""
     kept = given.get("mlflow.chat.messages")
     messages = read_messages(kept, notes) if kept is not None else []
     if not messages or messages[-1].role != "assistant":

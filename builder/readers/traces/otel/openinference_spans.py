@@ -1,7 +1,7 @@
-"""Spans of OpenInference: messages flattened into numbered attributes, in three layouts.
+"""Reads spans of OpenInference: messages flattened into numbered attributes, in three layouts.
 
-Flat names with dots, nested objects, and lists of objects with dotted names are read alike; where
-an instrumentation wrote no messages, the raw request and response are (openinference.md).
+Flat dotted names, nested objects, and lists of objects with dotted names are handled alike. Where
+an instrumentation wrote no messages, the raw request and response are read (openinference.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAVES = frozenset(
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """Returns what the span says; None if it has nothing of these conventions."""
+    """Returns the reading of a span; None if it does not follow these conventions."""
     given = span.attributes
     named = as_str(_one(given, "openinference.span.kind"))
     asked, answered = _entries(given, _INPUT), _entries(given, _OUTPUT)
@@ -41,7 +41,7 @@ def read_span(span: Span) -> SpanReading | None:
         return SpanReading(kind, code=f"other_span:{named[:40]}")
     session = as_str(_one(given, "session.id"))
     tools = _tools(given)
-    if kind == "agent" and not asked and not answered:  # its own input and output, no request's
+    if kind == "agent" and not asked and not answered:  # no request
         return SpanReading(kind, tools=tools, session=session)
     return _request(span, asked, answered, SpanReading(kind, tools=tools, session=session))
 
@@ -127,7 +127,7 @@ def _request(
         if outcome.before:
             history = replace(history, messages=(*history.messages, *outcome.before))
         answers = tuple(replace(answer, model=model) for answer in outcome.answers)
-    elif len(answers) == len(outcome.answers):  # only the raw response says how it ended
+    elif len(answers) == len(outcome.answers):  # only the raw response holds the finish reason
         answers = tuple(
             replace(answer, fault=answer.fault or read.fault)
             for answer, read in zip(answers, outcome.answers, strict=True)
@@ -136,15 +136,15 @@ def _request(
 
 
 def _raw_request(value: Json, notes: PartNotes) -> Request:
-    """Returns the raw request; nothing for plain text, which has no role."""
+    """Returns the raw request; None for plain text, which has no role."""
     body = decoded(value)
     return read_request(body, notes) if isinstance(body, dict | list) else Request(())
 
 
 def _lost_results(entries: list[Json]) -> bool:
-    """Tells whether results stand in messages of role user.
+    """Tells whether results are in messages of role user.
 
-    Each has room for one, the rest are lost.
+    Each such message has room for one result; the others are lost.
     """
     messages = (_message(entry) for entry in entries)
     return any(item.get("role") == "user" and item.get("tool_call_id") for item in messages)
@@ -155,9 +155,9 @@ def _message(entry: Json) -> dict[str, Json]:
 
 
 def _item(entry: Json) -> Json:
-    """Returns a message as one of parts.
+    """Returns a message as a message of parts.
 
-    Calls that stand in the contents as well are taken once.
+    Calls that are also in the contents are taken once.
     """
     message = _message(entry)
     contents = [_content(as_dict(item)) for item in listed(message.get("contents"))]

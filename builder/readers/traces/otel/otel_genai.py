@@ -20,7 +20,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations that the spans tell of; a span or log record is a record."""
+    """Yields the conversations in the spans; a span or log record is a record."""
     yield from read_spans(source)
 
 

@@ -1,6 +1,6 @@
-"""What a span says: of a request to a model, of an agent's run, or of a tool's.
+"""The common form of a span: a request to a model, a run of an agent, or a run of a tool.
 
-Each instrumentation's names are the business of its own module; this is what they all become.
+Each instrumentation's attribute names are handled in its own module; all are converted to this.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _REDACTED = ("__REDACTED__", "[Scrubbed due to ")
 
 @dataclass(frozen=True, slots=True)
 class SpanReading:
-    """What one span, or the events of one request, say.
+    """The content of one span, or of the events of one request.
 
-    kind     model: a request and its answer; agent: a run that repeats what its requests say;
-             tool: a run of a tool; other: nothing of these
+    kind     model: a request and its answer; agent: a run that repeats its requests;
+             tool: a run of a tool; other: none of these
     history  None: the content was not captured
-    call     that a tool's run was made for, with the result, if they were captured
+    call     the call for which a tool was run, with the result, if they were captured
     tools    definitions that an agent's span names
-    whole    an agent's span holds all turns of its run, not the first and the last alone
+    whole    an agent's span holds all turns of its run, not only the first and the last
     session  the log's name of the conversation that the span belongs to, or ""
-    code     under which a span of kind other is counted
+    code     the code under which a span of kind other is counted
     """
 
     kind: str
@@ -47,12 +47,13 @@ class SpanReading:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """Messages out of a span: those that were sent, and what came back, each still as logged.
+    """The messages of a span, sent and received, each as logged.
 
-    `choices` says that several outputs are answers to choose from and not one turn in pieces;
-    `answers` are those that were read already; `cut` are the sides, input and output, that break
-    off; `silent`: of some messages only the roles were captured; `tools` were logged with the
-    messages.
+    choices   several outputs are alternative answers, not one turn in pieces
+    answers   answers that have already been parsed
+    cut       the sides, input and output, that are truncated
+    silent    only the roles of some messages were captured
+    tools     definitions logged with the messages
     """
 
     sent: list[Message]
@@ -76,7 +77,7 @@ def request(
 ) -> tuple[History, tuple[ApiAnswer, ...]]:
     """Returns the request that a span logs, and the answers to it.
 
-    `reasons` are the finish reasons that the span gives apart from the outputs.
+    `reasons` are the finish reasons that the span records separately from the outputs.
     """
     sent = list(logged.sent)
     answers = [replace(answer, model=model) for answer in logged.answers]
@@ -121,7 +122,7 @@ def history_of(
     unknown: list[str],
     cut: bool = False,
 ) -> History:
-    """Returns the request of these messages, with the problems that it and its answers show."""
+    """Returns the request of these messages, with the problems of the request and its answers."""
     problems = [*_problems(sent, answers, span), *unknown_parts(unknown, span.where)]
     if cut:
         problems.append(_cut(span.where, "the messages that were sent break off"))
@@ -139,7 +140,7 @@ def _at(reasons: Sequence[Json], number: int) -> Json:
 def _answer(
     messages: Sequence[Message], reason: Json, span: Span, model: str | None
 ) -> list[ApiAnswer]:
-    """Returns the messages of one answer as one; none if it is empty."""
+    """Merges the messages of one answer; returns None if the answer is empty."""
     parts = tuple(part for message in messages for part in message.parts)
     if not parts:
         return []

@@ -1,9 +1,9 @@
-"""From spans to conversations: each request repeats the history, so the last one holds all of it.
+"""Turns spans into conversations: each request repeats the history, so the last one holds it all.
 
-Agents' own spans repeat what their requests say, tools' spans what the next request brings back;
-so only requests make conversations. What stands nowhere else is taken from the others: the results
-of the last calls, the definitions of an agent's tools, and a run none of whose requests were
-logged. Spans come in any order: a request that another one repeats is known by what it says.
+Spans of agents repeat the content of their requests, and spans of tools repeat what the next
+request sends back, so only requests become conversations. Other spans supply what requests lack:
+the results of the last calls, the definitions of an agent's tools, and runs whose requests were not
+logged. Spans come in any order: repeated requests are matched by content.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ READS: dict[str, Callable[[Span], SpanReading | None]] = {
 """How the spans of each instrumentation are read."""
 
 MAX_GROUPS = 200
-"""Requests whose log records may still come. Beyond, the one untouched for longest is taken."""
+"""Requests that are kept open for more log records; beyond it, the least recent is closed."""
 
 MAX_ANSWERED = 10_000
-"""Requests whose answers are remembered, to tell histories that were rewritten."""
+"""Requests whose answers are remembered in order to detect rewritten histories."""
 
 MAX_SESSION = 200
 """Characters of a session's name that are kept."""
@@ -58,7 +58,7 @@ def read_spans(source: Source) -> Iterator[Event]:
 
 
 def reading_of(span: Span) -> SpanReading | None:
-    """Reads a span by the surest of its conventions that logs anything of its content."""
+    """Reads a span by the most reliable of its conventions that logs any content."""
     found = [
         reading
         for name in span.dialects
@@ -69,7 +69,7 @@ def reading_of(span: Span) -> SpanReading | None:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a request was logged: its record, its place among the spans, the tools it names."""
+    """Where a request was logged: its record, its position among the spans, its tool names."""
 
     place: str
     trace: str
@@ -79,7 +79,7 @@ class _Origin:
 
 
 class _Log:
-    """The spans of one source on their way to conversations: `take` each, then `rest`."""
+    """Collects the spans of one source into conversations: call `take` for each, then `rest`."""
 
     def __init__(self) -> None:
         self._histories = Histories()
@@ -91,15 +91,15 @@ class _Log:
         self._partial: set[str] = set()  # sessions whose history the server keeps
         self._agents = AgentTools()
         self._tools = ToolRuns()
-        self._runs: list[tuple[Span, SpanReading]] = []  # agents' spans that may have to serve
-        self._by_runs: set[str] = set()  # traces of those that had to
-        self._asked: set[bytes] = set()  # what requests sent, whatever their session
+        self._runs: list[tuple[Span, SpanReading]] = []  # agents' spans that may be needed
+        self._by_runs: set[str] = set()  # traces of those that were needed
+        self._asked: set[bytes] = set()  # messages that requests sent, in any session
         self._made: set[tuple[str, str | None]] = set()  # names and ids of calls in answers
         self._groups: OrderedDict[tuple[str, str], list[Span]] = OrderedDict()  # log records
         self._grouped: set[tuple[str, str]] = set()
 
     def take(self, span: Span) -> Iterator[Event]:
-        """Yields one more span or log record: the events that it settles."""
+        """Adds a span or log record; yields the events that are complete with it."""
         if span.log and genai_spans.is_message(span):
             yield from self._message(span)
             return
@@ -117,7 +117,7 @@ class _Log:
             self._runs.append((span, reading))
 
     def rest(self) -> Iterator[Event]:
-        """Yields the events of what is still open at the end of the source."""
+        """Yields the events that are still open at the end of the source."""
         while self._groups:
             yield from self._group(next(iter(self._groups)))
         logged = frozenset(self._logged_traces)
@@ -157,7 +157,7 @@ class _Log:
             self._remember(history, reading.answers)
             self._logged.add(answer.message for answer in reading.answers)
             if not any(answer.usable for answer in reading.answers):
-                # The request alone: what it ends with may be no answer of the model at all.
+                # Only the request: its last message may not be an answer of the model at all.
                 history = replace(history, messages=tuple(map(self._logged.mark, history.messages)))
             roles = {message.role for message in history.messages}
             if session and "tool" in roles and "assistant" not in roles:
@@ -179,7 +179,7 @@ class _Log:
     def _unread(
         self, span: Span, history: History, answers: Sequence[ApiAnswer]
     ) -> Iterator[Event]:
-        """Yields a request none of whose messages could be read: its answer's calls were made."""
+        """Yields a request without readable messages: the calls of its answer were still made."""
         if not answers:
             yield replace(history.problems[0], records=1)
         for number, answer in enumerate(answers):
@@ -195,7 +195,7 @@ class _Log:
             )
 
     def _repeats(self, reading: SpanReading) -> bool:
-        """Tells whether an agent's span says what a request does whose trace is another one."""
+        """Tells whether an agent's span repeats a request of another trace."""
         history = reading.history
         if history is None or not self._asked.intersection(digests(history.messages)[-1:]):
             return False
@@ -210,7 +210,7 @@ class _Log:
         group = self._groups.get(key, [])
         is_choice = genai_spans.is_choice(span)
         if group and genai_spans.is_choice(group[-1]) and not is_choice:
-            yield from self._group(key)  # another request, of a log without ids of spans
+            yield from self._group(key)  # another request, in a log without span ids
         self._groups.setdefault(key, []).append(span)
         self._groups.move_to_end(key)
         if len(self._groups) > MAX_GROUPS:
@@ -253,9 +253,9 @@ class _Log:
         )
 
     def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
-        """Yields a problem for the first turn that differs from the model's answer, if any does.
+        """Yields a problem for the first turn that differs from the model's answer, if any.
 
-        Results that were sent without their calls show that requests are no whole histories.
+        Results sent without their calls show that requests do not hold the whole history.
         """
         if session in self._partial:
             detail = "requests of the session go on from a history that was not logged"
@@ -289,9 +289,9 @@ def _records(first: str, last: str) -> str:
 
 
 def _as_request(span: Span, reading: SpanReading) -> SpanReading:
-    """Returns an agent's span as the request that its run stands for, if no other does.
+    """Returns an agent's span as a request, for a run whose requests were not logged.
 
-    One that does not hold all turns may hide the work of tools: nothing can be learnt from it.
+    A span that does not hold all turns may hide tool calls, so nothing can be learnt from it.
     """
     if reading.history is None or reading.whole:
         return reading

@@ -1,4 +1,4 @@
-"""What traces log apart from requests: runs of tools, and the tools given to agents."""
+"""Collects what traces log outside requests: runs of tools, and the tools of agents."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from builder.readers.traces.otel.reading import SpanReading
 from builder.readers.traces.otel.spans import Span
 
 MAX_ANCESTORS = 50
-"""How far up an agent is looked for."""
+"""Levels above a span in which its agent is searched."""
 
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments")
 
 
 def without_parameters(tools: Iterable[Json]) -> int:
-    """Returns how many definitions tell a function's name alone.
+    """Returns how many definitions hold only a function's name.
 
-    The conventions advise against more.
+    The conventions advise against recording more.
     """
     functions = (as_dict(as_dict(tool).get("function")) or as_dict(tool) for tool in tools)
     return sum(
@@ -32,14 +32,14 @@ def without_parameters(tools: Iterable[Json]) -> int:
 
 
 class AgentTools:
-    """The definitions that agents' spans name, for requests below them that name none."""
+    """The definitions in agents' spans, for requests below them that have none."""
 
     def __init__(self) -> None:
         self._parents: dict[tuple[str, str], str] = {}  # ids, by trace and span
         self._tools: dict[tuple[str, str], tuple[Json, ...]] = {}  # by trace and span
 
     def take(self, span: Span, tools: tuple[Json, ...] | None) -> None:
-        """One more span, with the definitions that it names if it is an agent's."""
+        """Adds a span, with its definitions if it is an agent's."""
         if span.id and span.parent:
             self._parents[span.trace, span.id] = span.parent
         if span.id and tools is not None:
@@ -55,16 +55,16 @@ class AgentTools:
 
 
 class ToolRuns:
-    """Tools' spans. Requests repeat them, but for the last calls, and for requests not logged."""
+    """Spans of tools. Requests repeat them, except the last calls and unlogged requests."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[str, str, str, SpanReading]] = []  # where, record, trace
-        self._results: dict[_Place, ToolResult | None] = {}  # None: several that differ
+        self._results: dict[_Place, ToolResult | None] = {}  # None: several different ones
         self._used: set[_Place] = set()  # those that completed a conversation
-        self._called: set[_Place] = set()  # calls that requests tell of
+        self._called: set[_Place] = set()  # calls that requests hold
 
     def take(self, span: Span, reading: SpanReading) -> None:
-        """One more run of a tool."""
+        """Adds a run of a tool."""
         self._runs.append((span.where, span.place, span.trace, reading))
         call_id = reading.call.id if reading.call is not None else None
         if call_id and reading.result is not None:
@@ -86,9 +86,9 @@ class ToolRuns:
         return tuple(found.values())
 
     def events(self, traces: Container[str]) -> Iterator[Event]:
-        """Yields what became of the runs, once all requests are known; `traces` are theirs.
+        """Yields the outcome of each run, once all requests are known; `traces` are theirs.
 
-        A call that no request logs was made all the same.
+        A call that no request holds was still made.
         """
         for where, record, trace, reading in self._runs:
             call_id = reading.call.id if reading.call is not None else None

@@ -1,4 +1,4 @@
-"""Values in spans: OTLP's AnyValue, JSON in strings, ids, and attributes whose names are paths.
+"""Decodes values in spans: OTLP's AnyValue, JSON in strings, ids, and dotted attribute names.
 
 Source: otel-genai.md "OTLP JSON export", openinference.md (flattened attributes).
 """
@@ -21,11 +21,11 @@ _DIGITS = re.compile(r"[0-9]{1,6}")
 _BEGINNINGS = '{["-0123456789tfnNI\ufeff'
 """Characters that JSON texts begin with."""
 MAX_STEPS = 12
-"""Steps of a path that are distinguished; no convention has more."""
+"""Maximum depth of a dotted name; no convention needs more."""
 
 
 def attributes(value: Json) -> dict[str, Json]:
-    """Attributes by name: from OTLP's list of key and AnyValue, or an object as it is."""
+    """Returns attributes by name, from OTLP's list of key and AnyValue or from an object."""
     if isinstance(value, dict):
         return dict(value)
     pairs = (as_dict(item) for item in as_list(value))
@@ -33,7 +33,7 @@ def attributes(value: Json) -> dict[str, Json]:
 
 
 def any_value(value: Json) -> Json:
-    """OTLP's AnyValue as a JSON value; what is none of these is given back."""
+    """Returns OTLP's AnyValue as a JSON value; any other value is returned unchanged."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((key, inner),) = value.items()
@@ -49,22 +49,19 @@ def any_value(value: Json) -> Json:
 
 
 def decoded(value: Json) -> Json:
-    """Returns the JSON value that a string holds; other values, and other text, as they are."""
+    """Returns the JSON value that a string holds; other values and text are returned unchanged."""
     return json_in_text(value, beginnings=_BEGINNINGS)
 
 
 def is_cut(value: Json) -> bool:
-    """Tells whether a value is JSON text that breaks off.
-
-    A limit on the length of values does that.
-    """
+    """Tells whether a value is truncated JSON text, as a limit on value length leaves it."""
     return isinstance(value, str) and value.lstrip()[:1] in ("[", "{") and decoded(value) is value
 
 
 def identifier(value: Json) -> str:
     """Returns an id in lower hex: from hex, or from base64 of 8 or 16 bytes.
 
-    Another string as it is.
+    Any other string is returned unchanged.
     """
     text = as_str(value)
     if match := _HEX.fullmatch(text):
@@ -86,9 +83,9 @@ def first_of(value: dict[str, Json], *keys: str) -> Json:
 
 
 def dotted(name: str, value: Json) -> dict[str, Json]:
-    """Attributes that a store nested by the steps of their names, under their whole names.
+    """Flattens attributes that a store nested by the segments of their names.
 
-    Objects beyond the third level are values.
+    Objects below the third level are values.
     """
     found: dict[str, Json] = {name: value}
     for _ in range(3):
@@ -107,7 +104,7 @@ def dotted(name: str, value: Json) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A value that is not looked into."""
+    """A value whose inner structure is not read."""
 
     value: Json
 
@@ -116,11 +113,10 @@ _Node: TypeAlias = "dict[str, _Node] | _Leaf"
 
 
 def branch(values: dict[str, Json], path: str, leaves: frozenset[str] = frozenset()) -> Json:
-    """Returns what stands under a path: names with dots become objects, objects of numbers lists.
+    """Returns the value at a path: dotted names become objects, numbered objects become lists.
 
-    Flat names, nested objects and lists of objects with dotted names may be mixed. What stands
-    under a name in `leaves` is a value of its own and is not looked into. Where numbers are
-    missing in a list, a None stands for them.
+    Flat names, nested objects and lists of objects with dotted names may be mixed. The value of a
+    name in `leaves` is not looked into. Missing numbers in a list become None.
     """
     steps = path.split(".")
     ways = {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
@@ -152,7 +148,7 @@ def _plant(
 
 
 def _below(node: dict[str, _Node], step: str) -> dict[str, _Node]:
-    """Returns the object at a step, in place of a value whose name other names extend."""
+    """Returns the object at a segment; replaces a value whose name is a prefix of other names."""
     found = node.get(step)
     if not isinstance(found, dict):
         found = node[step] = {}
@@ -178,7 +174,7 @@ def _in_order(items: dict[int, Json]) -> list[Json]:
 
 
 def listed(value: Json) -> list[Json]:
-    """Returns the entries of a list that `branch` made, leaving out names that are no numbers."""
+    """Returns the entries of a list that `branch` made, without names that are not numbers."""
     fields = as_dict(value)
     numbered = {int(key): item for key, item in fields.items() if _DIGITS.fullmatch(key)}
     return _in_order(numbered) if numbered else as_list(value)

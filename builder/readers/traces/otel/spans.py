@@ -1,4 +1,4 @@
-"""Spans and log records of OpenTelemetry, in every file form in which they are exported.
+"""Reads spans and log records of OpenTelemetry from every file format they are exported in.
 
 OTLP JSON (one request a line, or a file), the dumps of the SDKs, lists of spans, rows of data
 frames, and attributes alone become `Span`s (otel-genai.md "OTLP JSON export", openinference.md,
@@ -36,7 +36,7 @@ OPENINFERENCE = "openinference"
 OTEL = "otel-genai"
 
 PEEK_SPANS = 2000
-"""How many spans recognition looks at."""
+"""Number of spans that recognition looks at."""
 
 _OWN = (
     (VERCEL, ("ai.prompt", "ai.response", "ai.operationId", "ai.toolCall")),
@@ -50,8 +50,8 @@ _OWN = (
         ),
     ),
 )  # fmt: skip
-"""The beginnings of attribute names by which an instrumentation is known, the surest first: those
-of the first three write attributes of the last as well."""
+"""Prefixes of attribute names that identify an instrumentation, most specific first: the first
+three also write attributes of the last."""
 _ANY = tuple(start for _, starts in _OWN for start in starts)
 
 
@@ -59,13 +59,13 @@ _ANY = tuple(start for _, starts in _OWN for start in starts)
 class Span:
     """One span, or one log record.
 
-    where       of it in the source, one span's alone
-    place       of the record that it came in
-    trace       its trace's id, and its own and its parent's: lower hex, as logged if they are
-                something else, or ""
-    attributes  by name, with their values decoded; nested ones stay nested
+    where       its place in the source, unique to the span
+    place       the place of the record that holds it
+    trace       the ids of its trace, itself and its parent: lower hex, as logged if they are
+                not hex, or ""
+    attributes  by name, with decoded values; nested ones stay nested
     events      name and attributes of each event, in order; a log record is one event
-    dropped     number of attributes and events that a limit of the SDK cut off
+    dropped     number of attributes and events dropped by a limit of the SDK
     failed      its status is an error
     log         it is a log record
     """
@@ -84,7 +84,7 @@ class Span:
 
     @property
     def dialects(self) -> list[str]:
-        """Returns the conventions that its attributes and events follow, the surest first."""
+        """Returns the conventions that its attributes and events follow, most reliable first."""
         return _dialects(self.attributes, self.events)
 
 
@@ -104,9 +104,9 @@ def _dialects(
 
 @once
 def first_dialect(source: Source) -> str | None:
-    """Returns the reader of the source's spans, for `recognise`.
+    """Returns the name of the reader for the source's spans, for `recognise`.
 
-    None if there are none that one knows.
+    Returns None if no reader knows them.
     """
     order = [name for name, _ in _OWN]
     items = islice(_peeked(source), PEEK_SPANS)
@@ -131,19 +131,19 @@ _TELLING = frozenset(
         "severityNumber", "severity_number", "gen_ai", "llm", "openinference",
     }
 )  # fmt: skip
-"""Keys of a span or log record whose values may tell an instrumentation."""
+"""Keys of a span or log record whose values may identify an instrumentation."""
 
 
 @lru_cache(maxsize=4096)
 def _is_unlike(names: tuple[str, ...]) -> bool:
-    """Can a record of these keys tell no instrumentation? Logs have few kinds of records."""
+    """Tells whether records with these keys cannot identify an instrumentation."""
     return (_TELLING | _AROUND).isdisjoint(names) and not any(
         name.removeprefix("attributes.").startswith(_ANY) for name in names
     )
 
 
 def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
-    """Yields the source's spans and log records, counted, in its order."""
+    """Yields the source's spans and log records in order, and counts them."""
     for item in _records(source):
         if isinstance(item, Problem | Ignored):
             yield item
@@ -173,13 +173,13 @@ def _is_console(source: Source) -> bool:
 
 
 def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """Yields what a console exporter prints: documents of many lines, one after the other."""
+    """Yields the documents of a console exporter: pretty-printed JSON, one after the other."""
     lines: list[str] = []
     for item in source.lines():
         if isinstance(item, Problem):
             yield item
         else:
-            source.count_records(-1)  # a document is a record, not its lines
+            source.count_records(-1)  # the document is the record, not each line
             lines.append(item[1].decode("utf-8", "replace"))
     for number, text in _documents(lines):
         source.count_records()
@@ -194,9 +194,9 @@ def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _documents(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """(number, text) of each document; they begin and end with brackets at the margin.
+    """Yields (number, text) of each document; documents begin and end with brackets at column 0.
 
-    What a program printed between two of them is a document too, though none of spans.
+    Other output between two of them counts as a document without spans.
     """
     start = number = 0
     for at, line in enumerate(lines):
@@ -219,15 +219,15 @@ _SCOPES = (
 )  # fmt: skip
 _LOGS = ("logRecords", "log_records")
 _AROUND = frozenset({*_RESOURCES, "trace", "data", "spans"})
-"""Keys of which a record around spans has one."""
+"""Keys of a record that contains spans; such a record has at least one of them."""
 
 
 _Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
-"""A span in a record: its number there, or None if it is the record; what it is; is it of a log."""
+"""A span in a record: its index, or None if it is the record; its fields; is it a log record."""
 
 
 def _items(value: dict[str, Json]) -> Iterator[_Item]:
-    """Yields the spans and log records in a record, or the one that it is."""
+    """Yields the spans and log records in a record, or the record itself."""
     if _AROUND.isdisjoint(value):
         yield None, value, False
         return
@@ -249,15 +249,12 @@ def _items(value: dict[str, Json]) -> Iterator[_Item]:
 
 
 def _whole_trace(value: dict[str, Json]) -> dict[str, Json] | None:
-    """Returns the value if it is a trace with its spans.
-
-    Some keep one beside columns of their own.
-    """
+    """Returns the value if it is a trace with its spans, possibly next to columns of a table."""
     return value if any(key in value for key in (*_RESOURCES, "data")) else None
 
 
 def _nested(items: list[Json]) -> Iterator[Json]:
-    """Spans, out of a list of them or of traces that hold them."""
+    """Yields spans from a list of spans or of traces."""
     for item in items:
         inside = as_dict(item).get("spans")
         yield from inside if isinstance(inside, list) else [item]
@@ -283,7 +280,7 @@ _Events: TypeAlias = tuple[tuple[str, dict[str, Json]], ...]
 
 
 def _read_item(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
-    """Name, attributes and events of a span, and whether it is a log record, as `Span` has them."""
+    """Returns name, attributes and events of a span, and whether it is a log record."""
     log = log or "body" in value or "severityNumber" in value or "severity_number" in value
     inner = _attributes_of(value)
     name = as_str(first_of(value, *_NAMES)) or as_str(inner.get("event.name"))

@@ -1,7 +1,7 @@
 """Langfuse: traces with their observations, pages of its API, blob exports.
 
-Source: langfuse.md. A record is an observation, and the trace or page around observations; only
-generations are calls of a model. A trace is put in order by time, since exports are not, and its
+Source: langfuse.md. A record is an observation, or the trace or page that contains observations;
+only generations are calls of a model. Traces are sorted by time, since exports are not, and
 generations whose messages extend one another become one conversation.
 """
 
@@ -35,7 +35,7 @@ _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claims what has observations, traces or scores of the platform, or its view of them."""
+    """Claims sources with observations, traces or scores of the platform, or its view of them."""
     header = csv_header(source)
     if _COLUMNS[0] <= set(header) or _COLUMNS[1] <= set(header):
         return "a table of observations"
@@ -52,7 +52,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of the source's traces, and what became of its other records."""
+    """Yields the conversations of the source's traces and the outcome of its other records."""
     reading = _Reading(source)
     for item in csv_rows(source) if csv_header(source) else source.records():
         if isinstance(item, Problem):
@@ -63,7 +63,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _kind(value: dict[str, Json]) -> str | None:
-    """Returns what an object is: observation, trace, score, page or view."""
+    """Returns the kind of an object: observation, trace, score, page or view."""
     trace_id = name_or_none(value.get("traceId")) or name_or_none(value.get("trace_id"))
     started = value.get("startTime") or value.get("start_time")
     if trace_id and started and as_str(value.get("type")) in TYPES:
@@ -85,7 +85,7 @@ def _kind(value: dict[str, Json]) -> str | None:
 
 
 def _is_view(value: Json) -> bool:
-    """Tells whether a value is the platform's reading of one observation's input and output."""
+    """Tells whether a value is the platform's view of one observation's input and output."""
     sides = as_dict(value)
     return bool(sides) and all(
         key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)
@@ -94,7 +94,7 @@ def _is_view(value: Json) -> bool:
 
 
 class _Reading:
-    """Observations on their way to their traces."""
+    """Collects observations into their traces."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -102,7 +102,7 @@ class _Reading:
         self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Yields one more record; those inside it are counted as well."""
+        """Reads one record, and counts the records inside it."""
         value = record.value
         if not isinstance(value, dict):
             yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
@@ -120,7 +120,7 @@ class _Reading:
             facts.add_scores(as_list(decoded(trace.get("scores"))))
             facts.add("labels", [tag for tag in as_list(decoded(trace.get("tags"))) if tag])
             inside = as_list(value.get("observations"))
-            if not all(isinstance(item, str) for item in inside):  # ids of records of their own
+            if not all(isinstance(item, str) for item in inside):  # ids of top-level records
                 for item in self.source.counted(inside, f"{where}[{{}}]"):
                     yield from self._inside(item)
         elif kind == "page":
@@ -153,7 +153,7 @@ class _Reading:
         yield from self.held.add(trace_id, session, step)
 
     def rest(self) -> Iterator[Event]:
-        """Yields the conversations that were open."""
+        """Yields the conversations that are still open."""
         yield from self.held.rest()
 
 

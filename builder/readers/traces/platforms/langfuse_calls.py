@@ -1,7 +1,7 @@
-"""What a generation of Langfuse says of its call of a model.
+"""Reads the model call of a Langfuse generation.
 
 Source: langfuse.md "Tools location", "Content dialects". Newer instrumentations log the messages
-as input and output, and the rest as attributes of OpenTelemetry in the metadata.
+as input and output, and everything else as OpenTelemetry attributes in the metadata.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from builder.readers.traces.any_vendor.requests import (
 from builder.readers.traces.platforms.model_call import ModelCall, Step
 
 _AROUND = frozenset({"SPAN", "CHAIN"})
-"""Types of steps around a call of a model that may log its answer as their own output."""
+"""Types of enclosing steps that may log a model call's answer as their own output."""
 _SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
 _FLAT = re.compile(
     r"llm\.input_messages\.(\d{1,5})\.message\."
@@ -44,13 +44,13 @@ _TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 def of_row(row: dict[str, Json], camel: str, snake: str) -> Json:
     """Returns a field of an observation.
 
-    The API names it in camel case, an export in snake case.
+    The API uses camel case, exports use snake case.
     """
     return row.get(camel) if row.get(camel) is not None else row.get(snake)
 
 
 def read_step(where: str, row: dict[str, Json], code: str) -> Step:
-    """Returns the step that an observation is."""
+    """Returns an observation as a step."""
     kind = as_str(row.get("type"))
     called = kind == "GENERATION"
     agent = kind == "AGENT"
@@ -111,9 +111,9 @@ def _call(
 
 
 def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
-    """Returns the request's messages out of OpenInference's numbered attributes, in OpenAI's form.
+    """Returns the request's messages from OpenInference's numbered attributes, in OpenAI's form.
 
-    Instrumentations that log a repr as input (Agno) have them as attributes.
+    Instrumentations that log a Python repr as input (Agno) still log these attributes.
     """
     found: dict[int, dict[str, Json]] = {}
     calls: dict[tuple[int, int], dict[str, Json]] = {}
@@ -145,7 +145,7 @@ def _tools(
     notes: PartNotes,
     answer_notes: PartNotes,
 ) -> tuple[Json, ...] | None:
-    """Returns the definitions, from the first of the places that has any."""
+    """Returns the tool definitions, from the first field that has any."""
     offered = as_dict(decoded(attributes.get("model_request_parameters")))
     pydantic = [*as_list(offered.get("function_tools")), *as_list(offered.get("output_tools"))]
     numbered = sorted(

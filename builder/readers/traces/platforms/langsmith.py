@@ -1,7 +1,7 @@
 """LangSmith: exported runs, with their children nested or as runs of their own.
 
-Source: langsmith.md. A record is a run, and the list or page around runs. Only runs of type llm
-show what the model saw; a trace is put in order by `dotted_order`, which sorts as the runs began.
+Source: langsmith.md. A record is a run, or the list or page that contains runs. Only runs of type
+llm show what the model saw; a trace is sorted by `dotted_order`, the order in which runs began.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TYPES = frozenset(
     {"llm", "chain", "tool", "retriever", "prompt", "parser", "embedding", "chat_model"}
 )
 _CALLS = ("llm", "chat_model")
-"""Types of runs that call a model; LangChain's own tracers name the second."""
+"""Types of runs that call a model; LangChain's own tracers use the second."""
 _PAGES = ("runs", "data")
 _SESSIONS = ("thread_id", "session_id", "conversation_id")
 _PEEKED = 20
@@ -49,7 +49,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of the source's traces, and what became of its other records."""
+    """Yields the conversations of the source's traces and the outcome of its other records."""
     reading = _Reading(source)
     for item in source.records():
         if isinstance(item, Problem):
@@ -66,7 +66,7 @@ def _is_run(value: Json) -> bool:
 
 
 def _page(value: dict[str, Json]) -> list[Json] | None:
-    """Returns the runs of a page, or None if it is none."""
+    """Returns the runs of a page, or None if the value is not a page."""
     for key in _PAGES:
         listed = value.get(key)
         if isinstance(listed, list) and any(map(_is_run, listed[:_PEEKED])):
@@ -75,7 +75,7 @@ def _page(value: dict[str, Json]) -> list[Json] | None:
 
 
 class _Reading:
-    """Runs on their way to their traces."""
+    """Collects runs into their traces."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -83,7 +83,7 @@ class _Reading:
         self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Yields one more record; those inside it are counted as well."""
+        """Reads one record, and counts the records inside it."""
         value = record.value
         where = "" if record.where == "file" else record.where
         if not isinstance(value, dict):
@@ -98,9 +98,9 @@ class _Reading:
             yield Ignored(unknown_code(value.get("type", "record")))
 
     def _run(self, where: str, run: dict[str, Json], trace_id: str, parent: str) -> Iterator[Event]:
-        """Yields a run and those inside it.
+        """Yields a run and the runs inside it.
 
-        `trace_id` and `parent` are those of the run around it.
+        `trace_id` and `parent` come from the enclosing run.
         """
         dotted = as_str(run.get("dotted_order"))
         name = name_or_none(run.get("id")) or name_or_none(run.get("run_id")) or _id(dotted, -1)
@@ -117,7 +117,7 @@ class _Reading:
         facts.add("feedback", as_dict(decoded(run.get("feedback_stats"))))
         where = unique_name(f"run {name[:200]}" if name else where, self.names)
         pairs = _pairs(run) if kind in _CALLS else [None]
-        self.source.count_records(len(pairs) - 1)  # each prompt of a batch is one
+        self.source.count_records(len(pairs) - 1)  # each prompt of a batch is a step
         for number, pair in enumerate(pairs):
             step = Step(
                 where=unique_name(f"{where} prompt {number}", self.names) if number else where,
@@ -140,7 +140,7 @@ class _Reading:
                 yield Problem("not_object", item.where, f"a run is a {found}")
 
     def rest(self) -> Iterator[Event]:
-        """Yields the conversations that were open."""
+        """Yields the conversations that are still open."""
         yield from self.held.rest()
 
 
@@ -151,7 +151,7 @@ def _id(dotted: str, at: int) -> str:
 
 
 def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
-    """Input and output of each prompt of an llm run: a batch has several."""
+    """Yields input and output of each prompt of an llm run: a batch has several."""
     inputs, outputs = decoded(run.get("inputs")), decoded(run.get("outputs"))
     for key in ("messages", "prompts"):
         prompts = as_list(as_dict(inputs).get(key))
@@ -169,7 +169,7 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
 
 
 def _is_chat(outputs: Json) -> bool:
-    """Tells whether outputs are a chat model's: its generations hold messages."""
+    """Tells whether outputs come from a chat model: its generations hold messages."""
     batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
     return any("message" in as_dict(generation) for generation in batch)
 
@@ -177,12 +177,12 @@ def _is_chat(outputs: Json) -> bool:
 def _call(
     pair: tuple[Json, Json], run: dict[str, Json], extra: dict[str, Json], metadata: dict[str, Json]
 ) -> ModelCall:
-    """Returns what an llm run says of its call of a model."""
+    """Returns the model call that an llm run logs."""
     notes, answer_notes = PartNotes(), PartNotes()
     inputs, outputs = pair
     request, outcome = read_request(inputs, notes), read_outcome(outputs, answer_notes)
     if "prompts" in as_dict(inputs) and _is_chat(outputs):
-        notes.unknown.append("flattened")  # messages as one text, without their roles
+        notes.unknown.append("flattened")  # messages as a single text without roles
         request = replace(request, messages=())
     failed = bool(run.get("error")) or run.get("status") == "error"
     fault = "error" if failed else None

@@ -1,4 +1,4 @@
-"""The steps of a platform's trace as its reader hands them on, before they are put together."""
+"""The steps of a platform's trace as its reader returns them, before they become conversations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from builder.readers.traces.any_vendor.parts import PartNotes
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """What a step says of its call of a model.
+    """A model call as a step logs it.
 
     messages      of the request, as logged
-    notes         what reading the request left open, `answer_notes` what reading the answer did
-    failed        the platform marks the step as failed; `error` is its own message
-    response      id of the response, `previous` that of the one that the request went on from
+    notes         problems found while reading the request; `answer_notes` those of the answer
+    failed        the platform marks the step as failed; `error` is its message
+    response      id of the response; `previous` is the id of the response it continues
     """
 
     messages: tuple[Message, ...]
@@ -38,11 +38,11 @@ class Step:
     """One step of a trace: an observation, a run.
 
     where   place of its record, unique in the source
-    order   texts that sort as the steps began
-    code    under which it is ignored if it calls no model
+    order   texts that sort in the order in which the steps began
+    code    the code under which it is ignored if it calls no model
     nests   a tool or an agent: a call of a model below it is not the call above it
-    agent   its `system` text holds for the calls below it as well
-    output  what a step without a call of a model logs as its result, None if not needed
+    agent   its `system` text also applies to the calls below it
+    output  the logged result of a step without a model call, None if not needed
     """
 
     where: str

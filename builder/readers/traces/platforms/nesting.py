@@ -1,8 +1,8 @@
-"""Steps around one call of a model: which of them say what was sent, and what was answered.
+"""Finds, among nested steps around one model call, those that hold its request and its answer.
 
-A framework's step holds its provider's: both log the same call, each as its instrumentation saw it
-(Source: langfuse.md, "Pitfalls"). The inner one is nearer to the request. Where its messages or its
-answer cannot be read (one text, "None", nothing), those of the step around it stand in.
+A framework's step contains its provider's step: both log the same call, each as its instrumentation
+saw it (Source: langfuse.md, "Pitfalls"). The inner one is closer to the request. Where its messages
+or its answer cannot be read (plain text, "None", nothing), those of the enclosing step are used.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.platforms.model_call import ModelCall, Step
 
 MAX_DEPTH = 100
-"""How many steps around a call are looked at."""
+"""Maximum number of enclosing steps that are considered."""
 
 
 def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
-    """Yields each step with its call of a model, or with the code under which it is ignored.
+    """Yields each step with its model call, or with the code under which it is ignored.
 
-    The steps are those of one trace, in the order in which they began.
+    The steps must be those of one trace, in the order in which they began.
     """
     by_id = {step.id: step for step in steps if step.id is not None}
-    inner: dict[str, list[Step]] = {}  # by the id of a step: the calls of models inside it
+    inner: dict[str, list[Step]] = {}  # by step id: the model calls inside it
     for step in steps:
         if step.call is not None:
             for around in _around(step, by_id):
@@ -34,7 +34,7 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
     found: dict[str, ModelCall | str] = {}  # by the place of a step
     for step in steps:
         found[step.where] = step.code if step.call is None else step.call
-    for step in reversed(steps):  # those inside before those around them
+    for step in reversed(steps):  # inner steps before the steps around them
         within = [one for one in inner.get(step.id or "", ()) if one.id not in inner]
         if within:
             _settle(step, within, found)
@@ -43,9 +43,9 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
 
 
 def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
-    """Yields the steps around a call, the nearest first.
+    """Yields the steps around a call, innermost first.
 
-    What a tool or an agent calls is a call of its own, not the one above the tool or agent.
+    A call made by a tool or an agent is separate from the call above that tool or agent.
     """
     seen = {step.id}
     around = by_id.get(step.parent or "")
@@ -58,7 +58,7 @@ def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
 
 
 def _settle(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str]) -> None:
-    """Decides between a step and the innermost calls inside it; writes the result to `found`."""
+    """Chooses between a step and the innermost calls inside it; writes the result to `found`."""
     outer = found[step.where]
     if not isinstance(outer, ModelCall) and step.output is None:
         return
@@ -88,7 +88,7 @@ def _settle(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str
 def _merged(outer: ModelCall, inner: ModelCall) -> ModelCall:
     """Returns the call that both steps log.
 
-    Each side from the inner one if it can be read there.
+    Request and answer are each taken from the inner step if they can be read there.
     """
     asked = inner if _is_readable(inner) or not _is_readable(outer) else outer
     kept = bool(inner.outcome.answers) and _names(outer) <= _names(inner)
@@ -117,7 +117,7 @@ def _names(call: ModelCall) -> set[str]:
 def _logged_around(step: Step) -> Outcome | None:
     """Returns the tool calls that a step without a model call logs as its output.
 
-    Text is not taken: a step may have changed it.
+    Text is not taken, since a step may have changed it.
     """
     notes = PartNotes()
     outcome = read_outcome(step.output, notes) if step.output is not None else Outcome()

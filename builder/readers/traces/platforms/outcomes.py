@@ -1,4 +1,4 @@
-"""How a trace ended, as its platform logs it: scores, feedback, errors, tags.
+"""Reads the outcome of a trace as its platform logs it: scores, feedback, errors, tags.
 
 Source: langfuse.md "Pitfalls" (scores), langsmith.md "Record" (feedback_stats, error, tags).
 """
@@ -14,10 +14,10 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 
 @dataclass(slots=True)
 class TraceFacts:
-    """What is known of a trace apart from its steps; completed as its records come.
+    """Facts about a trace other than its steps; filled in as its records arrive.
 
-    outcome  by the names of `Conversation.outcome`; a name with several values holds an object of
-             them by the score's or the feedback's own name
+    outcome  keyed as `Conversation.outcome`; a key with several values holds an object keyed by
+             the name of the score or feedback
     """
 
     id: str
@@ -25,7 +25,7 @@ class TraceFacts:
     outcome: dict[str, Json] = field(default_factory=dict)
 
     def add_scores(self, scores: Iterable[Json]) -> None:
-        """Adds scores of Langfuse; one name given twice holds the list of its values."""
+        """Adds Langfuse scores; a name that occurs twice holds the list of its values."""
         for score in map(as_dict, scores):
             name = name_or_none(score.get("name"))
             if name is None:
@@ -38,7 +38,7 @@ class TraceFacts:
             self._put("feedback", name, score.get("comment"))
 
     def add(self, key: str, value: Json) -> None:
-        """Sets a key that has no value yet, unless the value says nothing."""
+        """Sets a key that has no value yet, unless the value is empty."""
         if value not in (None, "", [], {}) and key not in self.outcome:
             self.outcome[key] = value
 

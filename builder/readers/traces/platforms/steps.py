@@ -1,7 +1,7 @@
-"""Traces of platforms: their steps put in order, and their calls of models made conversations.
+"""Orders the steps of platform traces and turns their model calls into conversations.
 
-Source: langfuse.md and langsmith.md, "Pitfalls". Both keep a tree of steps; a step that calls a
-model holds what its instrumentation saw, which may be the whole request, or only what is new in it.
+Source: langfuse.md and langsmith.md, "Pitfalls". Both store a tree of steps; a step that calls a
+model holds what its instrumentation saw: the whole request, or only its new messages.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from builder.readers.traces.platforms.nesting import resolve
 from builder.readers.traces.platforms.outcomes import TraceFacts
 
 MAX_HELD = 20_000
-"""Steps that are held until their trace is whole."""
+"""Maximum number of steps that are buffered until their trace is complete."""
 MAX_REMEMBERED = 2_000
-"""Answers whose history is remembered for a later request that tells only what is new."""
+"""Answers whose history is remembered for later requests that hold only new messages."""
 _REPLACED = frozenset({"redacted-by-litellm", "<truncated due to size exceeding limit>"})
-"""What instrumentations write in place of a text that they do not log."""
+"""Placeholders that instrumentations write instead of a text that they do not log."""
 _SYSTEMS = ("system", "developer")
 _MEDIA = re.compile(r"@@@langfuseMedia:type=([a-z]+)[^@]*@@@")
 _KINDS = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class Traces:
-    """Turns traces into conversations: `take` each, then `rest`; both yield events."""
+    """Turns traces into conversations: call `take` for each, then `rest`; both yield events."""
 
     def __init__(self) -> None:
         self._logged = LoggedAnswers()
@@ -70,7 +70,7 @@ class Traces:
         messages = self._whole(call, trace.id)
         problems = [*call.problems, *_unreadable(step, call)]
         if next((one.role for one in messages if one.role not in _SYSTEMS), "") == "tool":
-            detail = "the request tells only what is new, and what it goes on from is not logged"
+            detail = "the request holds only new messages; the response it continues is not logged"
             problems.append(Problem("partial_history", step.where, detail, records=0))
         messages = (*messages, *call.outcome.before)
         if any(_is_replaced(message) for message in (*messages, *(a.message for a in answers))):
@@ -93,7 +93,7 @@ class Traces:
         yield from self._histories.take(Exchange(step.where, response=error), history, answers)
 
     def _whole(self, call: ModelCall, trace_id: str) -> tuple[Message, ...]:
-        """Returns all messages of a request, also of one that holds only the new ones."""
+        """Returns all messages of a request, even if it logs only the new ones."""
         new = tuple(message for message in call.messages if message.role not in _SYSTEMS)
         if not new or any(message.role == "assistant" for message in new):
             return call.messages
@@ -124,12 +124,12 @@ class Traces:
                 memory.popitem(last=False)
 
     def _joined(self, messages: Iterable[Message], trace_id: str) -> list[Message]:
-        """Returns the messages, calls of one answer in one message, before all their results.
+        """Returns the messages with the calls of one answer in one message, before their results.
 
-        Some frameworks (Koog) send each parallel call back with its result.
+        Some frameworks (Koog) send each parallel call separately, followed by its result.
         """
         found: list[Message] = []
-        joined: dict[str, int] = {}  # where the turn of an answer stands, by the answer's place
+        joined: dict[str, int] = {}  # index of an answer's turn, by the answer's place
         for message in messages:
             turns = {self._turns.get((trace_id, call.id or "")) for call in calls(message)}
             turn = turns.pop() if len(turns) == 1 else None
@@ -146,20 +146,20 @@ class Traces:
 
 
 class Held:
-    """Holds steps until their trace is complete: exports have an order of their own."""
+    """Buffers steps until their trace is complete, since exports are not ordered."""
 
     def __init__(self) -> None:
         self._traces = Traces()
-        self._held: OrderedDict[str, list[Step]] = OrderedDict()  # the last touched trace last
+        self._held: OrderedDict[str, list[Step]] = OrderedDict()  # least recent first
         self._count = 0
         self._facts: dict[str, TraceFacts] = {}
 
     def trace(self, trace_id: str) -> TraceFacts:
-        """Returns what is known of a trace, to be completed in place."""
+        """Returns the mutable facts about a trace."""
         return self._facts.setdefault(trace_id, TraceFacts(trace_id))
 
     def add(self, trace_id: str, session: str, step: Step) -> Iterator[Event]:
-        """Adds a step. If too many are held, yields the events of the oldest trace."""
+        """Adds a step. If too many are buffered, yields the events of the oldest trace."""
         facts = self.trace(trace_id)
         facts.session = facts.session or session
         self._held.setdefault(trace_id, []).append(step)
@@ -173,7 +173,7 @@ class Held:
         yield from self._traces.take(self.trace(trace_id), steps)
 
     def rest(self) -> Iterator[Event]:
-        """Yields the events of the traces still held, in order of time, then the open ones."""
+        """Yields the events of the buffered traces in order of time, then those still open."""
         order = {name: min(step.order for step in steps) for name, steps in self._held.items()}
         for name in sorted(self._held, key=lambda name: order[name]):
             yield from self._take(name, self._held[name])
@@ -182,10 +182,10 @@ class Held:
 
 
 def _before_bare_answers(resolved: Sequence[tuple[Step, ModelCall | str]]) -> set[str]:
-    """Returns the places of steps whose answer the next step of the same parent goes on with.
+    """Returns the places of steps whose answer continues in the next step of the same parent.
 
-    An agent's instrumentation logs each block of one answer as a step, all but the first without
-    their request: what the first one says is then a turn whose calls are missing.
+    Some instrumentations of agents log each block of one answer as a step, and only the first with
+    a request: the answer of the first step alone is then a turn whose calls are missing.
     """
     found: set[str] = set()
     last: dict[str | None, str] = {}
@@ -207,7 +207,7 @@ def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:
 
 
 def _system(step: Step, by_id: dict[str, Step]) -> str:
-    """System text kept outside the messages: the step's own, or that of the agent above it."""
+    """Returns the system text outside the messages: the step's own, or that of its agent."""
     seen: set[str | None] = set()
     node: Step | None = step
     while node is not None and node.id not in seen:
@@ -219,9 +219,9 @@ def _system(step: Step, by_id: dict[str, Step]) -> str:
 
 
 def _without(tools: tuple[Json, ...] | None, messages: Sequence[Message]) -> str:
-    """Returns what sets a request apart that no longer offers a tool that was called before, or "".
+    """Returns a mark for a request that no longer offers a tool that was called before, or "".
 
-    A framework asks for the result of a finished conversation so, in a call of its own.
+    Frameworks ask for the result of a finished conversation this way, in a separate call.
     """
     offered = {
         as_str(one.get("name")) or as_str(as_dict(one.get("function")).get("name"))
@@ -236,7 +236,7 @@ def _is_replaced(message: Message) -> bool:
 
 
 def _with_media(message: Message) -> Message:
-    """Returns the message with its references to stored media as what they stand for."""
+    """Returns the message with references to stored media replaced by media parts."""
     if not any(isinstance(part, Text) and "@@@langfuse" in part.text for part in message.parts):
         return message
     parts: list[Part] = []

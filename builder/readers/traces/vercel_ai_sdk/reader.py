@@ -1,9 +1,9 @@
-"""Vercel AI SDK: chats as the user interface keeps them, and the messages sent to models.
+"""Vercel AI SDK: chats as the user interface stores them, and the messages sent to models.
 
 Source: vercel-ai-sdk.md. A record is an element of a list, a line or a document: a chat, a message
-of one, or a row of a table of messages. Single messages are one conversation, or one for each chat
-that they name. The interface knows neither system text nor tools unless the application keeps them
-beside the messages. Of its telemetry a record is a span.
+of a chat, or a row of a table of messages. Single messages form one conversation, or one for each
+chat that they name. The interface stores neither system text nor tools unless the application adds
+them to the messages. In its telemetry, a record is a span.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PEEKED = 50
 
 
 def recognise(source: Source) -> str | None:
-    """Claims messages with parts of the interface, or with tool-call parts."""
+    """Claims messages with UI parts or with tool-call parts."""
     for value in source.peek.records[:_PEEKED]:
         if is_ui_message(value):
             return "UI messages with typed parts or toolInvocations"
@@ -57,7 +57,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of the source, and what became of its other records."""
+    """Yields the conversations of the source and the outcome of its other records."""
     if first_dialect(source) == VERCEL:
         yield from read_spans(source)
         return
@@ -72,7 +72,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Chat:
-    """Messages that came one by one, and the records that they came in."""
+    """Messages that are records of their own, and the places of these records."""
 
     where: str
     last: str = ""
@@ -81,14 +81,14 @@ class _Chat:
 
 
 class _Reading:
-    """Records on their way to conversations."""
+    """Collects records into conversations."""
 
     def __init__(self) -> None:
         self.names: Counter[str] = Counter()
         self.chats: dict[str, _Chat] = {}
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Yields one more record."""
+        """Reads one record."""
         value = record.value
         if not isinstance(value, dict | list):
             yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
@@ -109,7 +109,7 @@ class _Reading:
             yield Ignored(unknown_code(row.get("type", "record")))
 
     def rest(self) -> Iterator[Event]:
-        """Yields the conversations of the messages that came one by one."""
+        """Yields the conversations of messages that are records of their own."""
         for chat_id, chat in self.chats.items():
             where = chat.where if chat.where == chat.last else f"{chat.where} to {chat.last}"
             name = unique_name(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
@@ -117,9 +117,9 @@ class _Reading:
 
 
 def _by_time(items: list[Json]) -> list[Json]:
-    """Returns rows of a table in the order of their times, if all have one.
+    """Returns the rows of a table sorted by time, if all have one.
 
-    A dump may have another.
+    A database dump need not be in that order.
     """
     for key in _TIMES:
         times = [as_dict(item).get(key) for item in items]
@@ -140,7 +140,7 @@ def _conversation(
         message = as_dict(item)
         body = content_of(message)
         if message.get("role") == "data":
-            continue  # the application's own, never sent
+            continue  # belongs to the application, never sent
         if "parts" in message or "toolInvocations" in message or isinstance(body, dict):
             messages += read_ui_message(message, number, notes)
         else:

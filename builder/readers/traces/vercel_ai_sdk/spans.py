@@ -1,8 +1,8 @@
-"""Spans of the AI SDK's telemetry: one for each model call, within one for the whole loop.
+"""Reads spans of the AI SDK's telemetry: one for each model call, inside one for the whole loop.
 
-Source: vercel-ai-sdk.md "Telemetry spans". `ai.generateText.doGenerate` and its like hold the
-prompt that the provider was given; `ai.generateText` repeats what they say; `ai.toolCall` is a run
-of a tool. Without a context manager each of them has a trace of its own.
+Source: vercel-ai-sdk.md "Telemetry spans". `ai.generateText.doGenerate` and similar spans hold
+the prompt that the provider received; `ai.generateText` repeats them; `ai.toolCall` is a run of a
+tool. Without a context manager, each span has a separate trace.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CONVERSATIONS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.s
 
 
 def read_span(span: Span) -> SpanReading | None:
-    """Returns what the span says; None if it is none of the AI SDK's."""
+    """Returns the reading of a span; None if it is not one of the AI SDK's."""
     given = span.attributes
     operation = as_str(given.get("ai.operationId")) or span.name
     if operation == "ai.toolCall" or "ai.toolCall.name" in given:
@@ -96,9 +96,9 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
 
 
 def _ran_by_provider(item: Json) -> list[Message]:
-    """Returns a turn with results of its own.
+    """Returns a turn that contains its own results.
 
-    The provider ran its tools, no client could answer them.
+    The provider ran the tools, so no client answered the calls.
     """
     message = as_dict(item)
     parts = [as_dict(part) for part in as_list(message.get("content"))]

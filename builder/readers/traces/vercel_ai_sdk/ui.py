@@ -1,8 +1,8 @@
-"""Messages of the AI SDK's user interface: one of the assistant holds a whole loop of steps.
+"""Reads UI messages of the AI SDK: one assistant message holds a whole loop of steps.
 
-Source: vercel-ai-sdk.md "UIMessage"; vercel/ai convert-to-model-messages.ts for what the model
-sees of it: the text and calls of a step, then its results, then the next step. Parts that only the
-interface shows (sources, data) are not sent.
+Source: vercel-ai-sdk.md "UIMessage"; vercel/ai convert-to-model-messages.ts for the messages that
+the model sees: the text and calls of a step, then its results, then the next step. Parts that only
+the interface shows (sources, data) are not sent.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _STATES = {
     "call": "input-available",
     "result": "output-available",
 }
-"""States of AI SDK 4, as what they are called since."""
+"""States of AI SDK 4 and their names in later versions."""
 
 
 def is_ui_message(value: Json) -> bool:
-    """Tells whether a value is a message of the interface, of AI SDK 4 or later."""
+    """Tells whether a value is a UI message of AI SDK 4 or later."""
     item = as_dict(value)
     if as_str(item.get("role")) not in _ROLES:
         return False
@@ -64,7 +64,7 @@ def has_sdk_messages(value: Json) -> bool:
 
 
 def content_of(message: dict[str, Json]) -> Json:
-    """Returns a message's content; a table keeps it as the JSON text of its parts."""
+    """Returns a message's content; tables store it as the JSON text of its parts."""
     body = message.get("content")
     if isinstance(body, str) and body.startswith('[{"type"'):
         parts = decoded(body)
@@ -74,7 +74,7 @@ def content_of(message: dict[str, Json]) -> Json:
 
 
 def messages_of(value: Json) -> list[Json]:
-    """Returns the messages of a chat: a list of them, or what an object keeps as `messages`."""
+    """Returns the messages of a chat: a list, or the `messages` of an object."""
     if isinstance(value, dict) and "messages" not in value:
         return []
     listed = value if isinstance(value, list) else decoded(as_dict(value).get("messages"))
@@ -96,11 +96,9 @@ def _is_ui_part(value: Json) -> bool:
 
 
 def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
-    """Returns what the model saw of a message, and its answer.
+    """Returns the messages that the model saw: one for each step and one for its results.
 
-    A message for each step and its results.
-
-    `number` is the message's own in the chat, for turns where it has no id.
+    `number` is the index of the message in the chat, for turns without an id.
     """
     role = as_str(item.get("role"))
     inside = decoded(item.get("content"))
@@ -120,7 +118,7 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
 
 
 def _old_parts(item: dict[str, Json]) -> list[Json]:
-    """Returns the parts of a message of AI SDK 4 that has none: calls stand before the text."""
+    """Returns parts for a message of AI SDK 4 without parts: its calls come before the text."""
     body = decoded(item.get("content")) if not isinstance(item.get("content"), str) else None
     if isinstance(body, list):
         return body
@@ -135,7 +133,7 @@ def _old_parts(item: dict[str, Json]) -> list[Json]:
 
 
 def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
-    """Returns the fields of a part that is a call, under the names of today; None if it is none."""
+    """Returns the fields of a call part under their current names; None for other parts."""
     kind = as_str(part.get("type"))
     if kind == "tool-invocation":
         old = as_dict(part.get("toolInvocation"))
@@ -152,9 +150,9 @@ def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def _once(parts: list[Json]) -> list[Json]:
-    """Returns the parts, of a call that stands there more than once the last.
+    """Returns the parts; of a call that occurs more than once, only the last.
 
-    Its results came in turn.
+    Each occurrence holds a later state of its result.
     """
     last: dict[str, int] = {}
     for number, value in enumerate(parts):
@@ -174,7 +172,7 @@ def _once(parts: list[Json]) -> list[Json]:
 def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
     """Yields the parts of each step.
 
-    Without marks of steps a call that says another step, or text after a call, begins the next.
+    Without step markers, a call with another step number or text after a call begins a new step.
     """
     marked = any(as_dict(part).get("type") == "step-start" for part in parts)
     step: list[dict[str, Json]] = []
@@ -200,7 +198,7 @@ def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
 def _step(parts: list[dict[str, Json]], turn: str, notes: PartNotes) -> Iterator[Message]:
     """Yields one answer of the model, then its results.
 
-    What it says after a call that its provider executed is the next: it saw the result.
+    Text after a call that the provider executed is a new answer: it saw the result.
     """
     pieces: list[Part] = []
     results: list[Part] = []
@@ -227,7 +225,7 @@ def _step(parts: list[dict[str, Json]], turn: str, notes: PartNotes) -> Iterator
 
 
 def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
-    """Returns what a part that is no call says; a text that was still coming is no whole one."""
+    """Returns the content of a part other than a call; text that was still streaming is partial."""
     kind = as_str(part.get("type"))
     if kind in ("text", "reasoning"):
         text = as_str(part.get("text")) or as_str(part.get("reasoning"))
@@ -248,7 +246,7 @@ def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
 
 
 def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, Result | None]:
-    """Returns a call and what it answered; no result while it is unanswered."""
+    """Returns a call and its result; None for the result of an unanswered call."""
     state = as_str(tool.get("state"))
     name, call_id = name_or_none(tool.get("toolName")), name_or_none(tool.get("toolCallId"))
     value = tool.get("input")
@@ -264,7 +262,7 @@ def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, Result | None]:
     if state == "output-error":
         return call, Result(_output(tool.get("errorText")), call_id, name, is_error=True)
     if state == "output-denied":
-        # Without a reason the SDK's own words were sent, which its versions do not share.
+        # Without a reason the SDK sends its own wording, which differs between versions.
         reason = as_dict(tool.get("approval")).get("reason")
         return call, Result(_output(reason), call_id, name, is_error=True)
     return call, None
