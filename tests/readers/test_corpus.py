@@ -100,7 +100,7 @@ ANSWERED = {
     "mini-swe-agent": (counts.mini_swe_calls, 1),
     "opencode": (counts.opencode_answered_calls, 1),
     "openhands-v1-sdk": (counts.openhands_sdk_captured_calls, 1),
-    "pi": (counts.pi_answered_calls, 0.97),
+    "pi": (counts.pi_answered_calls, 1),
     "qwen-code": (counts.qwen_code_answered_calls, 1),
     "swe-agent": (counts.swe_agent_calls, 1),
     "swe-smith": (counts.swe_smith_calls, 1),

@@ -40,7 +40,6 @@ from builder.readers.agents.claude_code.stretches import (
 )
 from builder.readers.agents.claude_code.tree import Branch, find_branches
 from builder.readers.agents.claude_code.turns import Turns
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
@@ -221,23 +220,19 @@ class _Log:
         records: int,
         problem: Problem | None = None,
     ) -> Conversation:
-        unknown_kinds: list[str] = []
         messages = tuple(
             messages_of(
                 stretch,
                 untrained=untrained,
                 by_program=about.by_program,
                 denials=about.denials,
-                unknown=unknown_kinds,
             )
         )
         last = stretch.targets[-1].lines[-1] if stretch.targets else about.last
-        problems = unknown_parts(unknown_kinds, last.where)
+        problems = () if problem is None else (problem,)
         if about.rewound:
             detail = "a branch that the user went back from"
-            problems = (Problem("rewound", about.last.where, detail, records=0), *problems)
-        if problem is not None:
-            problems = (problem, *problems)
+            problems = (*problems, Problem("rewound", about.last.where, detail, records=0))
         shape = stretch.shape
         models = [turn.lines[-1].model for turn in stretch.targets]
         return Conversation(

@@ -253,24 +253,28 @@ def messages_of(
     untrained: Mapping[str, str],
     by_program: Collection[str],
     denials: Mapping[str, str],
-    unknown: list[str],
 ) -> Iterator[Message]:
     """Yields a stretch as messages, its system prompt first.
 
     `untrained` says which turns are no targets, by key; turns of the stretch that are not its
     targets are repeats. `by_program`: texts of user lines that the program wrote. `denials`: the
-    log's words for refusals, by call id. Names of unknown types of blocks go to `unknown`.
+    log's words for refusals, by call id. The turns after a message with a block of an unknown type
+    saw what a sample cannot show (`unknown_part`).
     """
     if stretch.shape is not None and stretch.shape.system:
         yield Message("system", tuple(map(Text, stretch.shape.system)))
     targets = {turn.key for turn in stretch.targets}
     common = stretch.context
+    unknown: list[str] = []
     for sent in stretch.messages:
         turn = sent.turn
         if turn is not None:
-            unknown += turn.unknown
             code = untrained.get(turn.key) or (None if turn.key in targets else REPEAT)
             context = stretch.contexts.get(turn.key)
+            if unknown:
+                context = Context(
+                    "partial", tuple(sorted({*(context or common).missing, "unknown_part"}))
+                )
             context = None if context == common else context
             name = turn.lines[0].response
             yield Message("assistant", turn.parts, name, untrained=code, context=context)

@@ -52,7 +52,6 @@ class SessionTurn:
     blocks    their content blocks as logged, each once
     parts     the blocks as parts
     calls     the ids of its calls in order, each with the line of the call
-    unknown   types of blocks that are not known
     repeated  number of blocks that were logged a second time
     """
 
@@ -60,7 +59,6 @@ class SessionTurn:
     blocks: tuple[dict[str, Json], ...]
     parts: tuple[Part, ...]
     calls: tuple[tuple[str, SessionLine], ...]
-    unknown: tuple[str, ...]
     repeated: int
 
     @property
@@ -159,13 +157,12 @@ def _turn(lines: list[SessionLine]) -> SessionTurn:
     parts: list[Part] = []
     calls: list[tuple[str, SessionLine]] = []
     seen: set[Hashable] = set()
-    unknown: list[str] = []
     repeated = 0
     stop = ""
     for line in lines:
         stop = as_str(as_dict(line.value.get("message")).get("stop_reason")) or stop
         for block in line.blocks:
-            found = _part(block, line, unknown)
+            found = _part(block, line)
             same = _identity(found)
             if same is not None and same in seen:
                 repeated += 1
@@ -179,13 +176,11 @@ def _turn(lines: list[SessionLine]) -> SessionTurn:
                 calls.append((found.id, line))
     if stop == "max_tokens":
         parts.append(Unparsed("", "truncated_answer"))
-    return SessionTurn(
-        tuple(lines), tuple(blocks), tuple(parts), tuple(calls), tuple(unknown), repeated
-    )
+    return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated)
 
 
-def _part(block: dict[str, Json], line: SessionLine, unknown: list[str]) -> Part | None:
-    """Returns a block of an answer as a part; names of unknown types go to `unknown`.
+def _part(block: dict[str, Json], line: SessionLine) -> Part | None:
+    """Returns a block of an answer as a part; one of an unknown type ends the sample before it.
 
     Signatures and encrypted thoughts are never kept; empty thoughts are none.
     """
@@ -209,8 +204,7 @@ def _part(block: dict[str, Json], line: SessionLine, unknown: list[str]) -> Part
         case str(kind) if kind.endswith(("_tool_use", "_tool_result")):
             return Unparsed(kind, "server_tool")
         case kind:
-            unknown.append(kind if isinstance(kind, str) else type(kind).__name__)
-            return None
+            return Unparsed(kind if isinstance(kind, str) else type(kind).__name__, "unknown_part")
 
 
 def _media_type(block: dict[str, Json]) -> str:
