@@ -3,9 +3,9 @@
 Reference: egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts, src/tracking/transcript.ts and
 src/safety/audit-log.ts (MIT). The agent keeps the newest messages only: a session may begin with a
 tool or an assistant row, which the normaliser cuts. System prompts and tool definitions are not
-stored. The column `summary` of `sessions` is the program's text on what was deleted: no message of
-anybody, and not read. Transcripts and audit log beside the store are telemetry without the words of
-a conversation: recognised, and ignored by design.
+stored. The column `summary` of `sessions` is the program's text about deleted messages: it is not
+a message and is not read. Transcripts and the audit log in the same folder are telemetry without
+the text of a conversation: recognised, and ignored by design.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TRANSCRIPT = frozenset({
 def recognise(source: Source) -> str | None:
     """Recognise the store by its tables and columns, transcripts and audit log by their entries."""
     if source.peek.kind == "sqlite":
-        # Tables only: a view may compute without end.
+        # Tables only: a view could compute forever.
         columns = tables(source)
         known = columns.get("messages", frozenset()) >= {*_MESSAGES, "created_at"}
         if known and columns.get("sessions", frozenset()) >= _SESSIONS:
@@ -97,7 +97,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 Row = tuple[Json, Json, Json, Json, Json, Json, int]
-"""The columns of `_MESSAGES`, and how many bytes of text were too many to be read (else 0)."""
+"""The columns of `_MESSAGES`, and the size in bytes of text too long to be read, else 0."""
 
 
 def _sessions(source: Source) -> Iterator[Event]:
@@ -119,7 +119,7 @@ def _sessions(source: Source) -> Iterator[Event]:
                     rows = []
                 rows.append((*(_plain(value) for value in values[:6]), values[6]))
         except SQLITE_ERRORS:
-            if rows:  # its calls are known, its end is not
+            if rows:  # its calls are known, its truncated text is not
                 detail = "the database breaks off"
                 broken = Problem("unreadable", f"session {rows[0][1]}", detail, records=0)
                 yield from _session(rows, names, (broken,))
@@ -147,7 +147,7 @@ def _plain(value: object) -> Json:
 def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
     """The rows of one session. A row that cannot be read leaves a gap, and the session is rejected.
 
-    The calls of such a row are kept for the ledger, as far as they can be read.
+    The readable calls of such a row are kept for the ledger.
     """
     session = str(rows[0][1])
     problems = list(broken)

@@ -1,9 +1,9 @@
-"""Goose: its database of sessions and the JSONL files of before 1.10.
+"""Goose: its database of sessions, and its JSONL files from before 1.10.
 
-Source: goose.md, which was written from the program's source alone. Both keep one message in each
-row, its parts tagged in camelCase. After a compaction the older messages are hidden from the model
-and a summary that only the model sees follows: each is a segment. System prompt and tools are not
-recorded.
+Source: goose.md, which was derived from the program's source only. Both store one message in each
+row, with parts tagged in camelCase. A compaction hides older messages from the model and adds a
+summary that only the model sees; the messages on either side of it are segments. System prompt and
+tools are not recorded.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _lines(source: Source) -> Iterator[Event]:
         if not isinstance(item, dict):
             yield Problem("not_object", record.where, f"a {type(item).__name__}")
         elif isinstance(item.get("content"), list) and "role" in item:
-            if fault is not None and found:  # what was lost may have been a message
+            if fault is not None and found:  # the lost record may have been a message
                 gaps.append(replace(fault, records=0))
                 fault = None
             found.append(_row(record.where, item, item["content"], item.get("metadata")))
@@ -175,7 +175,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
             gaps.append(replace(content, records=0))
             continue
         metadata = json_column(row.get("metadata_json") or "{}", where)
-        if isinstance(metadata, Problem):  # who sees the message is not known
+        if isinstance(metadata, Problem):  # it is not known who sees the message
             gaps.append(replace(metadata, records=0))
         records += 1
         found.append(_row(where, {**row, "id": None}, content, _or_none(metadata)))
@@ -226,10 +226,10 @@ def _conversations(
 
 
 def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
-    """Yield the rows between summaries, and whether they are out of use.
+    """Yield the rows between summaries, and whether a summary replaced them.
 
-    After the last summary, rows that the model does not see were for the user alone. Before it all
-    are hidden by the summary, so that rows for the user alone cannot be distinguished.
+    After the last summary, rows hidden from the model were for the user only. Before it, the
+    summary hides all rows, so rows for the user only cannot be distinguished.
     """
     segments: list[list[_Row]] = [[]]
     for before, row in zip([None, *found], found, strict=False):
@@ -268,7 +268,7 @@ class _Reading:
             if isinstance(part, ToolResult):
                 results.append(part)
             elif isinstance(part, Text) and not row.user:
-                parts.append(replace(part, harness=True))  # a summary, and the reply put after it
+                parts.append(replace(part, harness=True))  # a summary, and the reply added after it
             elif part is not None:
                 parts.append(part)
         if results:
@@ -355,7 +355,7 @@ class _Reading:
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:
-    """Return the blocks that the model saw: one for the user alone has a twin for the model."""
+    """Return the blocks that the model saw; a block only for the user has a twin for the model."""
     blocks = [as_dict(item) for item in items]
     if not any("assistant" in _audience(block) for block in blocks):
         return blocks

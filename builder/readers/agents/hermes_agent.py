@@ -46,7 +46,7 @@ from builder.sources.sqlite_file import (
 )
 
 _STRUCTURED = ("\x00json:", "\x01json:")
-"""How content begins that is JSON in a column of text."""
+"""The prefix of JSON content in a text column."""
 _ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
 
 
@@ -134,7 +134,7 @@ def _messages(
             if item.get("finish_reason") == "length":
                 parts = (*parts, Unparsed("", "truncated"))
         elif role == "system" and system and item.get("content") == system:
-            continue  # some sessions keep it as a message, too
+            continue  # some sessions also keep it as a message
         else:
             parts = content(item.get("content"), unknown)
         if parts:
@@ -143,7 +143,7 @@ def _messages(
 
 
 def _with_id(call: Json, answered: set[str]) -> Json:
-    """Return the call with the one of its two ids that results name."""
+    """Return the call, keyed by the one of its two ids that results use."""
     item = as_dict(call)
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
@@ -242,7 +242,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
 def _histories(
     items: list[dict[str, Json]],
 ) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
-    """Yield what the model saw last, and what was removed from it with the code of the reason."""
+    """Yield the last context of the model, and each removed part with the code of its removal."""
     active = [item for item in items if item.get("active") != 0]
     yield active, "", ""
     compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]

@@ -1,8 +1,8 @@
 """Hugging Face session traces (STS): a line for the session, a line for each message.
 
-Source: hf-session-traces.md, which is written from the Hub's pages alone. Some sessions hold
-results without their calls (`calls_unrecorded`). Rows of the columns that the Hub converts such
-files to leave turns out and are rejected (`unverified_format`).
+Source: hf-session-traces.md, which was derived from the Hub's pages only. Some sessions hold
+results without their calls (`calls_unrecorded`). The Hub converts such files to columns that omit
+turns; rows of these columns are rejected (`unverified_format`).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def read(source: Source) -> Iterator[Event]:
             rest["metadata"] += 1
         elif item.get("type") == "message" and isinstance(item.get("message"), dict):
             session = session or _Session(unique_name(source.name, names))
-            if fault is not None:  # what was lost may have been a message
+            if fault is not None:  # the lost record may have been a message
                 session.problems.append(replace(fault, records=0))
                 fault = None
             session.take(record.where, as_dict(item["message"]))

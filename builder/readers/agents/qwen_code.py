@@ -99,9 +99,9 @@ def _no_result(call: ToolCall) -> ToolResult:
 
 @dataclass(slots=True)
 class _Segment:
-    """What the model saw between two compressions, and the uuids of its records.
+    """The context of the model between two compressions, and the uuids of its records.
 
-    `hidden` holds the codes of what the log does not hold of the context so far.
+    `hidden` holds the codes of the parts of the context that are not logged.
     """
 
     keys: CallKeys
@@ -128,7 +128,7 @@ class _Segment:
             self.hidden.add("unknown_part")
 
     def repeat(self, before: _Segment) -> None:
-        """Mark what a compression left: its summary, and answers of the segment before."""
+        """Mark the messages that a compression kept: its summary, and earlier answers."""
         if self.messages and self.messages[0].role == "user":
             self.messages[0] = _by_program(self.messages[0])
         answers = {repr(_bare(message)) for message in before.messages}
@@ -213,7 +213,7 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
         if leaf in parents or leaf in covered:
             continue
         own = _path(entries, leaf, until=covered)
-        # A session whose beginning is lost did not leave what stands before the loss.
+        # A session whose beginning is lost did not abandon the records before the loss.
         left = entries[own[0]].parent in covered or not broken
         covered.update(own)
         if not any(entries[uuid].item.get("type") == "assistant" for uuid in own):
@@ -346,7 +346,7 @@ def _system(segment: _Segment, entry: _Entry) -> None:
         return
     output = as_list(payload.get("outputHistoryItems"))
     last = segment.messages[-1]
-    # A command that the program answered by itself: neither reached the model.
+    # A command that the program answered itself: the model saw neither.
     if (
         payload.get("phase") == "result"
         and payload.get("sentToModel") is not True

@@ -1,21 +1,21 @@
-"""The messages of a request as the lines of a log give them, in the order in which they are sent.
+"""Assembles the messages of a request from the lines of a log, in the order they are sent.
 
 For versions that do not log their requests, and for logs whose digests do not agree. Observed by
 running the program against a recording server (scripts/wire):
 
-- All between two answers is one user message: results first, then attachments, then the user's
-  lines. The results of a line are a border that no attachment moves across.
+- Everything between two answers is one user message: results first, then attachments, then the
+  user's lines. Attachments never move across the results of a line.
 - Where user lines meet, the first one ends with a newline (seen in 2.1.80, not in 2.1.42).
 - Attachments hold their text in `rendered` since 2.1.290. Those of `renderedRole: system` follow
   as one system message, without their `<system-reminder>` tags, joined by blank lines (the texts
   of one attachment by newlines); for models
   that take no system message on the way they are user text with tags, within the last result if
   they follow one.
-- Of an answer whose calls were never answered, later requests hold the text alone, or nothing. An
-  answer interrupted before it called a tool stays, and so does a placeholder that the program puts
-  in the place of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260). None of
-  them is what the model answers in that place, and a sample would have to end there: they are left
-  out, and what follows lacks `history`.
+- If the calls of an answer were never answered, later requests hold only its text, or nothing of
+  it. An answer interrupted before it called a tool stays, and so does a placeholder that the
+  program writes instead of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260).
+  None of them is a complete answer of the model, and a sample would have to end there: they are
+  left out, and the messages after them lack `history`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Assembly:
     """The messages of a branch.
 
     messages   all messages in order; those with a turn are the model's
-    places     where the turns stand among the messages, by key
+    places     indexes of the turns among the messages, by key
     left_out   turns that are left out, each with the number of messages before it, and why: aborted
                (the user interrupted it) or unanswered
-    gap        the number of messages before the first thing left out; None: nothing is
-    notified   likewise for the first notification of a background task; it is sent with a note that
-               its line lacks
-    members    lines that are part of it, by uuid
-    changes    what was left out, by code
+    gap        the number of messages before the first omission; None: nothing is left out
+    notified   the same for the first notification of a background task, which is sent with a note
+               that its line lacks
+    members    the lines that are part of it, by uuid
+    changes    counts of omissions, by code
     """
 
     messages: list[Sent] = field(default_factory=list)
@@ -81,8 +81,8 @@ def assemble(
 ) -> Assembly:
     """Returns the messages of a branch.
 
-    `renders`: the log holds the text of attachments as sent. `system_turns`: the model takes
-    system messages on the way.
+    `renders`: the log holds the text of attachments as sent. `system_turns`: the model accepts
+    system messages within a conversation.
     """
     builder = _Builder(lines, turns, renders, system_turns)
     run: list[SessionLine] = []
@@ -116,12 +116,12 @@ class _Builder:
         self._open: SessionTurn | None = None
 
     def has(self, line: SessionLine) -> bool:
-        """Whether the turn of an assistant line was added."""
+        """Tells whether the turn of an assistant line was added."""
         key = self._turns.of(line).key
         return key in self.made.places or any(key == turn.key for turn, _, _ in self.made.left_out)
 
     def answer(self, line: SessionLine) -> None:
-        """Adds the turn of an assistant line; its results come with what follows it."""
+        """Adds the turn of an assistant line; its results are added with the lines after it."""
         made = self.made
         if not line.is_answer:
             made.members.add(line.uuid)
@@ -176,13 +176,13 @@ class _Builder:
         del self.made.messages[place]
 
     def _skip(self, place: int) -> None:
-        """Notes that something before the message at `place` is missing."""
+        """Records that something before the message at `place` is missing."""
         self.made.gap = place if self.made.gap is None else self.made.gap
 
     def _segment(
         self, lines: Sequence[SessionLine], user: list[list[Json]], system: list[str]
     ) -> None:
-        """Adds the blocks of lines between two borders: attachments before the user's lines."""
+        """Adds the blocks between two groups of results: attachments before the user's lines."""
         attached: list[Json] = []
         typed: list[list[Json]] = []
         for line in lines:
@@ -214,8 +214,8 @@ class _Builder:
 def rendered(attachment: dict[str, Json], line: dict[str, Json], *, renders: bool) -> list[Json]:
     """Returns the blocks that a request holds for an attachment; [] if it holds none.
 
-    Logs that do not render them keep the pieces of a few kinds; those are put together here as
-    that version did.
+    Logs without rendered text keep the pieces of a few kinds of attachments, which are assembled
+    here as that version did.
     """
     kind = as_str(attachment.get("type"))
     if kind in _NO_CONTEXT:
@@ -236,7 +236,7 @@ def rendered(attachment: dict[str, Json], line: dict[str, Json], *, renders: boo
 
 
 def _pieces(kind: str, attachment: dict[str, Json]) -> list[Json]:
-    """The text of an attachment that is not rendered, or its blocks."""
+    """Returns the text of an attachment that is not rendered, or its blocks."""
     content = attachment.get("content")
     name = as_str(attachment.get("hookName"))
     match kind:
@@ -262,7 +262,7 @@ def _untagged(text: str) -> str:
 
 
 def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
-    """The blocks of messages made one; `newline` is added where texts of two messages meet."""
+    """Merges the blocks of messages; `newline` is added where texts of two messages meet."""
     content: list[Json] = []
     for unit in units:
         last, first = as_dict(content[-1] if content else None), as_dict(unit[0])
@@ -273,7 +273,7 @@ def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
 
 
 def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
-    """The blocks with attached texts at the end of the last result, if that is text."""
+    """Returns the blocks with attached texts appended to the last result, if that is text."""
     last = as_dict(blocks[-1])
     texts = [as_str(as_dict(block).get("text")) for block in attached]
     if last.get("type") != "tool_result" or not isinstance(last.get("content"), str):
@@ -287,7 +287,7 @@ def _is_notification(line: SessionLine) -> bool:
 
 
 def _interrupted(run: Sequence[SessionLine]) -> bool:
-    """Whether the user stopped the model before saying anything else."""
+    """Tells whether the user stopped the model before sending anything else."""
     for line in run:
         if line.kind != "user":
             continue

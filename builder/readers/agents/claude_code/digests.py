@@ -1,10 +1,10 @@
-"""The requests that a Claude Code log names by digests, rebuilt and checked (since 2.1.310).
+"""Rebuilds and checks the requests that a Claude Code log names by digests (since 2.1.310).
 
 Observed by running the program against a recording server (scripts/wire):
 
 - `api-request-shape`: system blocks and tools as sent, without the billing block. `shapeHash` is
   the digest of both.
-- `api-request-blob`: a message that no line of the log is, with its digest.
+- `api-request-blob`: a message that is not a line of the log, with its digest.
 - `api-request`: the first `keep` messages of the request `base`, then `tail`, all as digests;
   `requestDigest` is that of system, tools, messages and `params` in one object, cache marks set
   where `cacheControl` says. An assistant line names its request by `requestRef`.
@@ -29,9 +29,9 @@ KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
 """Types of the lines that this module reads."""
 
 _MAX_MESSAGES = 5_000_000
-"""Digests held for all requests of a file; requests beyond are not rebuilt."""
+"""Maximum number of digests kept for the requests of a file; others are not rebuilt."""
 _MAX_RUN = 64
-"""User lines in a row of which the request may have made one message."""
+"""Maximum run of user lines that a request may have merged into one message."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Sent:
 
     @cached_property
     def canonical(self) -> str:
-        """The JSON text that digests are taken of."""
+        """Returns the JSON text over which digests are computed."""
         return _canonical(self.value)
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the message."""
+        """Returns the digest of the message."""
         return _hash(self.canonical)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """System texts and tool definitions of a request. `known`: which of the two the log holds."""
+    """System texts and tool definitions of a request; `known` lists which the log holds."""
 
     system: tuple[str, ...] = ()
     tools: tuple[Json, ...] = ()
@@ -67,7 +67,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A request as the log holds it; `proven`: all of its digests agree with what is there."""
+    """A request as the log holds it; `proven`: all of its digests match."""
 
     messages: tuple[Sent, ...]
     shape: Shape
@@ -91,7 +91,7 @@ def _hash(text: str) -> str:
 
 
 def _plain(value: Json) -> Json:
-    """The value with whole floats as integers, as JavaScript writes them."""
+    """Returns the value with whole floats as integers, as JavaScript writes them."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(value)
     if isinstance(value, dict):
@@ -116,7 +116,7 @@ def listed(message: Mapping[str, Json]) -> dict[str, Json]:
 
 
 class Requests:
-    """The requests that the lines of a file name, and the messages that they consist of."""
+    """The requests that the lines of a file name, and the messages in them."""
 
     def __init__(self, records: Iterable[dict[str, Json]]) -> None:
         self._requests: dict[str, tuple[dict[str, Json], tuple[str, ...]]] = {}
@@ -156,7 +156,7 @@ class Requests:
         turns: Iterable[SessionTurn],
         results: Mapping[str, Sequence[LoggedResult]],
     ) -> None:
-        """Makes the lines of a branch known, in the forms in which a request holds them."""
+        """Registers the lines of a branch in the forms in which a request may hold them."""
         for turn in turns:
             for blocks in _answer_forms(turn):
                 sent = self._add({"role": "assistant", "content": blocks})
@@ -178,7 +178,7 @@ class Requests:
         self._add_run(run)
 
     def _add_run(self, run: Sequence[SessionLine]) -> None:
-        """Adds each user line of a run, and those beginnings and ends that may be one message."""
+        """Adds each user line of a run, and the prefixes and suffixes that may be one message."""
         for line in run:
             self._add({"role": "user", "content": list(line.blocks)})
         for start in range(len(run) - 1 if len(run) <= _MAX_RUN else 0):
@@ -210,7 +210,7 @@ class Requests:
         return Rebuilt(tuple(self._with_turns(found)), read_shape(logged), proven)
 
     def _with_turns(self, messages: Iterable[Sent]) -> Iterator[Sent]:
-        """The messages, those of the model with their turns: equal answers in the order logged."""
+        """Returns the messages, the model's with their turns: equal answers in logged order."""
         taken: set[str] = set()
         for sent in messages:
             named = self._turns.get(sent.digest, {})
@@ -222,13 +222,13 @@ class Requests:
             yield Sent(sent.value, turn)
 
     def names(self, reference: str) -> bool:
-        """Whether the log has a request of that id."""
+        """Tells whether the log has a request with that id."""
         return reference in self._requests
 
     def _body_digest(
         self, record: dict[str, Json], shape: dict[str, Json], messages: Sequence[Sent]
     ) -> str:
-        """Returns the digest of the whole request; "" if it marks a block that is not there."""
+        """Returns the digest of the whole request; "" if it marks a missing block."""
         system = [dict(as_dict(block)) for block in as_list(shape.get("system"))]
         marked: dict[int, dict[str, Json]] = {}
         for mark in as_list(record.get("cacheControl")):
@@ -260,7 +260,7 @@ class Requests:
 
 
 def _answer_forms(turn: SessionTurn) -> Iterator[list[Json]]:
-    """The contents with which a request may hold a turn: its thoughts are sent back, or not."""
+    """Returns the contents that a request may hold for a turn: with or without its thoughts."""
     yield [*turn.blocks]
     silent = [b for b in turn.blocks if b.get("type") not in ("thinking", "redacted_thinking")]
     if len(silent) < len(turn.blocks):
@@ -281,7 +281,7 @@ def read_shape(shape: dict[str, Json]) -> Shape:
 
 
 def adds_only(before: Sequence[Sent], after: Sequence[Sent]) -> bool:
-    """Whether the second request begins with the messages of the first."""
+    """Tells whether the second request begins with the messages of the first."""
     return len(before) <= len(after) and all(
         _same(old, new) for old, new in zip(before, after, strict=False)
     )

@@ -15,7 +15,7 @@ from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 NOT_SENT = "isApiErrorMessage"
-"""The flag of a line in an answer's place that says what went wrong; no request holds it."""
+"""The flag of a line that reports an error instead of an answer; it is in no request."""
 
 _DENIALS = (
     "The user doesn't want to proceed with this tool use",
@@ -30,16 +30,15 @@ _INTERRUPTIONS = ("[Tool call interrupted", "[Request interrupted")
 class SessionLine:
     """A line that is a node of the session's tree.
 
-    at        position in the file; the order of nodes
-    where     for people: "line 12"
+    at        position in the file, which orders nodes
+    where     position for people: "line 12"
     kind      user, assistant, attachment (text for the request, most often), boundary (of a
               compaction) or link (nothing that was sent, but part of the tree)
     agent     the sub-agent whose line it is; "" for the session itself
     response  assistant: the id of the response that the line is a block of
     results   user: the tool results in it
-    is_typed  user: it holds words or pictures of the user
-    is_answer assistant: it is the model's own; errors and placeholders of the program stand in the
-              place of an answer too
+    is_typed  user: it holds text or images of the user
+    is_answer assistant: it is the model's own, not an error or a placeholder of the program
     value     the line as logged
     """
 
@@ -58,17 +57,17 @@ class SessionLine:
 
     @property
     def group(self) -> tuple[str, str]:
-        """Lines of one group can follow one another: a session's, or one sub-agent's of it."""
+        """The group within which lines follow one another: a session, or one of its sub-agents."""
         return self.session, self.agent
 
     @cached_property
     def blocks(self) -> list[dict[str, Json]]:
-        """The content blocks; a string is one text block."""
+        """Returns the content blocks; a string becomes one text block."""
         return _blocks(self.value)
 
     @property
     def attachment(self) -> dict[str, Json]:
-        """What is attached; {} if the line is no attachment."""
+        """The attached object; {} if the line is not an attachment."""
         return as_dict(self.value.get("attachment"))
 
     @property
@@ -84,12 +83,12 @@ class SessionLine:
 
     @property
     def is_meta(self) -> bool:
-        """Whether the program wrote the text of the user line."""
+        """Tells whether the program wrote the text of the user line."""
         return self.value.get("isMeta") is True
 
     @property
     def is_summary(self) -> bool:
-        """Whether it is the summary that a compaction put in the place of what was before."""
+        """Tells whether it is the summary with which a compaction replaced the history."""
         return self.kind == "user" and self.value.get("isCompactSummary") is True
 
 
@@ -144,7 +143,7 @@ def _typed(block: dict[str, Json], is_summary: bool) -> bool:
 
 
 def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[ToolResult]:
-    """What the model saw of each tool's answer, never `toolUseResult`."""
+    """The tool results as the model saw them, never `toolUseResult`."""
     for block in blocks:
         if block.get("type") == "tool_result":
             denial = as_str(line.get("toolDenialKind"))
@@ -154,7 +153,7 @@ def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[T
 
 
 def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
-    """Returns the result with its reminders apart, and marked if it was refused or interrupted.
+    """Returns the result with reminders separated, marked if it was denied or interrupted.
 
     `denial` is the log's own word for the kind of refusal, "" where it has none.
     """

@@ -1,6 +1,6 @@
-"""The prompt of a sub-agent, where its own file begins with the answer to it.
+"""Finds the prompt of a sub-agent whose own file begins with the answer to it.
 
-Versions around 2.0.55 log it in the parent's call only: the result of the call names the agent.
+Versions around 2.0.55 log the prompt only in the parent's call, whose result names the agent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from builder.sources.source import Record, Source
 def find_prompt(source: Source, session: str, agent: str) -> str:
     """Returns the prompt in the call of the parent session that started the agent, or "".
 
-    The parent session is the file beside the agent's that has the session's name.
+    The parent session is the file in the same folder that has the session's name.
     """
     parent = source.sibling(f"{session}.jsonl") if session and agent else None
     if parent is None:

@@ -1,22 +1,23 @@
-"""Claude Code sessions: a tree of JSONL lines, rebuilt into what the model saw.
+"""Claude Code sessions: a tree of JSONL lines, rebuilt into the requests that the model saw.
 
 Reference: claude-code.md. The rules, in short:
 
 - A uuid counts once, the first time: a resumed session replays lines.
-- A branch leads from a root of the tree to its latest leaf (`tree`). A fork of it with an answer of
-  the model is one that the user went back from (`rewound`).
-- Lines that share a `message.id` are one turn, wherever they stand. Each result belongs to the turn
-  that called, wherever it was logged: parallel calls fork the tree.
+- A branch leads from a root of the tree to its latest leaf (`tree`). A fork with an answer of the
+  model is a branch that the user abandoned (`rewound`).
+- Lines that share a `message.id` are one turn, wherever they are. Each result belongs to the turn
+  with its call, wherever it was logged: parallel calls fork the tree.
 - A compaction begins a new segment, a conversation of its own, with its summary as the first
   message (`compact_summary`). Turns that it kept are repeats there.
-- What a turn saw is the request that the log names, if its digests agree (`digests`), else what
-  the lines give in the order of a request (`assembly`). Where requests do not continue one another,
-  a conversation begins (`stretches`).
-- Errors in the place of an answer are in no request (`synthetic_turn`). A turn that was interrupted
-  or whose calls were never answered is a conversation of its own, rejected as `aborted` or
-  `unanswered`, where the log does not say how later requests hold it.
-- A sub-agent whose file lacks its prompt has it in the parent's call (`parents`, `parent_prompt`).
-- "Warmup" prompts are the program's own; their answers are no targets.
+- The context of a turn is the request that the log names, if its digests match (`digests`),
+  otherwise the request assembled from the lines (`assembly`). A request that does not continue the
+  one before begins a new conversation (`stretches`).
+- Errors logged instead of an answer are in no request (`synthetic_turn`). A turn that was
+  interrupted, or whose calls were never answered, becomes a conversation of its own, rejected as
+  `aborted` or `unanswered`, unless the log shows how later requests hold it.
+- If the file of a sub-agent lacks its prompt, the parent's call has it (`parents`,
+  `parent_prompt`).
+- "Warmup" prompts are the program's own; their answers are not targets.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _IGNORED = frozenset(
         "cost-state", *KINDS,
     }
 )  # fmt: skip
-"""Types of lines that by design hold no turn."""
+"""Types of lines that hold no turn by design."""
 _SPEAKERS = ("user", "assistant")
 _WARMUP = "Warmup"
 
@@ -84,7 +85,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_companion(name: str) -> bool:
-    """Whether the name is that of a file beside a session: what a sub-agent is, a large output."""
+    """Tells whether a file belongs to a session: the metadata of a sub-agent, or a large output."""
     folders, _, file = name.rpartition("/")
     if file.startswith("agent-") and file.endswith(".meta.json"):
         return True
@@ -92,7 +93,7 @@ def _is_companion(name: str) -> bool:
 
 
 def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
-    """The lines, also where an export holds them in a list `loglines`."""
+    """Yields the lines, also of an export that holds them in a list `loglines`."""
     for value in objects:
         lines = value.get("loglines")
         if isinstance(lines, list):
@@ -102,7 +103,7 @@ def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the source's conversations, and what became of its other lines."""
+    """Yields the source's conversations and the outcome of its other lines."""
     if _is_companion(source.name):
         source.count_records()
         yield from ignored(Counter({"session_file": source.records_read}))
@@ -123,7 +124,7 @@ def _records(source: Source) -> Iterator[Record | Problem]:
 
 @dataclass
 class _Log:
-    """The lines of a file, and what became of them.
+    """The lines of a file and their outcomes.
 
     targets  turns that are targets of a conversation, by key
     """
@@ -138,7 +139,7 @@ class _Log:
     names: Counter[str] = field(default_factory=Counter)
 
     def read(self) -> Iterator[Problem]:
-        """Reads all lines; yields a problem for each that is none."""
+        """Reads all lines; yields a problem for each invalid one."""
         for at, item in enumerate(_records(self.source)):
             if isinstance(item, Problem):
                 yield item
@@ -248,7 +249,7 @@ class _Log:
         )
 
     def rest(self) -> Iterator[Event]:
-        """Yields what became of the lines that no conversation took."""
+        """Yields the outcome of the lines that are in no conversation."""
         for line in self.nodes.values():
             if line.uuid in self.used:
                 continue
@@ -263,7 +264,7 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What the conversations of a branch share."""
+    """The values that the conversations of a branch share."""
 
     name: str
     first: SessionLine
@@ -300,9 +301,9 @@ class _About:
 
 
 def _command_prompts(lines: Iterable[SessionLine]) -> set[str]:
-    """The lines with the prompts of slash commands, by uuid, where the user typed nothing else.
+    """Returns the lines with prompts of slash commands, where the user typed nothing else.
 
-    They are marked as the program's, yet they are what the user asked for.
+    They are marked as the program's text but carry the user's request.
     """
     found: set[str] = set()
     run: list[SessionLine] = []
@@ -328,7 +329,7 @@ def _texts(line: SessionLine) -> Iterator[str]:
 
 
 def _warmups(lines: Iterable[SessionLine], stretches: Iterable[Stretch]) -> Iterator[str]:
-    """The turns that answer a prompt that the program sends to warm up its cache, by key."""
+    """Returns the keys of turns that answer a prompt sent to warm up the cache."""
     prompts = [line for line in lines if line.kind == "user" and line.is_typed]
     if prompts and all([*_texts(line)] == [_WARMUP] for line in prompts):
         yield from (turn.key for stretch in stretches for turn in stretch.targets)
@@ -340,7 +341,7 @@ def _code(value: dict[str, Json]) -> str:
 
 
 def _left_over(line: SessionLine) -> str:
-    """Why a line is in no conversation: it stands apart from all branches, or nobody answered."""
+    """Returns the code of a line in no conversation: outside all branches, or never answered."""
     if line.results:
         return "orphan_result"
     return "rewound" if line.is_typed or line.is_answer else "harness_text"

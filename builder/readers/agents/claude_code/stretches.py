@@ -1,10 +1,10 @@
-"""Turns the branches of a session into conversations: what the model saw before each answer.
+"""Turns the branches of a session into conversations with the context of each answer.
 
-A stretch is a row of turns of which each saw what the one before saw, and its answer. Where a
-request takes back or changes what an earlier one held, or comes with another system prompt or
-other tools, a new stretch begins: a conversation of its own, in which the earlier turns are
-repeats. Tools that are only added, and a date that moves in the system prompt, begin none: the
-last state stands for all (`tools_added_later`, `system_date_moved`).
+A stretch is a sequence of turns in which each request extends the previous request and its answer.
+When a request removes or changes earlier messages, or has another system prompt or other tools, a
+new stretch begins: a conversation of its own, in which the earlier turns are repeats. Tools that
+are only added, and a changed date in the system prompt, do not begin a stretch: the last state is
+used for all its turns (`tools_added_later`, `system_date_moved`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
 _ALTERED = "digest"
-"""What is missing where a request disagrees with the log's own digests."""
+"""The missing code for a request that does not match the log's own digests."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Stretch:
 
     @property
     def context(self) -> Context:
-        """What holds for all targets: the lowest level, everything that is missing."""
+        """The context of all targets together: the lowest level, every missing code."""
         contexts = self.contexts.values()
         level = min((item.level for item in contexts), key=LEVELS.index, default=LEVELS[0])
         return Context(level, tuple(sorted({code for c in contexts for code in c.missing})))
@@ -58,7 +58,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a turn saw: messages (None: those so far and what the lines add), shape, how well."""
+    """The context of a turn: messages (None: as assembled from the lines), shape, level."""
 
     messages: tuple[Sent, ...] | None
     shape: Shape | None
@@ -75,7 +75,7 @@ def find_stretches(
 ) -> list[Stretch]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
-    `repeated`: turns that are targets of another branch, by key, and none of this one.
+    `repeated`: keys of turns that are targets of another branch and not of this one.
     """
     turns = [
         sent.turn
@@ -114,7 +114,7 @@ def find_stretches(
 def _view(
     turn: SessionTurn, requests: Requests, snapshots: Sequence[tuple[int, Shape]], renders: bool
 ) -> _View:
-    """What the log says of the request that a turn answered."""
+    """Returns the view that the log gives of the request that a turn answered."""
     references = [as_str(line.value.get("requestRef")) for line in turn.lines]
     reference = next((item for item in references if item), "")
     rebuilt = requests.of(reference) if reference else None
@@ -133,10 +133,10 @@ def _view(
 
 
 def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -> list[_View]:
-    """The views that the lines give, lowered where they cannot show all that was sent.
+    """Returns the views assembled from the lines, lowered where the lines do not hold everything.
 
-    What was left out is missing after it (`history`), and so is the note around a notification of a
-    background task (`reminders`). Another model may take attachments in another form (`logged`).
+    Turns after an omission lack `history`, and turns after a notification of a background task lack
+    the note around it (`reminders`). Another model may get attachments in another form (`logged`).
     """
     found = []
     for turn, view in zip(turns, views, strict=True):
@@ -158,9 +158,9 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
 
 
 def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
-    """The views, those of turns without a request taken from a later request that holds the turn.
+    """Returns the views; a turn without a request uses a later request that holds the turn.
 
-    A session that was forked or moved holds the requests of its later turns only.
+    A session that was forked or moved holds only the requests of its later turns.
     """
     found = list(views)
     later: _View | None = None
@@ -186,9 +186,9 @@ def _is_turn(sent: Sent, turn: SessionTurn) -> bool:
 
 
 def _snapshots(lines: Sequence[SessionLine]) -> list[tuple[int, Shape]]:
-    """The shapes of `prompt_snapshot` attachments, each with its place in the file.
+    """Returns the shapes of `prompt_snapshot` attachments, each with its place in the file.
 
-    The first one of a session is written before tools and prefix are known: a later one has them.
+    The first of a session is written before tools and prefix are known; a later one has them.
     """
     found = [
         (line.at, line.attachment)
@@ -214,14 +214,14 @@ def _snapshot_shape(snapshot: dict[str, Json]) -> Shape:
 
 
 def takes_system_turns(lines: Iterable[SessionLine]) -> bool:
-    """Whether requests hold system messages on the way: a snapshot says so where they do."""
+    """Tells whether requests hold system messages within the conversation, as a snapshot states."""
     return any(
         line.kind == "attachment" and line.attachment.get("systemTurns") is True for line in lines
     )
 
 
 def _joined_shape(current: Stretch | None, new: Shape | None) -> Shape | None:
-    """The shape of the stretch with the next turn; None if that begins a new one."""
+    """Returns the shape of the stretch with the next turn; None if that begins a new stretch."""
     old = current.shape if current is not None else None
     if current is None or old is None or new is None or old == new:
         return new or old or Shape(known=frozenset())
@@ -256,10 +256,10 @@ def messages_of(
 ) -> Iterator[Message]:
     """Yields a stretch as messages, its system prompt first.
 
-    `untrained` says which turns are no targets, by key; turns of the stretch that are not its
-    targets are repeats. `by_program`: texts of user lines that the program wrote. `denials`: the
-    log's words for refusals, by call id. The turns after a message with a block of an unknown type
-    saw what a sample cannot show (`unknown_part`).
+    `untrained` holds the codes of turns that are not targets, by key; other turns that are not
+    targets of the stretch are repeats. `by_program`: texts of user lines that the program wrote.
+    `denials`: the log's words for refusals, by call id. Turns after a block of an unknown type saw
+    content that a sample cannot show (`unknown_part`).
     """
     if stretch.shape is not None and stretch.shape.system:
         yield Message("system", tuple(map(Text, stretch.shape.system)))

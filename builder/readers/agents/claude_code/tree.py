@@ -1,4 +1,4 @@
-"""The tree of a Claude Code session: which line follows which, and its branches.
+"""Builds the tree of a Claude Code session and finds its branches.
 
 Source: claude-code.md "Rebuilding the conversation".
 """
@@ -16,9 +16,9 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The lines from a root to a leaf, and what the program logged below the leaf.
+    """The lines from a root to a leaf, and those that the program logged below the leaf.
 
-    `rewound`: the user went back from it, and the session goes on along another branch.
+    `rewound`: the user abandoned it, and the session continues on another branch.
     """
 
     lines: tuple[SessionLine, ...]
@@ -30,8 +30,8 @@ def find_branches(
 ) -> list[Branch]:
     """Returns the branches of the tree of `nodes` (by uuid, in file order), by their beginnings.
 
-    `lines_of` gives the lines that belong to the turns of a branch wherever they are: most forks
-    of the tree are results of parallel calls. What remains is a branch of its own if it leads to
+    `lines_of` gives the lines that belong to the turns of a branch, wherever they are: most forks
+    of the tree are results of parallel calls. Any other fork is a branch of its own if it leads to
     an answer of the model; the branch to the latest leaf is the one that was kept.
     """
     tree = _Tree(nodes)
@@ -69,7 +69,7 @@ class _Tree:
         self.nodes = nodes
         self.parents = _parents(nodes)
         self.silent: dict[str | None, SessionLine] = {}
-        """The first line below each that holds nobody's words."""
+        """Maps each line to the first line below it without text of the user or the model."""
         for line in nodes.values():
             if not _speaks(line):
                 self.silent.setdefault(self.parents[line.uuid], line)
@@ -84,7 +84,7 @@ class _Tree:
     def _keep(self, boundary: SessionLine, below: Mapping[str | None, list[SessionLine]]) -> None:
         """Moves the lines that a compaction kept below its anchor.
 
-        The new lines below the anchor come to stand below the last of the kept ones.
+        New lines below the anchor are attached to the last kept line.
         """
         about = as_dict(boundary.value.get("compactMetadata"))
         messages = as_dict(about.get("preservedMessages"))
@@ -121,8 +121,8 @@ class _Tree:
     def leaves(self) -> Iterator[tuple[SessionLine, bool]]:
         """Yields where branches may end, the latest first, and whether one certainly does.
 
-        The last line before each compaction ends a branch, and so does the last that holds
-        somebody's words: the output of a local command may stand anywhere in the tree.
+        The last line before each compaction ends a branch, and so does the last line with text of
+        the user or the model: the output of a local command may be anywhere in the tree.
         """
         lines = [line for line in self.nodes.values() if line.kind in ("user", "assistant")]
         spoken = [line for line in lines if _speaks(line)]
@@ -155,7 +155,7 @@ class _Tree:
         return list(self._upwards(leaf.uuid, leaf))[::-1]
 
     def below(self, leaf: SessionLine) -> Iterator[SessionLine]:
-        """Yields the lines below `leaf` that hold nobody's words, such as a noted interruption."""
+        """Yields the lines below `leaf` without text of the user or the model (interruptions)."""
         at: SessionLine | None = leaf
         while at is not None:
             at = self.silent.pop(at.uuid, None)
@@ -172,7 +172,7 @@ class _Tree:
 
 
 def _speaks(line: SessionLine) -> bool:
-    """Whether the line holds words of the user or the model, or a tool's result."""
+    """Tells whether the line holds text of the user or the model, or a tool result."""
     if line.kind == "user":
         return bool(line.results) or line.is_typed
     return line.is_answer

@@ -26,7 +26,7 @@ from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
 @dataclass(frozen=True, slots=True)
 class LoggedResult:
-    """A tool result: the line that holds it, and its number among the results of that line."""
+    """A tool result: the line that holds it, and its index among the results of that line."""
 
     line: SessionLine
     number: int
@@ -34,7 +34,7 @@ class LoggedResult:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Names it within the file."""
+        """The key of the result, unique in the file."""
         return self.line.uuid, self.number
 
     @property
@@ -63,7 +63,7 @@ class SessionTurn:
 
     @property
     def key(self) -> str:
-        """Names it within the file."""
+        """The key of the turn, unique in the file."""
         return self.lines[0].uuid
 
 
@@ -103,9 +103,9 @@ class Turns:
     def answered(self, branch: Sequence[SessionLine]) -> dict[str, list[LoggedResult]]:
         """Returns the results of each turn of a branch, by the turn's key, in the order logged.
 
-        A call takes one result. Where several name its id (a replay, repeated ids), it is the one
-        linked to the turn, else one on the branch, else one of the session, else the first after
-        the call; never one that is linked to another turn with such a call.
+        A call takes one result. If several name its id (a replay, repeated ids), the one linked to
+        the turn is used, else one on the branch, else one of the session, else the first after the
+        call, but never one that is linked to another turn with such a call.
         """
         on_branch = {line.uuid for line in branch}
         taken: set[tuple[str, int]] = set()
@@ -126,7 +126,7 @@ class Turns:
         return found
 
     def _fits(self, answer: LoggedResult, turn: SessionTurn) -> bool:
-        """Whether the result may be the turn's: it is not linked to another turn with the call."""
+        """Tells whether the result may belong to the turn: it is not linked to another."""
         other = self._turns.get(answer.line.parent or "", turn)
         named = answer.result.call_id
         return other.key == turn.key or all(call_id != named for call_id, _ in other.calls)
@@ -139,7 +139,7 @@ class Turns:
 def _distance(
     call: SessionLine, turn: Set[str], branch: Set[str], answer: LoggedResult
 ) -> tuple[bool, bool, bool, bool, int]:
-    """Returns how far a result is from a call of the turn; the smallest is the nearest."""
+    """Returns the distance of a result from a call of the turn; smaller is closer."""
     line = answer.line
     source = as_str(line.value.get("sourceToolAssistantUUID"))
     return (
@@ -182,7 +182,7 @@ def _turn(lines: list[SessionLine]) -> SessionTurn:
 def _part(block: dict[str, Json], line: SessionLine) -> Part | None:
     """Returns a block of an answer as a part; one of an unknown type ends the sample before it.
 
-    Signatures and encrypted thoughts are never kept; empty thoughts are none.
+    Signatures, encrypted thoughts and empty thoughts are dropped.
     """
     match block.get("type"):
         case "text":
@@ -212,7 +212,7 @@ def _media_type(block: dict[str, Json]) -> str:
 
 
 def _identity(part: Part | None) -> Hashable | None:
-    """Returns what two blocks of one response share if one repeats the other; None: not known."""
+    """Returns what identifies a block, to detect that one repeats another; None: unknown type."""
     match part:
         case ToolCall(name=name, arguments=arguments, id=str(call_id)):
             return call_id, name, dumps(arguments)

@@ -1,4 +1,4 @@
-"""Tells the text that the program put into a user message from the words of the user.
+"""Separates text that the program put into a user message from the user's own text.
 
 Source: claude-code.md "Injected user text".
 """
@@ -11,7 +11,7 @@ from collections.abc import Collection
 from builder.conversation import Text
 
 INTERRUPTED = "[Request interrupted by user"
-"""How the program notes that the user stopped the model; what follows differs by version."""
+"""The beginning of the note that the user stopped the model; the rest differs by version."""
 
 _TAGS = (
     "command-name", "command-message", "command-args", "command-contents", "local-command-stdout",
@@ -26,7 +26,7 @@ _WHOLE = (
     "Caveat: The messages below were generated", INTERRUPTED, "[Image: source:",
     "<task-notification>",
 )  # fmt: skip
-"""Beginnings of messages that are the program's to their end."""
+"""Prefixes of messages that are entirely the program's."""
 
 
 def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
@@ -51,12 +51,12 @@ def split_result_text(text: str) -> list[Text]:
 
 
 def is_by_program(text: str) -> bool:
-    """Whether the program wrote all of the text."""
+    """Tells whether the program wrote all of the text."""
     return all(part.harness for part in _parts(text))
 
 
 def _parts(text: str) -> list[Text]:
-    """The text in parts that are it again when joined without a separator."""
+    """Splits the text into parts whose concatenation is the text."""
     if text.startswith(_WHOLE):
         return [Text(text, harness=True)]
     parts: list[Text] = []
@@ -69,10 +69,10 @@ def _parts(text: str) -> list[Text]:
 
 
 def _without_reminders(text: str) -> list[Text]:
-    """The text with the `<system-reminder>` blocks at its beginning and end as parts of their own.
+    """Splits off the `<system-reminder>` blocks at the beginning and end of a text.
 
-    The program puts them there; one in the middle belongs to a text about them. Whitespace around
-    a block goes with it.
+    The program adds them there; a block in the middle belongs to a text about reminders. Whitespace
+    around a block goes with it.
     """
     before: list[Text] = []
     after: list[Text] = []
@@ -92,7 +92,7 @@ def _without_reminders(text: str) -> list[Text]:
 
 
 def _separable(parts: list[Text], separator: str) -> list[Text]:
-    """The parts without the separator between neighbours; neighbours that lack it are joined."""
+    """Removes the separator between neighbouring parts; joins neighbours that lack it."""
     if all(part.harness for part in parts):
         return [Text("".join(part.text for part in parts), harness=bool(parts))]
     found = parts[:1]

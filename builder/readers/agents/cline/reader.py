@@ -169,7 +169,7 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
 
 
 def _segments(rows: Rows) -> Iterator[Rows]:
-    """Yield what the model saw between the summaries and truncations that hid earlier messages."""
+    """Yield the contexts between the summaries and truncations that hid earlier messages."""
     visible: Rows = []
     for where, row in rows:
         for own, parent in (("condenseId", "condenseParent"), ("truncationId", "truncationParent")):

@@ -1,6 +1,6 @@
-"""The history of a Codex session as its turns, and as the messages of a request.
+"""The history of a Codex session as turns, and as the messages of a request.
 
-A turn of the model is what it wrote until the first output, with the outputs that answered it.
+A turn of the model is everything it wrote before the first tool output, with the outputs it got.
 Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for what is sent again.
 """
 
@@ -28,7 +28,7 @@ from builder.readers.toolkit.unanswered import supply_results
 class RolloutTurn:
     """One entry of the history: a message, or the model's turn with its results.
 
-    hides      what the log does not hold of this entry, as codes of `Context.missing`
+    hides      codes of `Context.missing` for the parts of this entry that are not logged
     untrained  why it is no target, as in `Message`
     """
 
@@ -50,14 +50,14 @@ class RolloutTurn:
 
     @property
     def is_prompt(self) -> bool:
-        """Whether it is a user's, with more than harness text."""
+        """Tells whether it is a user's, with more than harness text."""
         return self.role == "user" and any(
             not (isinstance(part, Text) and part.harness) for part in self.parts
         )
 
     @property
     def has_content(self) -> bool:
-        """Whether it is more than context around a conversation and unreadable items."""
+        """Tells whether it is more than harness context and unreadable items."""
         written = any(not isinstance(part, Unparsed | Reasoning) for part in self.parts)
         return bool(self.results) or self.is_prompt or (self.role == "assistant" and written)
 

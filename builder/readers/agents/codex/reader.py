@@ -4,9 +4,9 @@ The only source of content is `response_item` (in the oldest layout: bare items 
 `payload`); `event_msg` repeats it for the screen and is used for what the items do not hold: what
 the human typed, aborted turns, rollbacks. Source: codex.md.
 
-- A turn is what the model wrote until the first output. Where the program wrote a line before
+- A turn is the model's output up to the first tool output. Where the program wrote a line before
   every request (`turn_context` up to 0.77, `state` rows in the oldest layout), calls of one
-  response that were written each with its own output are one turn as well.
+  response that were each logged with their own output are also one turn.
 - The log holds no tool definitions but the client's own, and no system prompt up to 0.7x. From
   0.157 on the logged prompt is a template of the one that was sent (`system_template`).
 - A compaction begins a new segment, which is a conversation of its own: the history that replaced
@@ -53,7 +53,7 @@ def _is_old_header(value: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the segments of the session, and what was rolled back."""
+    """Yield the segments of the session, and the histories that were rolled back."""
     lines: list[RolloutLine] = []
     for record in source.json_lines():
         line = record if isinstance(record, Problem) else line_of(record)

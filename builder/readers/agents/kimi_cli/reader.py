@@ -2,13 +2,13 @@
 
 Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
 
-- `context.jsonl` is what the model sees, in OpenAI's shape, with control rows whose role begins
-  with an underscore; `_system_prompt` holds the prompt. Tool definitions are not stored.
+- `context.jsonl` holds the context of the model in OpenAI's shape, and control rows whose role
+  begins with an underscore; `_system_prompt` holds the prompt. Tool definitions are not stored.
 - A rewind or a compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and starts a
-  new one. A rewind copies what stays: the old file is then a conversation with the problem
-  `rewound`, and the answers that were copied are repeats in it. After a compaction nothing is
-  copied: the old file is the segment before.
-- `wire.jsonl` repeats everything for the screen; it is read for which tools failed.
+  new one. A rewind copies the messages that remain: the old file is then a conversation with the
+  problem `rewound`, in which the copied answers are repeats. A compaction copies nothing: the old
+  file is the previous segment.
+- `wire.jsonl` repeats everything for the screen; it is read only to find tools that failed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield a conversation for each context that holds more than the next one took over."""
+    """Yield a conversation for each context with messages that the next context lacks."""
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     if not source.members:
         context = yield from _read_context(source, frozenset())
@@ -69,7 +69,7 @@ def read(source: Source) -> Iterator[Event]:
     for member in source.members:
         moved = _CONTEXT.fullmatch(_file(member))
         if moved:
-            order = float(moved[1] or "inf")  # the current file comes after those moved away
+            order = float(moved[1] or "inf")  # the current file comes after the moved files
             chains.setdefault(_folder(member), []).append((order, member))
         elif _file(member) != _WIRE:
             member.count_records()
@@ -125,7 +125,7 @@ class _Context:
 def _read_context(
     source: Source, failed: frozenset[str], file: str = ""
 ) -> Generator[Event, None, _Context]:
-    """Return the context in a file; yields events for what is no part of it.
+    """Return the context in a file; yields events for records outside it.
 
     `file` is the prefix of places in it.
     """
@@ -187,7 +187,7 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
                 records=context.records,
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )
-        begun += not kept  # only what was rewound goes on in the next one
+        begun += not kept  # only a rewound context continues in the next one
 
 
 def _in_common(first: Sequence[Message], second: Sequence[Message]) -> int:

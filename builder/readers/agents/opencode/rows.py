@@ -3,8 +3,8 @@
 Source: opencode.md "Shapes", "Rebuild", "Pitfalls"; how rows become the model's messages:
 anomalyco/opencode packages/opencode/src/session/message-v2.ts (MIT).
 
-- The summary of a compaction, which is sent as an answer to the program's own question, comes as
-  the user's: it is context, and the request that it answered is not in the log. Answers that a
+- The summary of a compaction, which is sent as an answer to the program's own question, becomes a
+  user message: it is context, and the request that it answered is not logged. Answers that a
   compaction kept are repeats.
 - An answer whose request failed is not sent again; it is a conversation with the problem
   `request_failed`. One that was aborted is sent with what it has: it is a target if it called a
@@ -44,9 +44,9 @@ _SILENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", 
 _INLINED = frozenset({"text/plain", "application/x-directory"})
 """Files whose content reaches the model as synthetic text that is logged with them."""
 _QUESTION = "What did we do so far?"
-"""What the program sends before the summary of a compaction."""
+"""The text that the program sends before the summary of a compaction."""
 _INTERRUPTED = "[Tool execution was interrupted]"
-"""What the program sends as the result of a call that was still running."""
+"""The result that the program sends for a call that was still running."""
 _ABORTED = "Tool execution aborted"
 _DENIED = ("The user rejected permission", "The user has specified a rule which prevents")
 _MISSING = frozenset({"system", "tools"})

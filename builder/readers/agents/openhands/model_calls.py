@@ -1,4 +1,4 @@
-"""Logs of single model calls and dumps of messages, which both generations of OpenHands write.
+"""Reads logs of single model calls and dumps of messages, as written by OpenHands V0 and V1.
 
 Source: openhands.md "llm_completions".
 """
@@ -36,7 +36,7 @@ from builder.sources.source import Record, Source
 
 
 def is_llm_log(item: dict[str, Json]) -> bool:
-    """Tell whether an object is the log of one model call, which both generations write."""
+    """Tell whether an object is the log of one model call of either generation."""
     return (
         isinstance(item.get("messages"), list)
         and isinstance(item.get("response"), dict)
@@ -47,9 +47,9 @@ def is_llm_log(item: dict[str, Json]) -> bool:
 def llm_log(record: Record) -> Event:
     """Return the conversation of one logged model call: its request and its answer.
 
-    Where the model has no function calling, its calls are logged as they were understood as well:
-    `fncall_messages`, `fncall_response` in V0, `raw_messages` in V1. That is not what was sent, so
-    the context is `logged`, else `proven`. Each earlier answer has a log of its own.
+    For models without function calling, the log also holds the parsed calls: `fncall_messages` and
+    `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so the
+    context is `logged` instead of `proven`. Each earlier answer has a log of its own.
     """
     log = as_dict(record.value)
     unknown: list[str] = []
@@ -92,9 +92,9 @@ def llm_log(record: Record) -> Event:
 
 
 def placed(found: list[Message]) -> Iterator[Message]:
-    """Yield the messages with each call keyed by all that stands before it.
+    """Yield the messages with each call keyed by all messages before it.
 
-    The next request repeats the call after the same messages, without its thoughts.
+    The next request repeats the call after the same messages, but without its thoughts.
     """
     before = hashlib.blake2b(digest_size=16)
     for message in found:
@@ -119,7 +119,7 @@ def calls_finish(message: Message) -> bool:
 
 @once
 def is_dump(source: Source) -> bool:
-    """Tell whether a source is a list of chat messages after the prompt of OpenHands' agent."""
+    """Tell whether a source is a list of chat messages that begins with OpenHands' prompt."""
     first = source.peek.objects[0] if source.peek.objects else {}
     texts = content(first.get("content"), []) if first.get("role") == "system" else ()
     prompt = "".join(part.text for part in texts if isinstance(part, Text))

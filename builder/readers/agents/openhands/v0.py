@@ -1,9 +1,10 @@
 """OpenHands V0: event lists, event stores, evaluation outputs, and logs of its model calls.
 
 A record is an event, a row of an output file, or a model call. Source: openhands.md "V0 event";
-OpenHands' memory/conversation_memory.py for what the model sees of an event. Calls are the
-model's own, out of `tool_call_metadata.model_response`, never the action that they were translated
-to. Actions without that metadata (the agents of 2024) are logged, but what the model wrote is not.
+OpenHands' memory/conversation_memory.py for what the model sees of an event. Calls are taken
+from the model's response in `tool_call_metadata.model_response`, never from the action into which
+OpenHands translated them. For actions without that metadata (agents of 2024), the model's own text
+is not logged.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _NOTES = {
     "error": "[Error occurred in processing last action]",
     "user_rejected": "[Last action has been rejected by the user]",
 }
-"""What is sent on a line after the content of such an observation. Source: conversation_memory."""
+"""The line sent after the content of such an observation. Source: conversation_memory."""
 _EVENT_FILE = re.compile(r"\d+\.json")
 
 
 def is_store(folder: Path) -> bool:
-    """Whether the folder holds the events of one session, a file (0.json, …) for each."""
+    """Tell whether the folder holds the events of one session, one file (0.json, …) each."""
     try:
         with (folder / STORE_FILE).open("rb") as first:
             head = first.read(1 << 12)
@@ -57,7 +58,7 @@ def is_store(folder: Path) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Claim events (source, and action or observation), rows with a history of them, LLM logs."""
+    """Claim events (source, and action or observation), rows with their history, LLM logs."""
     if source.peek.kind == "folder":
         first = next((member for member in source.members if member.name == "0.json"), None)
         return recognise(first) if first else None
@@ -80,7 +81,7 @@ def _is_event(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation for each session or row, more where its history was rewritten."""
+    """Yield one conversation for each session or row, more if its history was rewritten."""
     names: Counter[str] = Counter()
     session = _Session("session", source.name)
     ignored_events: Counter[str] = Counter()
@@ -106,7 +107,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """The records of a file, or the events of a store in their order."""
+    """Yield the records of a file, or the events of a store in order."""
     events = [member for member in source.members if _EVENT_FILE.fullmatch(member.name)]
     for member in sorted(events, key=lambda member: int(member.name.removesuffix(".json"))):
         value = member.document()
@@ -124,7 +125,7 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) -> Iterator[Event]:
-    """The conversations of a row of an evaluation or of the issue resolver."""
+    """Yield the conversations of a row of an evaluation or of the issue resolver."""
     issue = as_dict(row.get("issue"))
     name = as_str(row.get("instance_id")) or f"issue {issue.get('number')}"
     session = _Session(unique_name(name[:200], names), scope)
@@ -138,7 +139,7 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) 
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:
-    """Collect how a row says that its run ended."""
+    """Collect the outcome of a run from its row."""
     found: dict[str, Json] = {}
     if isinstance(error := row.get("error"), str) and error:
         found["error"] = error
@@ -152,13 +153,13 @@ def _outcome(row: dict[str, Json]) -> dict[str, Json]:
 
 
 class _Session:
-    """The events of one session: those of its agent, and apart from them those of delegates."""
+    """The events of one session: those of its agent and, separately, those of delegates."""
 
     def __init__(self, name: str, scope: str) -> None:
         self.main = Segments(name, f"{scope}/{name}")
         self.agents = [self.main]
         self.running = [self.main]
-        self.called: dict[str, str] = {}  # event id → id of the call that it made
+        self.called: dict[str, str] = {}  # event id → id of its call
         self.unlogged: str | None = None  # the last action whose call was not logged
         self.responses: set[str] = set()
 
@@ -177,7 +178,7 @@ class _Session:
         return code
 
     def events(self, records: int, where: str = "") -> Iterator[Event]:
-        """The conversations of all agents."""
+        """Yield the conversations of all agents."""
         for agent in self.agents:
             if agent is self.main or agent.view:
                 yield from agent.events(records, complete=agent.ended is not None, where=where)
@@ -217,7 +218,7 @@ class _Session:
         return ""
 
     def _call(self, agent: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-        """The model's turn, at the first of the actions that its calls became."""
+        """Add the model's turn, at the first of the actions that its calls became."""
         metadata = as_dict(event.get("tool_call_metadata"))
         response = as_dict(metadata.get("model_response"))
         choices = as_list(response.get("choices"))
@@ -242,7 +243,7 @@ class _Session:
         event_id: str,
         where: str,
     ) -> None:
-        """An action without the model's own words: counted as a call, fit for nothing."""
+        """Add an action without the model's own text: its call is counted but cannot be used."""
         action = as_str(event.get("action"))
         arguments: Json = {
             name: value for name, value in args.items() if name not in ("action", "thought")
@@ -259,7 +260,7 @@ class _Session:
         agent.add(ViewEntry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
 
     def _delegate(self) -> None:
-        """What follows, until the delegate's answer, is another agent's conversation."""
+        """Start another agent's conversation, which lasts until the delegate's answer."""
         place = f"delegate {len(self.agents)}"
         agent = Segments(f"{self.main.name} {place}", f"{self.main.scope} {place}")
         self.agents.append(agent)
@@ -272,7 +273,7 @@ class _Session:
             self.main.outcome["exit_status"] = state
         if kind in _SILENT_OBSERVATIONS:
             return "no_message"
-        if kind == "recall":  # put into the user's message by a template that is not logged
+        if kind == "recall":  # inserted into the user's message by a template that is not logged
             agent.add(ViewEntry(event_id))
             agent.changes["recall_left_out"] += 1
             return "no_message"
@@ -306,7 +307,7 @@ class _Session:
 
 
 def _forgotten(args: dict[str, Json], view: list[ViewEntry]) -> set[str]:
-    """Ids of the events that a condensation forgets: a list, or the ends of a range."""
+    """Return the ids of the events that a condensation forgets: a list, or a range."""
     ids = {str(event) for event in as_list(args.get("forgotten_event_ids"))}
     first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
     if isinstance(first, int) and isinstance(last, int):
@@ -316,7 +317,7 @@ def _forgotten(args: dict[str, Json], view: list[ViewEntry]) -> set[str]:
 
 
 def _number(value: Json) -> int:
-    """A number, or the text of one that is an event's; else 0."""
+    """Return an event id given as a number or as its text; else 0."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 19:
         return int(value)
     return value if isinstance(value, int) else 0

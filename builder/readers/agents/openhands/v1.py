@@ -1,8 +1,9 @@
 """OpenHands V1 (SDK): event stores, JSONL exports of events, and logs of its model calls.
 
 A record is an event or a model call. Source: openhands.md "V1 SDK"; the SDK's event/ for what the
-model sees of an event. Calls of one `llm_response_id` are one turn. What a call holds besides its
-executed action (`security_risk`, `summary`) is the model's own. Unknown kinds are counted.
+model sees of an event. Calls of one `llm_response_id` are one turn. Arguments of a call that
+are not part of its executed action (`security_risk`, `summary`) are the model's own. Unknown kinds
+are counted.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _SILENT = frozenset(
 _STATE_FILE, _EVENTS = "base_state.json", "events"
 _EVENT_FILE = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
 _ERROR_HEADER = "[An error occurred during execution.]\n"
-"""What the SDK sends before the output of a tool that failed (Observation.ERROR_MESSAGE_HEADER)."""
+"""The header before the output of a failed tool (SDK: Observation.ERROR_MESSAGE_HEADER)."""
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
@@ -96,7 +97,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield one conversation, more where its history was rewritten; one for each model call."""
+    """Yield one conversation, more if its history was rewritten; one for each model call."""
     if is_dump(source):
         yield from _dump(source)
         return
@@ -125,7 +126,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source, session: Segments) -> Iterator[Record | Problem | Ignored]:
-    """The records of a file; those of a store, its events in the order of their names' numbers."""
+    """Yield the records of a file, or the events of a store in the order of their file numbers."""
     if not source.members:
         yield from source.records()
         return
@@ -155,7 +156,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
             output = content([prompt for prompt in prompts if prompt], session.unknown)
             session.add(ViewEntry(event_id, "system", output))
             tools = as_list(event.get("tools"))
-            # Later versions log the tools' classes, which hold no schema.
+            # Later versions log only the tools' classes, without schemas.
             if tools and all("function" in as_dict(tool) for tool in tools):
                 session.tools = tuple(tools)
         case "MessageEvent":
@@ -201,7 +202,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
 
 
 def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """A user's or the agent's message; what was appended to a user's words is the harness's."""
+    """Add a message of the user or the agent; text appended to the user's is harness text."""
     message = as_dict(event.get("llm_message"))
     output = content(message.get("content"), session.unknown)
     if event.get("source") == "agent":
@@ -213,7 +214,7 @@ def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEn
 
 
 def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """One call of a response; the words before the calls stand in the first of them."""
+    """Add one call of a response; the first also holds the text before the calls."""
     output = content(event.get("thought"), session.unknown)
     call = as_dict(event.get("tool_call"))
     function = as_dict(call.get("function")) or call
@@ -228,7 +229,7 @@ def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEnt
 def _spoken(
     event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
-    """Thoughts and words. Some models' thoughts are logged twice, as `<think>` in the words too."""
+    """Return thoughts and text; some models' thoughts are logged a second time as `<think>`."""
     thoughts = reasoning(event)
     first = output[0] if output else None
     match = _THOUGHT.match(first.text) if isinstance(first, Text) else None

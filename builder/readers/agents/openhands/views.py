@@ -1,11 +1,10 @@
-"""The model's view of an event log, which both generations of OpenHands share.
+"""Rebuilds the model's view of an event log, for both generations of OpenHands.
 
 Source: openhands.md; OpenHands' memory/view.py and the SDK's event/condenser.py for the view. An
 event log is append-only, but the model sees a view of it: calls of one response are one turn, a
-result stands behind the turn that called, and a condensation forgets events and puts a summary in
-their place. The views before and after a condensation are two segments. So are those before and
-after a call without a result, which is taken out of the view. Answers that several segments hold
-are targets in the first.
+result follows the turn with its call, and a condensation replaces events with a summary. The views
+before and after a condensation are two segments, and so are those before and after a call without a
+result, which is removed from the view. Answers in several segments are targets in the first.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 
 FAMILY = "openhands"
-"""What the keys of calls begin with: both generations may log one call."""
+"""The prefix of call keys, shared because both generations may log the same call."""
 FINISH = "finish"
-"""The tool by which an agent ends its run."""
+"""The tool with which an agent ends its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewEntry:
-    """What the model sees of an event: a message's parts, or nothing (`role` is "").
+    """The message parts that the model sees of an event; `role` is "" if it sees nothing.
 
     `turn` is the id of the response that an assistant's entry belongs to; `stripped`: it was shown
     without its calls.
@@ -145,8 +144,8 @@ def condense(
 ) -> list[ViewEntry]:
     """Return the view after a condensation.
 
-    A call whose result was forgotten, and a result whose call was, go with it: the agent sends
-    no half of a pair. The summary is harness text; a new one replaces the one before.
+    If a call or its result is forgotten, the other is removed as well: the agent never sends half
+    of a pair. The summary is harness text; a new summary replaces the previous one.
     """
     kept = [entry for entry in view if entry.event not in forgotten]
     gone = [entry for entry in view if entry.event in forgotten]
@@ -172,17 +171,17 @@ def _results(entries: list[ViewEntry]) -> set[str | None]:
 
 
 def without_calls(entry: ViewEntry) -> ViewEntry:
-    """Return the entry with its text and thoughts alone."""
+    """Return the entry with only its text and thoughts."""
     parts = tuple(part for part in entry.parts if not isinstance(part, ToolCall))
     return replace(entry, parts=parts, stripped=True)
 
 
 @dataclass(slots=True)
 class Segments:
-    """The conversations of one agent, as its events are read.
+    """Collects the conversations of one agent as its events are read.
 
-    `scope` is where the keys of its calls are unique: the file and the agent in it. `atomic`: a
-    turn of which one call has no result leaves the view as a whole. `outcome` is of the last
+    `scope` makes the keys of its calls unique: the file and the agent in it. `atomic`: a turn with
+    an unanswered call is removed from the view as a whole. `outcome` applies to the last
     conversation.
     """
 
@@ -202,10 +201,10 @@ class Segments:
     outcome: dict[str, Json] = field(default_factory=dict)
 
     def add(self, entry: ViewEntry) -> None:
-        """Add what the model sees of the next event.
+        """Add the next event as the model sees it.
 
-        Nothing answers the call that ended a run: where the conversation goes on, the model is
-        shown only the text of that turn, so that a new segment begins.
+        The call that ends a run has no result: if the conversation continues, the model sees only
+        the text of that turn, so a new segment begins.
         """
         if self.ended is not None and entry.parts:
             self.cut(complete=True)
@@ -215,7 +214,7 @@ class Segments:
         self.fresh = self.fresh or (entry.role == "assistant" and bool(entry.parts))
 
     def cut(self, *, complete: bool = False) -> None:
-        """End a segment here, unless nothing was answered since the last one."""
+        """End a segment here, unless it holds no new answer."""
         if self.fresh:
             ended, rest = without_unanswered(messages(self.view), atomic=self.atomic)
             changes = dict(self.changes)
@@ -224,7 +223,7 @@ class Segments:
         self.fresh = False
 
     def condense(self, forgotten: set[str], summary: str, offset: int, event: str) -> None:
-        """End a segment, and go on with what a condensation left of the view."""
+        """End a segment and continue with the view that a condensation left."""
         self.cut()
         if summary:
             self.changes["compact_summary"] += 1
@@ -260,7 +259,7 @@ class Segments:
             )
 
     def _context(self, seen: Sequence[Message], changes: Mapping[str, int]) -> Context:
-        """Return what is known of the context: events hold no request as it was sent."""
+        """Return the context level: events do not hold requests as they were sent."""
         missing = [] if any(message.role == "system" for message in seen) else ["system"]
         if "recall_left_out" in changes:
             missing.insert(0, "reminders")
@@ -270,7 +269,7 @@ class Segments:
 
     @property
     def where(self) -> str:
-        """The span of its first to its last place."""
+        """The place from its first to its last event."""
         return span(self.places[0], self.places[-1]) if self.places else "file"
 
 

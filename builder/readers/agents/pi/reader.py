@@ -3,8 +3,8 @@
 From version 2 on the entries are a tree by `id` and `parentId`, and the last one is where the
 session stands; version 1 is a line. Source: pi.md.
 
-- The path from the root to the last entry is the conversation. A branch that was left is one with
-  the problem `rewound`, if the model answered in it.
+- The path from the root to the last entry is the conversation. An abandoned branch with an answer
+  of the model is a conversation with the problem `rewound`.
 - A compaction begins a new segment: its summary, the entries that it kept, and what followed. The
   answers that it kept are repeats.
 - An answer that was aborted or failed is not sent again: it becomes a conversation with the problem
@@ -75,7 +75,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the session's segments, and the branches and answers that were left."""
+    """Yield the session's segments, and its abandoned branches and answers."""
     taken: set[str] = set()
     stem = source.name.rpartition("/")[2].partition(".")[0]
     session = _Session(stem or "session", source.name)
@@ -86,7 +86,7 @@ def read(source: Source) -> Iterator[Event]:
             detail = f"an entry that is a {type(record.value).__name__}"
             yield Problem("not_object", record.where, detail)
         elif record.value.get("type") == "session":
-            yield from session.events()  # files put one after the other
+            yield from session.events()  # concatenated files
             if session.nodes:
                 taken.add(session.id)
             logged = name_or_none(record.value.get("id"))
@@ -115,12 +115,12 @@ class _Node:
 
     @property
     def answers(self) -> bool:
-        """Whether the entry is an answer of the model."""
+        """Tells whether the entry is an answer of the model."""
         return as_dict(self.entry.get("message")).get("role") == "assistant"
 
 
 class _Session:
-    """All entries of a session, and which of them a conversation holds."""
+    """All entries of a session, and which of them are in a conversation."""
 
     def __init__(self, name: str, scope: str) -> None:
         self.id = name
@@ -170,7 +170,7 @@ class _Session:
             if leaf != current:
                 yield from self._path(leaf, left=True)
         for name, node in self.nodes.items():
-            if node.answers and name not in self.emitted:  # in a circle, which has no leaf
+            if node.answers and name not in self.emitted:  # a cycle, which has no leaf
                 yield from self._path(name, left=True)
         rest = len(self.nodes.keys() - self.emitted)
         if rest:
