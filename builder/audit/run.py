@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from builder.audit import calls, duplicates, turns
+from builder.audit.benchmarks import EVALUATION_RUN, BenchmarkAudit
 from builder.audit.calls import CallAudit
 from builder.audit.contamination import ContaminationAudit, EvaluationSets
 from builder.audit.duplicates import DuplicateAudit, compared_text
@@ -36,6 +37,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "personal_data": PERSONAL_CODES,
     "duplicates": duplicates.CODES,
     "contamination": ("contaminated",),
+    "benchmarks": (EVALUATION_RUN,),
     "calls": calls.CODES,
     "turns": turns.CODES,
 }
@@ -63,6 +65,7 @@ class Audits:
         self.places = array("Q")
         self.first_of: dict[str, int] = {}
         self.leaks, self.lengths, self.origins = Leaks(), LengthAudit(), OriginAudit()
+        self.benchmarks = BenchmarkAudit()
         self.calls, self.turns = CallAudit(), TurnAudit()
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
@@ -78,6 +81,7 @@ class Audits:
         self.leaks.add(row)
         self.lengths.add(row)
         self.origins.add(row)
+        self.benchmarks.add(row)
         self.calls.add(row)
         self.first_of.setdefault(self.turns.add(row), row.number)
         sets = evaluation_sets(self.sets)
@@ -99,6 +103,7 @@ class Audits:
         self.leaks.merge(later.leaks)
         self.lengths.merge(later.lengths)
         self.origins.merge(later.origins)
+        self.benchmarks.merge(later.benchmarks)
         self.calls.merge(later.calls)
         self.turns.merge(later.turns)
         self.duplicates.merge(later.duplicates)
@@ -119,7 +124,7 @@ class Audits:
             *(Pick(name, self.first_of[name]) for name in PATTERNS if name in self.first_of),
         ]
         tables = [*self.lengths.tables(), *self.turns.tables(self.options.mix)]
-        tables += [*self.calls.tables(), *self.origins.tables()]
+        tables += [*self.calls.tables(), *self.origins.tables(), *self.benchmarks.tables()]
         if self.near and self.places:
             found = self.duplicates.finish()
             findings += found.findings()
@@ -128,6 +133,7 @@ class Audits:
         if self.sets:
             findings += self.contamination.findings()
             tables += self.contamination.tables()
+        findings += self.benchmarks.findings()
         findings += [*self.calls.findings(), *self.turns.findings()]
         return Audit(
             len(self.places),

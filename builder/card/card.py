@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
+from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
 from builder.card.built import Built, Origin
 from builder.card.context import context, parity
@@ -343,6 +344,11 @@ def _left(found: Audit | None) -> Iterator[str]:
                 )
             elif item.code == "contaminated":
                 yield f"{number(item.samples)} samples hold items of evaluation sets."
+            elif item.code == EVALUATION_RUN:
+                yield (
+                    f"{number(item.samples)} samples are {plain(item.message, 400)}. A model"
+                    " that is trained on them must not be evaluated on these benchmarks."
+                )
     if left["personal_data"]:
         yield (
             f"Personal data were found in {number(left['personal_data'])} places and not changed"

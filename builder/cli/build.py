@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.build.engine import Engine, local
 from builder.build.job import build
@@ -211,6 +212,9 @@ def facts(built: Built, config: Config) -> Iterator[str]:
                 f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}, left in place"
                 " (audit.personal_data: pseudonymise replaces them)"
             )
+        elif item.code == EVALUATION_RUN:
+            what = f"{item.code}: {counted(item.samples, 'sample')} from {item.message}"
+            yield f"{what} (docs/select.md: how to leave them out)"
     yield from _parity(built, config)
     levels = built.context_levels
     if levels.total():

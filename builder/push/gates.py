@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import yaml
 
+from builder.audit.benchmarks import EVALUATION_RUN, benchmark_of, benchmark_summary
 from builder.audit.result import AuditFinding, GateAction
+from builder.conversation import Json
 from builder.dataset.rows import json_lines
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
@@ -21,8 +24,9 @@ SHOWN = 5
 """Faults of one kind that a message lists; the rest are counted."""
 
 NOT_AUDITED = "unaudited"
-_UNSCANNED = "nothing was scanned for secrets or personal data; build it again"
 UNKNOWN_LICENSE = "unknown-license"
+WITHOUT_RUNS = "select.where: {outcome.benchmark: {in: [null]}}"
+"""The configuration that builds a dataset without runs of benchmarks."""
 REMEDIES = {
     "secrets": "build with audit.secrets: redact",
     "personal_data": "build with audit.personal_data: pseudonymise",
@@ -65,7 +69,16 @@ def refusals(
         if left:
             found = (f"{item.code} {item.count} times in {item.samples} samples" for item in left)
             yield GateRefusal(audit, f"{_some(list(found))}; {mends}")
-    unknown = _without_license(folder) if public else 0
+    if not public:
+        return
+    runs = _benchmarks(folder)
+    if runs:
+        yield GateRefusal(
+            EVALUATION_RUN,
+            f"{runs.total()} samples are runs of public benchmarks, and the dataset would be"
+            f" public: {benchmark_summary(runs)}; {WITHOUT_RUNS} leaves them out",
+        )
+    unknown = _without_license(folder)
     if unknown:
         yield GateRefusal(
             UNKNOWN_LICENSE,
@@ -131,14 +144,25 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
         yield GateRefusal("verify", f"{proven}; {_some(bad)}", by_name=False)
 
 
+def _meta(folder: Path) -> Iterator[dict[str, Json]]:
+    """Yields what each line of meta/ says; a line that is no object says nothing."""
+    for path in sorted(folder.glob("meta/*.jsonl")):
+        for _, row in json_lines(path):
+            yield row if isinstance(row, dict) else {}
+
+
+def _benchmarks(folder: Path) -> Counter[str]:
+    """Returns {benchmark: samples that are runs of it}, as meta/ names them."""
+    return Counter(name for row in _meta(folder) if (name := benchmark_of(row)) is not None)
+
+
 def _without_license(folder: Path) -> int:
     """Returns the number of samples without a licence in meta/; all if the card has none."""
     count = samples = 0
-    for path in sorted(folder.glob("meta/*.jsonl")):
-        for _, row in json_lines(path):
-            samples += 1
-            name = row.get("license") if isinstance(row, dict) else None
-            count += not isinstance(name, str) or name.strip().lower() in ("", "unknown")
+    for row in _meta(folder):
+        samples += 1
+        name = row.get("license")
+        count += not isinstance(name, str) or name.strip().lower() in ("", "unknown")
     return count or (samples if _card_license(folder) in (None, "unknown") else 0)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from builder.audit.benchmarks import EVALUATION_RUN
 from builder.output.folder import MANIFEST
 from builder.paths import expand_home
 from builder.problem import UsageError, nearest
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 OTHER_CONTENT = "other-content"
 STALE = "stale"
-GATES = (NOT_AUDITED, *REMEDIES, UNKNOWN_LICENSE, OTHER_CONTENT)
+GATES = (NOT_AUDITED, *REMEDIES, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
 """The gates that `--allow` may overrule."""
 
 

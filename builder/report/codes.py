@@ -52,6 +52,7 @@ MEANINGS = MappingProxyType(
         "weight": "not in the share of its input that is taken",
         "mix": "left out so that the behaviours have their target shares",
         "evaluation_data": "the data of a benchmark, which must not be trained on",
+        "evaluation_run": "a run of a public benchmark",
         "rewound": "turns that the user took back",
         "aborted": "an answer that was stopped",
         "internal": "a fault of this program: please report it",

@@ -20,6 +20,7 @@ _MENDS = {
     "secrets": "audit.secrets: redact",
     "personal_data": "audit.personal_data: pseudonymise",
     "near_duplicate": "audit.near_duplicates: drop",
+    "evaluation_run": "select.where: {outcome.benchmark: {in: [null]}}",
     "contaminated": "remove the samples that `builder audit --contamination` names",
 }
 

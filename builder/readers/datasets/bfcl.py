@@ -159,6 +159,7 @@ def _conversation(
         changes=changes,
         complete=True,
         evaluation=True,
+        outcome={"benchmark": "BFCL"},
     )
 
 

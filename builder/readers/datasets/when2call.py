@@ -70,7 +70,9 @@ def _question(where: str, row: dict[str, Json], names: Counter[str]) -> Event:
         asked.append({"role": "assistant", "content": text})
     name = row_name(where, row.get("uuid"), names)
     made = _conversation(name, where, asked, row.get("tools"))
-    return made if isinstance(made, Problem) else replace(made, evaluation=True)
+    if isinstance(made, Problem):
+        return made
+    return replace(made, evaluation=True, outcome={"benchmark": "When2Call"})
 
 
 def _conversation(

@@ -35,6 +35,7 @@ from builder.readers.toolkit.chat_messages import (
     unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span
 from builder.sources.source import Record, Source
 
@@ -81,7 +82,9 @@ def read(source: Source) -> Iterator[Event]:
     for record in source.counted(items, where):
         yield from run.take(record)
     if run.messages:
-        model = as_dict(as_dict(info.get("config")).get("model"))
+        config = as_dict(info.get("config"))
+        model = as_dict(config.get("model"))
+        image = as_dict(config.get("environment")).get("image")
         status = name_or_none(info.get("exit_status")) or run.exit_status
         has_calls = any(isinstance(part, ToolCall) for item in run.messages for part in item.parts)
         yield Conversation(
@@ -94,7 +97,7 @@ def read(source: Source) -> Iterator[Event]:
             problems=unknown_parts(run.unknown, run.where),
             complete=status == "Submitted",
             context=Context("partial", ("tools",)) if has_calls else Context("rendered"),
-            outcome={"exit_status": status} if status else None,
+            outcome=logged_outcome(benchmark=benchmark_of_image(image), exit_status=status),
         )
     elif run.records:
         yield Problem("no_messages", run.where, "no item is a known message", run.records)

@@ -36,6 +36,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span, unique_name
 from builder.sources.source import Record, Source
 
@@ -124,17 +125,21 @@ def _inputs(run: dict[str, Json]) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a run records of itself: the model's name, how it ended."""
+    """What a run records of itself: the model's name, how it ended, the benchmark it belongs to."""
 
     model: str | None
     exit_status: str
+    benchmark: str | None
 
 
 def _facts(run: dict[str, Json]) -> _Facts:
     config = json_in_text(run.get("replay_config"))
     model = as_dict(as_dict(as_dict(config).get("agent")).get("model"))
+    deployment = as_dict(as_dict(as_dict(config).get("env")).get("deployment"))
     return _Facts(
-        name_or_none(model.get("name")), as_str(as_dict(run.get("info")).get("exit_status"))
+        name_or_none(model.get("name")),
+        as_str(as_dict(run.get("info")).get("exit_status")),
+        benchmark_of_image(deployment.get("image")),
     )
 
 
@@ -224,7 +229,7 @@ def _conversation(
         problems=(*problems, *unknown_parts(unknown, where)),
         complete=facts.exit_status == "submitted" and not problems,
         context=Context("partial" if missing else level, tuple(sorted(missing))),
-        outcome={"exit_status": facts.exit_status} if facts.exit_status else None,
+        outcome=logged_outcome(benchmark=facts.benchmark, exit_status=facts.exit_status),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from builder.conversation import Json
@@ -18,6 +19,8 @@ OUTCOME_KEYS = (
 )
 """Keys of an outcome that logs use themselves."""
 
+_SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
+
 
 def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json] | None:
     """Returns an outcome: `known`, and what the places log under the names of an outcome's keys.
@@ -31,6 +34,16 @@ def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json
             if not says(found.get(key)) and key in place:
                 found[key] = place[key]
     return {key: value for key, value in sorted(found.items()) if says(value)} or None
+
+
+def benchmark_of_image(image: Json) -> str | None:
+    """Returns "SWE-bench" for a container image of its tasks, else None.
+
+    The images are `swebench/sweb.eval.ARCH.INSTANCE`, those built locally have no namespace
+    (swebench/harness/test_spec); other training sets use the name under their own namespaces.
+    """
+    is_swe_bench = isinstance(image, str) and _SWE_BENCH_IMAGE.match(image)
+    return "SWE-bench" if is_swe_bench else None
 
 
 def says(value: Json) -> bool:

@@ -139,8 +139,10 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) 
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:
-    """Collect the outcome of a run from its row."""
+    """Collect the outcome of a run, and the dataset of tasks that it is from, from its row."""
     found: dict[str, Json] = {}
+    if dataset := name_or_none(as_dict(row.get("metadata")).get("dataset")):
+        found["benchmark"] = dataset
     if isinstance(error := row.get("error"), str) and error:
         found["error"] = error
     result = as_dict(row.get("test_result"))

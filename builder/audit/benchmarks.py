@@ -1,0 +1,79 @@
+"""Which samples are runs of public benchmarks, as the outcome in meta/ names them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from builder.audit.notes import AuditRow, FindingNotes
+from builder.audit.result import AuditFinding, AuditTable
+from builder.conversation import Json
+
+EVALUATION_RUN = "evaluation_run"
+"""The code of samples that come from a run of a public benchmark."""
+
+MAX_NAMES = 10_000
+NAMED = 5
+SHOWN = 50
+OTHERS = "(others)"
+_NAME_CHARS = 60
+
+
+def benchmark_of(meta: Mapping[str, Json]) -> str | None:
+    """Returns the benchmark that a line of meta/ names (`outcome.benchmark`), or None."""
+    outcome = meta.get("outcome")
+    name = outcome.get("benchmark") if isinstance(outcome, dict) else None
+    return " ".join(name.split())[:_NAME_CHARS] or None if isinstance(name, str) else None
+
+
+def benchmark_summary(counts: Counter[str]) -> str:
+    """Returns the benchmarks with their samples, the most frequent first: "tau-bench (12)"."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    named = [f"{name} ({count})" for name, count in ranked[:NAMED]]
+    more = len(ranked) - NAMED
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+class BenchmarkAudit:
+    """Counts the samples of each benchmark."""
+
+    def __init__(self) -> None:
+        self._notes = FindingNotes()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, row: AuditRow) -> None:
+        """Count a sample."""
+        name = benchmark_of(row.meta)
+        if name is not None:
+            self._notes.add(EVALUATION_RUN, row, "", name)
+            self._count(name, 1)
+
+    def merge(self, later: BenchmarkAudit) -> None:
+        """Add the samples that follow."""
+        self._notes.merge(later._notes)
+        for name, count in later._counts.items():
+            self._count(name, count)
+
+    def _count(self, name: str, count: int) -> None:
+        known = name in self._counts or len(self._counts) < MAX_NAMES
+        self._counts[name if known else OTHERS] += count
+
+    def findings(self) -> Iterator[AuditFinding]:
+        """Yields the finding, if there is one."""
+        if EVALUATION_RUN in self._notes:
+            message = f"runs of public benchmarks: {benchmark_summary(self._counts)}"
+            yield self._notes.finding("benchmarks", EVALUATION_RUN, message)
+
+    def tables(self) -> Iterator[AuditTable]:
+        """Yields the samples by benchmark, if there are any."""
+        ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
+        if ranked:
+            note = f"{len(ranked)} in all; the {SHOWN} with most samples"
+            yield AuditTable(
+                "benchmarks",
+                "Runs of public benchmarks",
+                ("benchmark", "samples"),
+                tuple(ranked[:SHOWN]),
+                note if len(ranked) > SHOWN else "",
+                bars="samples",
+            )
