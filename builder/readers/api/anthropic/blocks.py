@@ -1,8 +1,8 @@
 """Blocks of Anthropic's Messages API as parts (anthropic-messages.md "Blocks").
 
-What the provider ran inside an answer (web search, code, MCP servers) is no call that a client
-answers, and what the model saw of it is not all logged: such a turn cannot be learnt
-(`server_tool`). Calls made by code that the model wrote are not the model's own
+Tools that the provider ran inside an answer (web search, code, MCP servers) are not calls that a
+client answers, and the log does not hold all that the model saw of them: such a turn cannot be
+learnt (`server_tool`). Calls made by code that the model wrote are not the model's own
 (`programmatic_call`). A summary that replaced the history before it is `compacted`.
 """
 
@@ -28,14 +28,14 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 Block = dict[str, Json]
 
 HALF_CALL = "tool_use without its end"
-"""The type that `stream` gives a call whose arguments broke off."""
+"""The type that `stream` gives a call with incomplete arguments."""
 
 _SILENT = frozenset({"redacted_thinking", "tool_addition", "tool_removal"})
-"""Encrypted thoughts; notes that a tool of the request's list may be used from here on."""
+"""Encrypted thoughts, and notes that a listed tool may be used from here on."""
 
 
 def blocks(content: Json) -> list[Block]:
-    """Returns the blocks of a message's or result's content; a string is one of text."""
+    """Returns the blocks of a message's or result's content; a string is one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return [
@@ -45,7 +45,7 @@ def blocks(content: Json) -> list[Block]:
 
 
 def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
-    """Yields a message of a request: the results that it carries first, then what else it says."""
+    """Yields a message of a request: first its tool results, then its other content."""
     role = as_str(item.get("role"))[:40]
     parts = read_parts(item.get("content"), unknown)
     results = tuple(part for part in parts if isinstance(part, ToolResult))
@@ -57,9 +57,9 @@ def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
 
 
 def read_parts(content: Json, unknown: list[str]) -> list[Part]:
-    """Returns the parts of blocks. `unknown` collects the types that are not known.
+    """Returns the parts of blocks. `unknown` collects unknown types.
 
-    Texts with citations are one text, cut where its sources change.
+    Texts with citations are one text, split where its sources change.
     """
     found: list[Part | list[str]] = []  # texts as their pieces
     cited = False
@@ -149,7 +149,7 @@ def system_messages(system: Json, unknown: list[str]) -> Iterator[Message]:
 
 
 def has_blocks(messages: Iterable[Block]) -> bool:
-    """Tells whether messages hold calls or results in blocks that only Anthropic has."""
+    """Tells whether messages hold calls or results in blocks specific to Anthropic."""
     return any(
         block.get("type") in ("tool_use", "tool_result")
         for message in messages

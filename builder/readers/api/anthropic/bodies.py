@@ -21,7 +21,7 @@ def history(body: dict[str, Json]) -> History:
     """Returns the history of a request.
 
     If its last message is the assistant's, it is the beginning of the answer, written by the client
-    (prefill). Joined with the answer it is a target; without an answer the model wrote nothing.
+    (prefill). Joined with the answer it is a target; without one, the model wrote nothing.
     """
     found = read_body(body)
     if found.messages and found.messages[-1].role == "assistant":

@@ -1,7 +1,7 @@
 """Rows: whole conversations in the form of a request to Anthropic's Messages API.
 
-Source: anthropic-messages.md "Request", "Blocks". A request as it is sent names a model and a
-limit; a row that was made to train on need not, and ends with what the assistant answered.
+Source: anthropic-messages.md "Request", "Blocks". A request that was sent names a model and a
+limit; a row made for training need not, and ends with the assistant's answer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _is_message(message: dict[str, Json]) -> bool:
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Tells whether values are all messages, a call or a result among them."""
+    """Tells whether values are all messages, at least one with a call or a result."""
     messages = [as_dict(value) for value in values]
     if not all(_is_message(message) and message.keys() <= _KEYS for message in messages):
         return False

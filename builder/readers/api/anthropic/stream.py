@@ -1,4 +1,4 @@
-"""The events of a streamed message put together (anthropic-messages.md "Stream")."""
+"""Assembles the events of a streamed message (anthropic-messages.md "Stream")."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 
 def whole_message(events: Iterable[Json]) -> dict[str, Json]:
-    """Returns the message that the events are of, as it would have been without a stream.
+    """Returns the message of the events, as it would have been without a stream.
 
-    It has no `stop_reason` where the end is missing, or where an error stands among the events.
-    A call whose block did not end, or whose arguments are no JSON then, is of type HALF_CALL.
+    It has no `stop_reason` if the end is missing or if one of the events is an error. A call whose
+    block did not end, or whose arguments are not JSON, has the type HALF_CALL.
     """
     message: dict[str, Json] = {}
     open_blocks: dict[int, _Block] = {}
@@ -48,7 +48,7 @@ def whole_message(events: Iterable[Json]) -> dict[str, Json]:
 
 
 class _Block:
-    """A block whose pieces arrive."""
+    """A block that is assembled from its pieces."""
 
     def __init__(self, start: dict[str, Json]) -> None:
         self.start = start

@@ -43,7 +43,7 @@ def history(body: dict[str, Json]) -> History:
     unknown: list[str] = []
     messages: list[Message] = []
     system = [as_dict(block) for block in as_list(body.get("system"))]
-    if isinstance(body.get("system"), str):  # not on the wire, but SDKs of others take it
+    if isinstance(body.get("system"), str):  # not in the API, but accepted by other SDKs
         system = [{"text": body["system"]}]
     if parts := tuple(_parts(system, unknown)):
         messages.append(Message("system", parts))
@@ -64,7 +64,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
-    """Returns the definitions; places for the cache between them are none."""
+    """Returns the tool definitions, without the cache points between them."""
     config = body.get("toolConfig")
     if not isinstance(config, dict) or not isinstance(config.get("tools"), list):
         return None
@@ -99,7 +99,7 @@ def _parts(blocks: Iterable[dict[str, Json]], unknown: list[str]) -> Iterator[Pa
 
 
 def _set(block: dict[str, Json]) -> dict[str, Json]:
-    """Returns the members of the union that are set: SDKs write all of them, the others as null."""
+    """Returns the members of the union that are set: SDKs write the others as null."""
     return {key: value for key, value in block.items() if value is not None}
 
 
@@ -141,7 +141,7 @@ def _is_silent(block: dict[str, Json]) -> bool:
 
 
 def _call(use: dict[str, Json]) -> Part:
-    if use.get("type") not in (None, "tool_use"):  # the service runs it, and answers beside it
+    if use.get("type") not in (None, "tool_use"):  # the service runs it and adds the result itself
         return Unparsed(dumps(use), "server_tool")
     return ToolCall(as_str(use.get("name")), use.get("input"), name_or_none(use.get("toolUseId")))
 

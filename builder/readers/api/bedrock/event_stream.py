@@ -27,7 +27,7 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}\s*)+")
 
 
 def events_in_text(text: str) -> tuple[Json, ...] | None:
-    """Returns the events of a stream in hex or base64 lines; None for other text."""
+    """Returns the events of a stream given as hex or base64 lines; None for other text."""
     if text.startswith("0000") and _HEX.fullmatch(text):
         return events(bytes.fromhex(text))
     if not text.startswith("AAA"):

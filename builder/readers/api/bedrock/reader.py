@@ -1,9 +1,8 @@
 """Amazon Bedrock: captures of Converse and ConverseStream, and model invocation logs.
 
-Reference: bedrock-converse.md, http-captures.md. The envelopes are opened by `capture.envelope` and
-`_gateway_logs`, exchanges of one conversation are found by `capture.histories`, bodies are read by
-`_converse_bodies`. An invocation log also holds InvokeModel bodies, in the form of the model's own
-API.
+Reference: bedrock-converse.md, http-captures.md. `capture.envelope` and `capture.gateway_logs` open
+the envelopes, `capture.histories` joins the exchanges of a conversation, `bodies` reads the
+contents. An invocation log also holds InvokeModel bodies, in the form of the model's own API.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ NAME = BEDROCK
 
 
 def recognise(source: Source) -> str | None:
-    """Returns a reason if the first exchange whose API is known is of Converse."""
+    """Returns a reason if the first exchange with a known API is one of Converse."""
     return "Converse bodies or invocation logs" if first_api(source)[0] == NAME else None
 
 

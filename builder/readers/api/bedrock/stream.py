@@ -1,4 +1,4 @@
-"""Events of a ConverseStream answer put together (bedrock-converse.md "Stream events")."""
+"""Assembles the events of a ConverseStream answer (bedrock-converse.md "Stream events")."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def is_event(body: dict[str, Json]) -> bool:
 
 
 class _Block:
-    """A content block whose pieces arrive."""
+    """A content block that is assembled from its pieces."""
 
     def __init__(self, start: dict[str, Json]) -> None:
         self.use = as_dict(start.get("toolUse"))
         self.text: list[str] = []
         self.input: list[str] = []
-        self.value: Json = None  # an input that came as a value instead of text
+        self.value: Json = None  # an input given as a value instead of text
         self.thought: list[str] | None = None
         self.other: Json = None
         self.ended = False
@@ -55,12 +55,12 @@ class _Block:
 
 
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:
-    """Returns the response that the events are pieces of: `output` and `stopReason`.
+    """Returns the assembled response: `output` and `stopReason`.
 
-    Without an end, or with an error among the events, there is no stopReason.
+    It has no stopReason if the end is missing or if one of the events is an error.
     """
     blocks: list[_Block] = []
-    at: dict[int, _Block] = {}  # the block that an index means now
+    at: dict[int, _Block] = {}  # the current block of an index
     stop: Json = None
     broken = False
     for item in events:

@@ -1,1 +1,1 @@
-"""What readers of captures share: envelopes, dialects, threads of requests."""
+"""Shared by the readers of captures: envelopes, dialects, threads of requests."""

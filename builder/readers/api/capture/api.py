@@ -1,4 +1,4 @@
-"""What the requests and answers of an API hold: the types that its bodies are read into."""
+"""The types into which requests and answers of an API are read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from builder.readers.toolkit.comparison import calls
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a request says: its messages in order, the system text first.
+    """The content of a request: its messages in order, the system text first.
 
-    `tools` is None if the request names none. `problems` are faults of the conversation. `session`
-    is the log's own name of what the request belongs to (a session, a trace), or "": histories of
-    different names are never one conversation, whatever they say. `outcome` is that of the
-    conversation, as far as the log of this request tells it.
+    `tools` is None if the request has none. `problems` are faults of the conversation. `session` is
+    the log's own name for the session or trace of the request, or "": histories with different
+    names are never one conversation, even if their messages match. `outcome` is the outcome of the
+    conversation, as far as it is logged with this request.
     """
 
     messages: tuple[Message, ...]
@@ -35,8 +35,8 @@ class History:
 class ApiAnswer:
     """One answer of the model to a request.
 
-    fault    why it is no target although it was read: `truncated`, `content_filter`
-    model    its name as the response gives it
+    fault    why it is not a target although it was read: `truncated`, `content_filter`
+    model    the model's name in the response
     prefill  the request's last message is the beginning of this one
     """
 
@@ -62,20 +62,21 @@ class ApiAnswer:
 
     @property
     def counts(self) -> bool:
-        """Tells whether its calls or text must be counted if no request continues from it."""
+        """Tells whether its calls or text must be counted if no request continues it."""
         return self.usable or bool(calls(self.message))
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What the bodies of one API mean.
+    """How the bodies of one API are read.
 
-    name       of its reader, as `Exchange.dialect` gives it
-    history    of a request's body; no messages: it cannot be read
-    answers    of an exchange (its request may be None), the first preferred; () for an error
-    continues  whether a body or event without a request belongs to the response of the one before
-    complete   makes, for one log, what writes into a request the history that the server keeps,
-               and finds the request of an answer that came later
+    name       the name of its reader, as `Exchange.dialect` returns it
+    history    reads the body of a request; no messages: it cannot be read
+    answers    reads the answers of an exchange (its request may be None), preferred one first; ()
+               for an error
+    continues  tells whether a body or event without a request continues the previous response
+    complete   makes a function for one log that inserts history kept by the server into a request
+               and finds the request of an answer that arrived later
     """
 
     name: str

@@ -15,7 +15,7 @@ from builder.readers.toolkit.narrow import as_dict
 from builder.sources.source import Source
 
 FIRST_LINE = 1 << 20
-"""Bytes of a first line that are looked at."""
+"""Bytes of a first line that recognition reads."""
 
 Half = Literal["request", "result"]
 

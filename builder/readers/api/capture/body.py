@@ -19,7 +19,7 @@ from builder.jsonio import JsonFault, loads
 from builder.readers.api.bedrock import event_stream
 
 MAX_UNPACKED = 64 << 20
-"""Bytes that one compressed body may unpack to."""
+"""Maximum size in bytes of one decompressed body."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -31,11 +31,11 @@ _BESIDE_TEXT = frozenset({"encoding", "mimeType", "size", "compression", "params
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body, decoded as far as its bytes tell.
+    """A decoded body.
 
-    value   the JSON value, None if the body is no JSON (or is the text `null`)
-    events  of a stream: its JSON values in order; None if it is no stream
-    text    what was neither (an error page, a binary stream in hex), else ""
+    value   the JSON value, None if the body is not JSON (or is the text `null`)
+    events  the JSON values of a stream in order; None if it is not a stream
+    text    anything else (an error page, a binary stream in hex), else ""
     """
 
     value: Json = None
@@ -118,8 +118,8 @@ def is_stream(text: str) -> bool:
 def events(text: str) -> tuple[Json, ...]:
     """Returns the JSON values of a stream, in order: of its `data:` fields, or of its lines.
 
-    What is no JSON ([DONE], comments, a last line that broke off) is left out: whether the answer
-    is whole is seen from the events. A recorder may have lost the blank lines between events.
+    Anything but JSON ([DONE], comments, a truncated last line) is skipped: the events themselves
+    show whether the answer is complete. A recorder may have lost the blank lines between events.
     Source: the server-sent events section of the HTML standard.
     """
     found: list[Json] = []
@@ -138,7 +138,7 @@ def events(text: str) -> tuple[Json, ...]:
 
 
 def _values(lines: list[str]) -> list[Json]:
-    """Returns the one value that the lines are together, or those that they are one by one."""
+    """Returns the single JSON value of all lines together, or one value for each line."""
     try:
         return [loads("\n".join(lines))]
     except JsonFault:

@@ -1,7 +1,7 @@
-"""Reading captures: every exchange goes to the API that its bodies are of.
+"""Reads captures: every exchange is read by the API of its bodies.
 
-One reader claims a file (`first_dialect`); exchanges of other APIs in it are read all the same, as
-conversations of their own.
+One reader claims a file (`first_dialect`); exchanges of other APIs in it are read as well, as
+separate conversations.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CON
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Records of an API's form that are whole conversations. `messages`: its messages, in words."""
+    """Records of an API's form that are whole conversations. `messages`: describes its messages."""
 
     name: str
     messages: str
@@ -60,7 +60,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Lists of an API's messages, one conversation each. `messages`: its messages, in words."""
+    """Lists of an API's messages, one conversation each. `messages`: describes its messages."""
 
     name: str
     messages: str
@@ -105,8 +105,8 @@ def _list(values: Sequence[Json]) -> _Lists | None:
 class Logs:
     """Distributes the exchanges of one source to a `Log` for each API.
 
-    `own` is the API of exchanges that do not show one. `context` is that of the conversations: by
-    default the exchanges are the requests as they were sent.
+    `own` is the API of exchanges that do not show one. `context` is the context of the
+    conversations: by default the exchanges are the requests as they were sent.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Logs:
         self._halves: dict[str, Exchange] = {}  # lines of a Batch file, by their custom_id
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
-        """Takes one exchange; yields the events that are certain from here on."""
+        """Reads one exchange; yields the events that are now final."""
         if exchange.key is None:
             yield from self._take(exchange)
             return
@@ -139,7 +139,7 @@ class Logs:
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
         name = exchange.api or exchange.body_dialect
-        exchange = replace(exchange, log=None, api=name)  # whoever wrote it down
+        exchange = replace(exchange, log=None, api=name)  # whoever recorded it
         name = name if name is not None and name in self._apis else self.own
         if name not in self._logs:
             self._logs[name] = Log(self._apis[name], self._answers, self._context)
@@ -155,7 +155,7 @@ class Logs:
 
 
 def _joined(one: Exchange, other: Exchange) -> Exchange | None:
-    """Joins two lines of Batch files to one exchange; None if they are not its two halves."""
+    """Joins two lines of Batch files to one exchange; None if they do not belong together."""
     sent, got = (one, other) if one.request is not None else (other, one)
     if sent.request is None or got.request is not None:
         return None

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import yaml
 
 LIST_KEYS = ("interactions", "http_interactions")
-"""Under which key the list stands: vcrpy and go-vcr, VCR for Ruby."""
+"""The key of the list: vcrpy and go-vcr, VCR for Ruby."""
 
 MAX_GROWTH = 8 << 20
-"""Characters and nodes that the aliases of one interaction may add to it."""
+"""Maximum of characters and nodes that aliases may add to one interaction."""
 
 _LOOKS = re.compile(rb"^(?:http_)?interactions:[ \t]*\r?$", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,4000})")
@@ -73,7 +73,7 @@ def _what(error: Exception) -> str:
 
 
 class _Open:
-    """A collection whose end has not come."""
+    """A collection that is still open."""
 
     __slots__ = ("anchor", "is_map", "key", "size", "value")
 

@@ -37,9 +37,9 @@ _PROMPTS = ("system", "developer")
 
 
 class RequestChain:
-    """A conversation as far as its requests have come.
+    """A conversation built from the requests read so far.
 
-    `again`: the same messages were answered before, and no request continued from there.
+    `again`: the same messages were answered before, and no request continued that answer.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RequestChain:
         return self.first.where
 
     def holds(self, history: History, answers: Sequence[ApiAnswer]) -> ApiAnswer | None:
-        """Returns the answer to a prefix of this history that the history continues with."""
+        """Returns the answer to a prefix of this history with which the history continues."""
         rest = self.history.messages[len(history.messages) :]
         return next((answer for answer in answers if is_same_turn(answer.message, rest)), None)
 
@@ -86,11 +86,11 @@ class RequestChain:
         return "retry" if mine and (not usable or again) else None
 
     def is_continued_by(self, history: History, *, tools: bool) -> bool:
-        """Tells whether messages that begin with this history continue after one of its answers.
+        """Tells whether messages that begin with this history continue one of its answers.
 
-        After an error, or an answer that is no target, any messages do. Where they continue with
-        something that the model did not answer, the client has rewritten the history. `tools`: a
-        request that changes or takes away tools begins a conversation of its own.
+        After an error, or an answer that is not a target, any messages do. If they continue with
+        anything else than the answer, the client has rewritten the history. `tools`: a request that
+        changes or removes tools begins a new conversation.
         """
         if tools and not _only_adds(self.history, history):
             return False
@@ -100,14 +100,14 @@ class RequestChain:
         return self.has_prompts_of(history) and not any(answer.usable for answer in self.answers)
 
     def has_prompts_of(self, history: History) -> bool:
-        """Tells whether the system prompts are equal to the letter, as far as both histories go."""
+        """Tells whether both system prompts are exactly equal, as far as both histories go."""
         pairs = zip(self.history.messages, history.messages, strict=False)
         return all(one == other for one, other in pairs if one.role in _PROMPTS)
 
     def go_on(
         self, exchange: Exchange, history: History, answers: tuple[ApiAnswer, ...]
     ) -> Iterator[Event]:
-        """Take the next request; yields the answers that it leaves behind."""
+        """Adds the next request; yields the answers that it abandons."""
         at = len(self.history.messages)
         rest = history.messages[at:]
         fits = (answer for answer in self.answers if is_same_turn(answer.message, rest))
@@ -132,8 +132,8 @@ class RequestChain:
     ) -> Iterator[Event]:
         """Yields the conversation, and answers that it does not hold.
 
-        `remembered` are thoughts by call id. `logged`: the answers of the whole capture, by which
-        turns of the history are judged; None: they are not judged.
+        `remembered` are thoughts by call id. `logged` holds the answers of the whole capture, with
+        which turns of the history are compared; None: they are not compared.
         """
         chosen = next((answer for answer in self.answers if answer.usable), None)
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
@@ -148,7 +148,7 @@ class RequestChain:
         elif chosen is not None:
             messages.append(written(chosen))
         elif messages[-1].untrained is not None and not calls(messages[-1]):
-            messages.pop()  # the client's beginning of an answer that did not come
+            messages.pop()  # a prefill whose answer is missing
         turns = [message for message in messages if message.role == "assistant"]
         if chosen is None and all(turn.untrained == REPEAT for turn in turns):
             yield Problem("no_response", self.last.where, why_none(self.last))
@@ -224,7 +224,7 @@ class RequestChain:
             yield message
 
     def _judged(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
-        """Returns the history, each assistant turn that is no target with the reason.
+        """Returns the history; assistant turns that are not targets carry the reason.
 
         A turn is a target here if it is the response to an earlier request of this chain. A
         response of another chain is a target there.
@@ -255,7 +255,7 @@ class RequestChain:
 
 
 def _is_whole(answer: Message, messages: Sequence[Message]) -> bool:
-    """Tells whether messages begin with an answer as it was given, in one message or several.
+    """Tells whether messages begin with the answer as given, in one message or several.
 
     A client may fill in the defaults of a call's arguments: Claude Code sends its Edit calls back
     with `replace_all`, and logs them so.
@@ -331,7 +331,7 @@ def offered(history: History, messages: Sequence[Message]) -> tuple[Json, ...] |
 
 
 def written(answer: ApiAnswer) -> Message:
-    """Returns the answer's message; one that is no target ends with the reason."""
+    """Returns the answer's message; if it is not a target, it ends with the reason."""
     return cut_off(answer.message, answer.fault) if answer.fault else answer.message
 
 

@@ -51,30 +51,30 @@ STATUS_KEYS = ("status", "status_code", "statusCode", "code")
 _ENVELOPES = frozenset(
     {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
 )  # fmt: skip
-"""Keys of which every envelope has one."""
+"""Every envelope has at least one of these keys."""
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
 """The time before each record in what CloudWatch exports to S3."""
 PEEK_EXCHANGES = 50
-"""How many exchanges recognition looks at for the first whose API is known."""
+"""Number of exchanges in which recognition looks for one with a known API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One HTTP exchange, or the part of one that was recorded.
 
-    where     of its record
+    where     the place of its record
     url       as recorded, maybe the path alone, or ""
     status    of the response as recorded, or None
     request   the request's body, or None if none was recorded
     response  the response's body if it is one JSON object, else None
     events    of a streamed answer: its JSON values in order; None if it was not streamed
-    text      of a response that is neither (an error page, a binary stream in hex), or why it
-              cannot be unpacked
+    text      any other response (an error page, a binary stream in hex), or why it cannot be
+              decompressed
     key       joins the input and output lines of a Batch file (`custom_id`, `key`)
     log       the reader whose records these are, where a gateway's own log is the envelope
     api       the API of the bodies, where the record itself names it or it was judged before
-    sent      where a server or SDK ran functions itself, the request without the turns that the
+    sent      if a server or SDK ran functions itself: the request without the turns that the
               response holds before its last answer; `request` includes them
     """
 
@@ -194,7 +194,7 @@ def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def open_exchange(record: Record) -> Exchange | Problem | Ignored:
-    """Returns the exchange that a record is; Ignored if it is none, a Problem if it cannot be read.
+    """Returns a record as an exchange; Ignored if it is not one, a Problem if it cannot be read.
 
     A record that is one event of a stream is an exchange with that event alone.
     """
@@ -241,7 +241,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
     if response_dialect(value) is not None:
         return Exchange(where, "", None, None, *_of_body(Body(value=value)))
     name = request_dialect(value)
-    if name is None or "response" in value:  # with its answer beside it: another format's record
+    if name is None or "response" in value:  # together with its answer: another format's record
         return None
     if name in (OPENAI_CHAT, ANTHROPIC) and not isinstance(value.get("model"), str):
         return None
@@ -251,7 +251,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
 def _holds_both(value: dict[str, Json]) -> bool:
     """Tells whether a body is a request to Responses and its response: `input` and `output` in one.
 
-    Servers list so what they keep, and programs log so what they sent and got.
+    Servers list stored responses in this form, and programs log requests and responses in it.
     """
     output = value.get("output")
     if not isinstance(value.get("input"), str | list) or not isinstance(output, list):
@@ -347,12 +347,12 @@ def _first(value: dict[str, Json], keys: tuple[str, ...]) -> Json:
 
 
 _Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
-"""What comes of a response's body: `Exchange.response`, `.events` or `.text`."""
+"""A response's body as `Exchange.response`, `.events` or `.text`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Http:
-    """One side of an exchange: the body, with what an HTTP message around it says."""
+    """One side of an exchange: the body, with facts from the HTTP message around it."""
 
     body: Json
     url: str = ""

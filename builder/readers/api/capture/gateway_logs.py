@@ -1,7 +1,7 @@
-"""Logs that gateways write of the requests that pass them: Bedrock's invocation log, LiteLLM.
+"""Reads gateways' logs of the requests that pass through: Bedrock's invocation log, LiteLLM.
 
-A record holds the bodies of one exchange, with facts that the gateway adds. What it names as the
-API, or the path that it stands for, is taken from it; its keys, costs and identities are not.
+A record holds the bodies of one exchange, and facts that the gateway adds. The API or path that it
+names is used; its keys, costs and identities are not.
 References: bedrock-converse.md "Model-invocation logs", litellm.md (`litellm_records`).
 """
 
@@ -22,14 +22,14 @@ _OPERATIONS = {
     "InvokeModelWithResponseStream": "invoke-with-response-stream",
 }
 _WATCHED = ("message", "@message")
-"""Where CloudWatch keeps a record as text: in an event, in a row of a query's results."""
+"""Fields in which CloudWatch stores a record as text: an event, a row of query results."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayRecord:
-    """One record: the log it is of (a reader's name) and the exchange's parts, see `Exchange`.
+    """One record: the reader of its log, and the parts of the exchange (see `Exchange`).
 
-    `model` is that of the request, for a body that does not name it.
+    `model` is the requested model, for bodies that do not name it.
     """
 
     log: str
@@ -42,7 +42,7 @@ class GatewayRecord:
 
 
 def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
-    """Returns what a gateway logged, or None if the value is no such record."""
+    """Returns the record of a gateway, or None if the value is not one."""
     value = _unwrapped(value)
     return _invocation(value) or _litellm(value)
 
@@ -50,8 +50,8 @@ def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
 def watched(document: dict[str, Json]) -> list[Json] | None:
     """Returns the records in a document of CloudWatch, or None.
 
-    It is what get-log-events prints, what a subscription delivers, or the rows of a query; also
-    a page of rows that LiteLLM's proxy gives out.
+    The document is the output of get-log-events, a delivery to a subscription, or the rows of a
+    query; or a page of rows from LiteLLM's proxy.
     """
     rows: list[Json] = [
         {as_str(as_dict(cell).get("field")): as_dict(cell).get("value") for cell in as_list(row)}
@@ -65,7 +65,7 @@ def watched(document: dict[str, Json]) -> list[Json] | None:
 
 
 def _text_of(value: dict[str, Json]) -> str:
-    """Returns the record in text that stands in an event of CloudWatch or Datadog, or ""."""
+    """Returns the text of the record in an event of CloudWatch or Datadog, or ""."""
     for key in _WATCHED:
         text = as_str(value.get(key)).strip()
         if text.startswith("{") and ("ModelInvocationLog" in text or '"call_type"' in text):
@@ -103,7 +103,7 @@ def _litellm(value: dict[str, Json]) -> GatewayRecord | None:
     if found is None:
         return None
     kind = as_str(found.get("call_type"))
-    # Of embeddings, images and the like: a path that says what they are, and no bodies.
+    # Embeddings, images and the like: their path without bodies.
     known = litellm_records.is_chat(kind)
     request = litellm_records.request(found) if known else None
     return GatewayRecord(

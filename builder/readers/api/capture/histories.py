@@ -1,9 +1,9 @@
-"""From API exchanges to conversations: requests whose messages extend one another are one.
+"""Turns API exchanges into conversations: requests that extend one another are one.
 
 Each request repeats the whole history, so the last request of a conversation and its answer hold
-all of it (http-captures.md "Rules"). The reader of an API says in the types of `api` what its
-bodies mean. Those meanings are compared, not bytes, since a client may serialise again, leave out
-thoughts, or give calls ids of its own.
+all of it (http-captures.md "Rules"). The reader of an API converts its bodies to the
+types in `api`. These are compared, not bytes, since a client may serialise again, leave out
+thoughts, or assign its own call ids.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from builder.readers.toolkit.comparison import Marks, calls, thoughts, without_b
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 
 MAX_OPEN = 200
-"""Conversations that may still continue. Beyond, the least recently used one is finished."""
+"""Maximum number of open conversations; beyond it, the least recently used is finished."""
 
 MAX_REMEMBERED = 10_000
-"""Calls whose thoughts are remembered for later requests that lack them."""
+"""Maximum number of calls whose thoughts are remembered for requests that lack them."""
 
 
 class Log:
@@ -54,7 +54,7 @@ class Log:
         yield from self._histories.rest()
 
     def take(self, exchange: Exchange) -> Iterator[Event]:
-        """Takes one exchange; yields the events that are certain from here on."""
+        """Reads one exchange; yields the events that are now final."""
         name = exchange.dialect or (self.api.name if exchange.key else None)
         if self._complete is not None and name in (None, self.api.name):
             exchange = self._complete(exchange)
@@ -88,7 +88,7 @@ class Log:
 
 
 class Histories:
-    """Turns requests and their answers, already read, into conversations.
+    """Turns parsed requests and answers into conversations.
 
     Call `take` for each in the order of the log, then `rest`; both yield events. `logged`: collects
     the answers; an assistant turn of a request that none of them explains is no target. Without it
@@ -168,9 +168,9 @@ class Histories:
             yield from self._events(oldest)
 
     def _continued(self, history: History, marks: list[bytes]) -> RequestChain | None:
-        """Returns the conversation that a request continues: the longest of those that fit.
+        """Returns the conversation that a request continues: the longest that fits.
 
-        Of two equally long ones, that with the same system prompt to the letter.
+        Of two equally long ones, the one with exactly the same system prompt is returned.
         """
         for end in range(len(marks), 0, -1):
             fits = [

@@ -1,6 +1,6 @@
-"""Rows and lists: conversations as an API's bodies say them, without a request that was sent.
+"""Rows and lists: conversations in the form of an API's bodies, without a captured request.
 
-A row is a record that is a whole conversation; of a list each record is one of its messages.
+A row is a record that holds a whole conversation; in a list, each record is one message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Gemini bodies as values: messages of a request, answers of a response (gemini-api.md).
+"""Reads Gemini bodies: messages of a request, answers of a response (gemini-api.md).
 
-Both the wire's camelCase and the snake_case of the Python SDK, whose dumps have `config` for all
-that is neither `model` nor `contents`.
+Keys may be in the API's camelCase or the Python SDK's snake_case; dumps of the SDK hold everything
+but `model` and `contents` in `config`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def contents(body: dict[str, Json]) -> list[Json]:
-    """Returns the contents of a request: a list, one alone, or only the text (or parts) of one."""
+    """Returns the contents of a request, given as a list, one content, or its text or parts."""
     value = body.get("contents")
     if isinstance(value, list) and any("parts" in as_dict(item) for item in value):
         return [_content(item) for item in value]
@@ -151,7 +151,7 @@ def _reason(candidate: dict[str, Json]) -> Json:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells whether a chunk belongs to the response of the one before it: the ids say so.
+    """Tells from the ids whether a chunk belongs to the response of the previous one.
 
     Without ids (older servers), the response continues until its finishReason.
     """

@@ -28,9 +28,9 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
 )
-"""Fields beside a part's own one; a part of these alone holds nothing."""
+"""Additional fields of a part; a part with only these holds nothing."""
 _SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-"""Parts of tools that the service itself runs inside the model's turn: nothing to be learnt."""
+"""Parts of tools that the service runs inside the model's turn: they cannot be learnt."""
 _WIRE_KEYS = {
     "function_call": "functionCall",
     "function_response": "functionResponse",
@@ -61,7 +61,7 @@ def wire_part(part: Json) -> dict[str, Json]:
 def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]]:
     """Returns the parts, and the names of the fields of unknown ones.
 
-    Media that stand beside tool results in one content belong to the result before them.
+    Media next to tool results in one content belong to the result before them.
     """
     found: list[Part] = []
     unknown: list[str] = []

@@ -31,7 +31,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _ENDED = frozenset({"completed", "requires_action"})
-"""Statuses of an answer that is whole; in the second it calls tools."""
+"""Statuses of a complete answer; with the second it calls tools."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -73,7 +73,7 @@ def _messages(items: Iterable[Json], unknown: list[str]) -> Iterator[Message]:
 
 
 def _typed(item: Json) -> dict[str, Json]:
-    """Returns an item in its full form: a text may stand for itself."""
+    """Returns an item in its full form; a plain text is expanded."""
     return {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
 
 
@@ -98,7 +98,7 @@ def _said(item: Json, unknown: list[str]) -> Iterator[tuple[str, Part]]:
 
 
 def _model_parts(step: dict[str, Json], unknown: list[str]) -> Iterator[Part]:
-    """Yields the parts of a step of the model's, or of the service in the model's turn."""
+    """Yields the parts of a step of the model, or of the service in the model's turn."""
     kind = as_str(step.get("type"))
     if kind == "model_output":
         yield from _contents(step.get("content"), unknown)
@@ -178,14 +178,14 @@ def steps_of(body: dict[str, Json]) -> list[dict[str, Json]]:
 
 
 def _step(output: dict[str, Json]) -> dict[str, Json]:
-    """Returns an output of the first generation as a step: texts and media stood by themselves."""
+    """Returns an output of the first generation, a bare text or medium, as a step."""
     kind = as_str(output.get("type"))
     spoken = kind == "text" or kind in _MEDIA
     return {"type": "model_output", "content": [output]} if spoken else output
 
 
 def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
-    """Returns the interaction that events are pieces of; its status is None if they break off."""
+    """Returns the interaction assembled from events; its status is None if they are incomplete."""
     found: dict[int, _Open] = {}
     whole: dict[str, Json] = {}
     broken = False
@@ -208,7 +208,7 @@ def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
 
 
 class _Open:
-    """A step whose pieces arrive. The lists that it made itself grow without being copied."""
+    """A step that is assembled from its pieces. Lists that it created grow in place."""
 
     def __init__(self, start: dict[str, Json]) -> None:
         self.step = dict(start)
@@ -216,7 +216,7 @@ class _Open:
         self.arguments: list[Json] = []
 
     def add(self, delta: dict[str, Json]) -> None:
-        """Add a piece; the first may say what kind of step it is."""
+        """Add a piece; the first may hold the type of the step."""
         kind = as_str(delta.get("type"))
         if kind == "text" or kind in _MEDIA:
             self.step.setdefault("type", "model_output")
@@ -240,7 +240,7 @@ class _Open:
         self.lists[name].append(item)
 
     def whole(self) -> dict[str, Json]:
-        """Returns the step as far as it came."""
+        """Returns the step assembled so far."""
         if self.step.get("arguments") is not self.arguments:
             return self.step
         return {**self.step, "arguments": "".join(map(as_str, self.arguments))}

@@ -1,4 +1,4 @@
-"""Histories that a Gemini request lacks: kept by the service, or made by the SDK inside a call.
+"""Adds history that a Gemini request lacks: stored by the service, or made inside an SDK call.
 
 An interaction names the one that it continues (gemini-api.md "Interactions API"). The Python SDK
 may run functions itself until the model has answered; the one response that it then gives holds
@@ -18,7 +18,7 @@ from builder.readers.api.gemini import interactions
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 10_000
-"""Interactions that later ones may continue. Beyond, the oldest is forgotten."""
+"""Maximum number of interactions to which later ones may link; the oldest is dropped."""
 
 _RUN_BY_SDK = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
 
@@ -77,7 +77,7 @@ class _Step:
 
 
 class _Links:
-    """Interactions by their ids. System text and tools are each request's own."""
+    """Interactions by id. System text and tools come from each request itself."""
 
     def __init__(self) -> None:
         self._steps: OrderedDict[str, _Step] = OrderedDict()

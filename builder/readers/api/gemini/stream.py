@@ -1,7 +1,7 @@
-"""Chunks of a streamGenerateContent answer put together (gemini-api.md "Streaming").
+"""Assembles the chunks of a streamGenerateContent answer (gemini-api.md "Streaming").
 
-A whole response is a stream of one chunk. Parts come one after another, calls whole or, newer, as
-`partialArgs` that name a place in the arguments and what is added there.
+A whole response is a stream of one chunk. Parts arrive in order; calls arrive whole or, in newer
+versions, as `partialArgs`, each with a path in the arguments and the value added there.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def _is_grounded(candidate: dict[str, Json]) -> bool:
 
 
 class _Candidate:
-    """A candidate whose pieces arrive."""
+    """A candidate that is assembled from its pieces."""
 
     def __init__(self) -> None:
         self.finish: Json = None
         self.whole: list[Json] = []
-        self.call: _Call | None = None  # the one that goes on
-        self.broken = False  # a call that is not whole
+        self.call: _Call | None = None  # the call that may continue
+        self.broken = False  # an incomplete call
         self.grounded = False
 
     def add(self, candidate: dict[str, Json]) -> None:
@@ -109,13 +109,13 @@ class _Candidate:
 
 
 class _Call:
-    """A call whose arguments arrive."""
+    """A call that is assembled from pieces of its arguments."""
 
     def __init__(self) -> None:
         self.call: dict[str, Json] = {}
         self.arguments: Json = None
         self.broken = False  # a place that cannot be filled
-        self.open: str | None = None  # the place whose text goes on
+        self.open: str | None = None  # the path whose text may continue
 
     def add(self, piece: dict[str, Json]) -> None:
         for key in ("id", "name"):

@@ -1,7 +1,7 @@
 """LiteLLM: payloads of its logging callbacks, and rows of the proxy's SpendLogs.
 
-Reference: litellm.md. `records` opens the records; their bodies are of OpenAI
-chat, or of the API whose call passed through. Texts that LiteLLM redacted or cut are never learnt.
+Reference: litellm.md. `records` opens the records; their bodies have the form of OpenAI chat, or of
+the API whose call passed through. Texts that LiteLLM redacted or truncated are never learnt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(source: Source) -> Iterator[Event]:
         name: replace(api, history=partial(_history, api), answers=_answers)
         for name, api in APIS.items()
     }
-    logs = Logs(OPENAI_CHAT, apis, Context("rendered"))  # as LiteLLM was asked, not as it sent it
+    logs = Logs(OPENAI_CHAT, apis, Context("rendered"))  # as received, not as sent
     for item in records(source):
         opened = item if isinstance(item, Problem | Ignored) else open_exchange(item)
         if not isinstance(opened, Exchange):
@@ -58,7 +58,7 @@ def _history(api: Api, body: dict[str, Json]) -> History:
 
 
 def _answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answers by the form of the response: most APIs are answered in OpenAI's form."""
+    """Returns the answers in the form of the response: OpenAI's form for most APIs."""
     found = replace(exchange, request=None, log=None, api=None, url="").dialect
     name = found if found in APIS else exchange.api
     answers = APIS[name].answers(exchange) if name in APIS else ()

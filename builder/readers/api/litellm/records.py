@@ -36,7 +36,7 @@ _CALL_TYPES = {
     "agenerate_content_stream": GEMINI,
 }
 _PASSED = frozenset({"pass_through_endpoint", "allm_passthrough_route", "llm_passthrough_route"})
-"""Call types whose bodies are those of the provider, whichever it is."""
+"""Call types whose bodies have the form of the provider's own API."""
 _SIGNS = frozenset(
     {
         "litellm_call_id", "custom_llm_provider", "model_group", "hidden_params",
@@ -44,15 +44,15 @@ _SIGNS = frozenset(
     }
 )  # fmt: skip
 _MESSAGE_KEYS = {OPENAI_RESPONSES: "input", GEMINI: "contents"}
-"""Under which key of a request `messages` stands; else under that name."""
+"""The key of a request for its `messages`, if it differs."""
 _PARAMETERS = ("tools", "functions", "instructions", "systemInstruction", "config")
-"""Settings that say what the model saw."""
+"""Settings that are part of the model's context."""
 _SEEN = frozenset(
     {*_PARAMETERS, "messages", "input", "contents", "system", "system_instruction", "toolConfig"}
 )
 """Keys of a request whose texts the model saw. Elsewhere keys are blanked out, rightly."""
 _STREAMED = ("complete_streaming_response", "async_complete_streaming_response")
-"""Where the arguments of a callback hold the whole answer of a stream."""
+"""Arguments of a callback that hold the complete answer of a stream."""
 
 
 def fields(value: dict[str, Json]) -> dict[str, Json] | None:
@@ -133,11 +133,11 @@ def response(found: dict[str, Json]) -> Json:
     return value or None
 
 
-# -- what LiteLLM took out -----------------------------------------------------------------------
+# -- text that LiteLLM removed--------------------------------------------------------------------
 
 _REDACTED = frozenset({"redacted-by-litellm", "REDACTED_BY_LITELM"})
 _CUT = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
-"""The end of a text that older versions cut, after its first 1,000 characters."""
+"""The end of a text that older versions truncated after 1,000 characters."""
 
 
 def seen(request: dict[str, Json]) -> list[Json]:
@@ -151,7 +151,7 @@ def is_redacted(values: Iterable[Json]) -> bool:
 
 
 def is_cut(values: Iterable[Json]) -> bool:
-    """Tells whether a part was taken out of a text that was long for a database."""
+    """Tells whether the middle of a long text was removed before it was stored."""
     return any(
         "(litellm_truncated " in text or _CUT.search(text, 1000, 1100) for text in _texts(values)
     )

@@ -69,9 +69,9 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
 def _tools_in_text(
     messages: list[Message], changes: Counter[str]
 ) -> tuple[list[Message], tuple[Json, ...] | None]:
-    """Definitions that a client wrote into the system text, with the call format of the tags.
+    """Returns definitions that a client wrote into the system text, with the tags' call format.
 
-    Raises JsonFault: they cannot be read.
+    Raises JsonFault if they cannot be read.
     """
     first = messages[0] if messages else Message("user", ())
     text = words(first)
@@ -83,7 +83,7 @@ def _tools_in_text(
 
 
 def is_flat(items: Iterable[dict[str, Json]]) -> bool:
-    """Tells whether calls and results stand in the text, as in this project's own rows."""
+    """Tells whether calls and results are written in the text, as in this project's own rows."""
     items = list(items)
     if any(item.get("tool_calls") or item.get("role") in ("tool", "function") for item in items):
         return False
@@ -96,7 +96,7 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
 def read_message(
     item: dict[str, Json], unknown: list[str], changes: Counter[str], *, flat: bool
 ) -> Iterator[Message]:
-    """Yields a logged message. Types of content parts that are not known go to `unknown`."""
+    """Yields a logged message; adds unknown types of content parts to `unknown`."""
     role = as_str(item.get("role"))
     trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
     text = as_str(item.get("content"))
@@ -140,9 +140,9 @@ def _assistant(
 
 
 def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterator[Part]:
-    """Words that begin with a thought in tags, as servers without a parser and clients write it.
+    """Yields text that may begin with a thought in tags, as servers without a parser write it.
 
-    `keep=False`: the message holds the thought apart as well.
+    `keep=False`: the message also holds the thought separately.
     """
     head, end, rest = part.text.partition("</think>")
     before, start, thought = head.partition("<think>")

@@ -1,4 +1,4 @@
-"""Chunks of a streamed chat completion put together (openai-chat.md "Stream assembly")."""
+"""Assembles the chunks of a streamed chat completion (openai-chat.md "Stream assembly")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEARCHES = ("citations", "search_results")
 
 
 def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
-    """Returns the response that the chunks are pieces of: `choices` with whole messages, `model`.
+    """Returns the assembled response: `choices` with complete messages, `model`.
 
     A choice without a finish_reason gets "length", since its end is missing; so do all choices of a
     stream with an error.
@@ -49,7 +49,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
 
 
 class _Call:
-    """A call whose pieces arrive."""
+    """A call that is assembled from its pieces."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind  # function or custom
@@ -60,7 +60,7 @@ class _Call:
 
     @property
     def text(self) -> str:
-        """Returns the arguments as far as they came."""
+        """Returns the arguments assembled so far."""
         return "".join(self.pieces)
 
     @property
@@ -90,13 +90,13 @@ class _Call:
 
 
 class _Choice:
-    """One choice whose pieces arrive."""
+    """A choice that is assembled from its pieces."""
 
     def __init__(self) -> None:
         self.pieces: dict[str, list[str]] = {name: [] for name in _TEXTS}
         self.lists: dict[str, list[Json]] = {name: [] for name in _LISTS}
         self.calls: list[_Call] = []
-        self.at: dict[int, _Call] = {}  # the call that an index means now
+        self.at: dict[int, _Call] = {}  # the current call of an index
         self.legacy = _Call("function")
         self.finish = ""
 

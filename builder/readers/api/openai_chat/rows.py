@@ -62,7 +62,7 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Tells whether values are all messages, a call or a result among them."""
+    """Tells whether values are all messages, at least one with a call or a result."""
     messages = [as_dict(value) for value in values]
     if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
         return False
@@ -75,7 +75,7 @@ def listed(messages: list[Json]) -> History:
 
 
 def is_row(value: Json) -> bool:
-    """Tells whether a record is a row: it names no model to ask, or ends with what was answered."""
+    """Tells whether a record is a row: it names no model, or ends with an answer."""
     if not isinstance(value, dict):
         return False
     if "preferred_output" in value:
@@ -89,7 +89,7 @@ def is_row(value: Json) -> bool:
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
     """Yields the row's conversation: with the preferred output, where there are two.
 
-    The other output is a conversation of its own that is not trained on (`not_chosen`).
+    The other output becomes a separate conversation that is not trained (`not_chosen`).
     """
     if "preferred_output" not in row:
         yield _conversation(where, where, row, ())

@@ -22,15 +22,15 @@ from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 32 << 20
-"""Characters of JSON that are kept for requests that may name them."""
+"""Maximum characters of JSON kept for requests that may refer to them."""
 
 Value = TypeVar("Value")
 
 _UNANSWERED = frozenset({"queued", "in_progress", "searching"})
-"""States of a response that is not there yet: it is asked for again under its id."""
+"""Statuses of a response that is not complete yet: it is fetched again by its id."""
 
 _KEPT = ("previous_response_id", "conversation", "prompt")
-"""Fields of a request that name what the server keeps: a history, a stored prompt."""
+"""Fields of a request that refer to data on the server: a history, a stored prompt."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -43,7 +43,7 @@ def history(body: dict[str, Json]) -> History:
     problems = unknown_parts(reading.unknown, "request")
     kept = [name for name in _KEPT if body.get(name)]
     if kept or reading.missing:
-        detail = f"{', '.join(kept) or 'item_reference'} names what is not in the log"
+        detail = f"{', '.join(kept) or 'item_reference'} refers to data that is not in the log"
         problems = (Problem("missing_history", "request", detail, records=0), *problems)
     return History(
         tuple(reading.messages),
@@ -115,7 +115,7 @@ def continues(before: Json, after: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one exchange added to a history that the server keeps.
+    """The items that one exchange added to a history that the server keeps.
 
     `whole`: the log holds the history from its beginning.
     """
@@ -135,7 +135,7 @@ class _Step:
 
 
 class _Kept(Generic[Value]):
-    """Values by their names, as many as weigh no more than MAX_KEPT together, and the last."""
+    """Values by name: the most recent ones up to MAX_KEPT characters, and always the last."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
@@ -153,7 +153,7 @@ class _Kept(Generic[Value]):
 
 
 def _weight(value: Json) -> int:
-    """Returns about how many characters a value has as JSON."""
+    """Estimates the number of characters of a value as JSON."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict | list):
@@ -163,10 +163,10 @@ def _weight(value: Json) -> int:
 
 
 class Links:
-    """Histories that the server keeps: by the id of a response, by that of a conversation.
+    """Histories that the server keeps, by the id of a response or of a conversation.
 
-    `instructions` are not carried over: a request's own are the system text of all of it. Where a
-    conversation began is known only if the log holds the call that made it.
+    `instructions` are not carried over: each request's own are its system text. The beginning of a
+    conversation is known only if the log holds the call that created it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Items of OpenAI's Responses API as messages (openai-responses.md "Items").
 
-The items of one answer (thoughts, words, calls) are one assistant message, ended by the next item
-of the user's or output of a tool. What the provider ran inside the answer is no call that a client
-answers, and what the model saw of it is not all logged: such a turn cannot be learnt
+The items of one answer (thoughts, text, calls) are one assistant message, which ends at the next
+user item or tool output. Tools that the provider ran inside the answer are not calls that a client
+answers, and the log does not hold all that the model saw of them: such a turn cannot be learnt
 (`server_tool`). Calls made by a program that the model wrote are not the model's own
 (`programmatic_call`).
 """
@@ -54,7 +54,7 @@ _SERVER = frozenset(
 )  # fmt: skip
 _COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _SILENT = frozenset({"mcp_list_tools", "mcp_approval_response", "compaction_trigger"})
-"""Items that say nothing: what a provider's server offers, the user's leave to run it."""
+"""Items without content: lists of a server's tools, and approvals by the user."""
 
 ITEMS = (
     frozenset(_CALLS)
@@ -78,13 +78,13 @@ def item_type(item: Item) -> str:
 
 
 class ItemReading:
-    """Items on their way to messages.
+    """Collects items into messages.
 
-    messages  so far
-    tools     definitions that came to the model in the course of the conversation
-    unknown   names of types that are not known
+    messages  the messages so far
+    tools     definitions given to the model during the conversation
+    unknown   names of unknown types
     missing   references to items that are not in the log
-    changes   {code: count} of what was left out
+    changes   {code: count} of omissions
     """
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class ItemReading:
         return parts
 
     def _thoughts(self, item: Item) -> list[Part]:
-        """Thoughts in clear text. A summary was written by another model, so it is none."""
+        """Yields thoughts in clear text. A summary by another model is not a thought."""
         texts = [as_str(as_dict(part).get("text")) for part in as_list(item.get("content"))]
         if not any(texts) and as_list(item.get("summary")):
             self.changes["reasoning_summary_dropped"] += 1

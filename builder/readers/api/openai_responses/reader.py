@@ -1,8 +1,8 @@
 """OpenAI's Responses API: captured requests and responses, streams, Batch files, lists of items.
 
-References: openai-responses.md, http-captures.md. The envelopes are opened by `capture.envelope`,
-exchanges of one conversation are found by `capture.histories`, bodies are read by `bodies`,
-rows and lists of items by `rows`.
+References: openai-responses.md, http-captures.md. `capture.envelope` opens the envelopes,
+`capture.histories` joins the exchanges of a conversation, `bodies` reads the contents, `rows` reads
+rows and lists of items.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _ANSWERS = frozenset({"output", "response", "outputs"})
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Tells whether values are all items, a function's call or output among them."""
+    """Tells whether values are all items, at least one a function call or its output."""
     if not all(_is_item(as_dict(value)) for value in values):
         return False
     return any(item_type(as_dict(value)) in _PAIRED for value in values)

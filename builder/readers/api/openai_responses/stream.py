@@ -1,4 +1,4 @@
-"""The events of a streamed response put together (openai-responses.md "Stream")."""
+"""Assembles the events of a streamed response (openai-responses.md "Stream")."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed
 
 
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:
-    """Returns the response that the events are of, as it would have been without a stream.
+    """Returns the response of the events, as it would have been without a stream.
 
     Its status is "incomplete" where the end is missing. Some servers leave `output` of the last
-    event empty: then it is the items that were done. Of what was not done only words are kept,
-    never a part of a call.
+    event empty: then it consists of the completed items. Of incomplete items only text is kept,
+    never part of a call.
     """
     response: dict[str, Json] = {}
     ended = broken = False
