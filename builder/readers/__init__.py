@@ -113,10 +113,10 @@ def _candidates() -> Iterator[tuple[str, object]]:
 
 
 def read_events(reader: Reader, source: Source) -> Iterator[Event]:
-    """Yields what the reader says of the source.
+    """Yields the reader's events for the source.
 
-    A conversation gets the problem `number` if a number that is no JSON (NaN, Infinity) stands in
-    it. Elsewhere in a record, such as in a score, it does no harm.
+    A conversation that contains a number that is not JSON (NaN, Infinity) gets the problem
+    `number`. Elsewhere in a record, such as in a score, such a number does no harm.
     """
     for event in reader.read(source):
         if isinstance(event, Conversation) and _holds_not_a_number(source, event):

@@ -1,4 +1,4 @@
-"""From what the user names (files, folders, globs, `-`) to sources, in a fixed order."""
+"""Finds the sources that inputs name (files, folders, globs, `-`), in a fixed order."""
 
 from __future__ import annotations
 

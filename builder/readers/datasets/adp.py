@@ -4,11 +4,11 @@ Source: neulab/agent-data-protocol schema/ (MIT), versions 1.0 to 1.3. Two gener
 an action and the observation that it led to share a `tool_call_id`; before, the observations behind
 an action are its results. The third form, ATIF, is read by `atif`.
 
-The standard is made by converters. Some wrote the strings of `kwargs` between quotes of their own,
-or every value as Python source; where all of a trajectory's are such, the values are taken out
-(`kwargs_unquoted`). The final message stands between <finish> tags (`finish_tags`). A code action
-is the call `code_action` of its language and content. What the environment shows unasked stands
-where the user's words do (`environment_as_user`). Definitions of tools are in no sample.
+The standard is made by converters. Some put the strings of `kwargs` in extra quotes, or wrote
+every value as Python source; if all values of a trajectory are such, they are decoded
+(`kwargs_unquoted`). The final message is inside <finish> tags (`finish_tags`). A code action is the
+call `code_action` with its language and content. Unrequested observations become user messages
+(`environment_as_user`). Samples hold no tool definitions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Shown = tuple[Text | Data | Media, ...]
 
 
 def recognise(source: Source) -> str | None:
-    """Claims objects whose content is a list of the standard's classes."""
+    """Claims objects whose content is a list of objects of the standard's classes."""
     for row in source.peek.objects:
         classes = [as_dict(item).get("class_") for item in as_list(row.get("content"))]
         if classes and any(isinstance(name, str) and name in _CLASSES for name in classes):
@@ -96,7 +96,7 @@ def _reward(items: list[dict[str, Json]]) -> Json:
 class _Story:
     """The messages of a trajectory as its items are added.
 
-    environment   an observation names the environment as its source, so a user's is the user's
+    environment   an observation names the environment as its source, so others are the user's
     run           calls without ids that later observations may answer
     answered      how many of them were
     descriptions  texts of the run's actions, which converters repeat at each of its calls
@@ -160,7 +160,7 @@ class _Story:
                 self.changes["user_as_result"] += 1
             self.messages.append(Message("tool", (ToolResult(shown),)))
             self.answered += 1
-        elif self.run and source not in _ROLES:  # more of what the last call led to
+        elif self.run and source not in _ROLES:  # another observation of the last call
             last = self.messages.pop()
             (result,) = last.parts
             assert isinstance(result, ToolResult), "the run was answered"
@@ -211,7 +211,7 @@ def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
 
 
 def _without_finish(text: str, changes: Counter[str]) -> str:
-    """Returns the words of a message without the tags that say that it is the last."""
+    """Returns the text of a message without the tags that mark it as the last."""
     before, tag, rest = text.partition(_FINISH)
     if not tag or not rest.rstrip().endswith(_FINISH_END):
         return text

@@ -1,9 +1,9 @@
 """BFCL (Berkeley Function-Calling Leaderboard) v1-v4: questions, definitions, possible answers.
 
 Reference: function-calling-datasets.md "BFCL v4". It is a benchmark: every conversation is marked
-as evaluation data. An entry's answer stands in another file and is found by its id; both are read
-where a folder holds both. A file of questions alone has no answers (`no_response`), one of answers
-alone no questions (`no_request`); each is still known for what it is.
+as evaluation data. An entry's answer is in another file and is found by its id; both are read if a
+folder holds both. Without the other file, questions have no answers (`no_response`) and answers no
+questions (`no_request`), but both are still recognised.
 
 A ground truth lists the accepted values of each argument: the first one is taken, an optional
 argument (one that may be "") is left out; both are counted as `alternatives`. Several turns have
@@ -40,7 +40,7 @@ from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 _MAX_CALL = 20_000
-"""Characters of a call as Python text that are parsed."""
+"""Maximum length in characters of a call written as Python text."""
 
 
 def is_store(folder: Path) -> bool:
@@ -189,7 +189,7 @@ def _calls(items: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
-    """Returns one call of those that are accepted."""
+    """Returns one of the accepted calls."""
     chosen: dict[str, Json] = {}
     for name, values in accepted.items():
         if not isinstance(values, list):

@@ -1,6 +1,6 @@
-"""An output folder of this program: samples as they were proven, with what meta/ says of them.
+"""An output folder of this program: proven samples with their records in meta/.
 
-Built again with the same options it gives the same lines. Source: contract.md "Output folder".
+A build of it with the same options gives the same lines. Source: contract.md "Output folder".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SOURCES = frozenset({"logged", "supplied", "inferred", "mixed"})
 
 
 def is_store(folder: Path) -> bool:
-    """Both folders and the manifest stand at the top."""
+    """Tells whether the folder holds both folders and the manifest."""
     return (folder / "manifest.json").is_file() and all(
         (folder / name).is_dir() for name in ("data", "meta")
     )
@@ -45,7 +45,7 @@ def recognise(source: Source) -> str | None:
 def read(source: Source) -> Iterator[Event]:
     """Yields one conversation for each sample.
 
-    Where meta/ is missing or broken it says nothing of it.
+    Missing or corrupt records of meta/ are skipped.
     """
     notes = {member.name.partition("/")[2]: member for member in source.members}
     for member in _data(source):
@@ -67,7 +67,7 @@ def read(source: Source) -> Iterator[Event]:
 def _data(source: Source) -> list[Source]:
     """Returns the members that hold samples, each sample once.
 
-    A split may lie there in two forms.
+    A split may be present in two formats.
     """
     data = [member for member in source.members if member.name.startswith("data/")]
     lines = [member for member in data if not member.name.endswith(".parquet")]
@@ -75,7 +75,7 @@ def _data(source: Source) -> list[Source]:
 
 
 def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
-    """Yields what each line of meta/ says; they are no records of their own."""
+    """Yields the lines of meta/, which do not count as records."""
     if meta is None:
         return
     for item in meta.json_lines():

@@ -19,7 +19,7 @@ _ANSWERS = ("chosen_response", "rejected_response")
 
 
 def is_nemotron(row: dict[str, Json]) -> bool:
-    """Nemotron: a uuid and a licence with the messages, and what the row was made for."""
+    """Nemotron: messages with a uuid and a licence, and the purpose of the row."""
     named = {"uuid", "license", "messages"} <= row.keys()
     return named and ("used_in" in row or "category" in row or "reasoning" in row)
 

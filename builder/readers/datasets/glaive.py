@@ -86,9 +86,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
     """Returns the words of a system text, and its definitions.
 
-    () where it says that there are none.
-
-    Raises JsonFault if they cannot be read.
+    The definitions are () if the text states that there are none. Raises JsonFault if they cannot
+    be read.
     """
     found = _TOOLS.search(system)
     if found is None:
@@ -100,7 +99,7 @@ def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, .
 
 
 def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
-    """Yields the segments in order; those of one role one after the other stay apart."""
+    """Yields the segments in order; consecutive segments of one role stay separate."""
     strict, lenient = (list(pattern.finditer(chat)) for pattern in _SEGMENTS)
     marks = strict if len(strict) > 1 else lenient
     if not marks:

@@ -23,7 +23,7 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of uuid, license and messages, with what they were made for."""
+    """Claims rows of uuid, license and messages, and the purpose of the row."""
     found = any(map(is_nemotron, source.peek.objects))
     return "rows of uuid, license and messages" if found else None
 

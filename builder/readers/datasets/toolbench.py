@@ -1,4 +1,4 @@
-"""ToolBench answers: the chain that is published for training, and the tree of all that was tried.
+"""ToolBench answers: the chain published for training, and the tree of all attempts.
 
 Reference: function-calling-datasets.md "ToolBench"; OpenBMB/ToolBench toolbench/inference/
 Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` holds the context of
@@ -37,7 +37,7 @@ from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
 
 _HALLUCINATED = "invalid_hallucination_function_name"
-"""What messages name a tool that does not exist; the tree keeps the name that was called."""
+"""The name that messages give a tool that does not exist; the tree keeps the called name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,10 @@ def _chain(generated: dict[str, Json], unknown: list[str]) -> list[Message]:
 
 
 def _as_seen(chain: list[Message]) -> Iterator[list[Message]]:
-    """Yields the chain, then its beginning up to each turn that was asked for differently.
+    """Yields the chain, then its prefix up to each turn that a search message requested.
 
-    The search's message that asks for another try is seen by the turn that answers it and by no
-    later one. In the chain that turn is a repeat; it is a target after the message that it answers.
+    Only the turn that answers the search's message sees it. In the chain that turn is a repeat; it
+    is a target after the message that it answers.
     """
     asked = [at for at, message in enumerate(chain) if _asks_again(message)]
     answers = {at + 1 for at in asked}
@@ -178,7 +178,7 @@ def _asks_again(message: Message) -> bool:
 
 
 def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
-    """Returns what every branch begins with: the chain's system and user texts, or the query."""
+    """Returns the beginning of every branch: the chain's system and user texts, or the query."""
     opening: list[Message] = []
     for message in chain:
         if message.role not in ("system", "user"):
@@ -198,7 +198,7 @@ def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
     stack = [(as_dict(as_dict(answer.get("tree")).get("tree")), "", list[Node]())]
     while stack:
         item, path, above = stack.pop()
-        # The root is no step: it stands for the task.
+        # The root is the task, not a step.
         nodes = [*above, _node(path, item)] if path else []
         children = as_list(item.get("children"))
         if not children and nodes:

@@ -50,7 +50,7 @@ _RESULTS = frozenset({"function", "tool", "tool_response"})
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of uuid and messages, with a subset or the tools that were meant."""
+    """Claims rows of uuid and messages, with a subset or the intended tools."""
     found = any(map(is_toucan, source.peek.objects))
     return "rows of uuid and messages with subset_name or target_tools" if found else None
 
@@ -140,7 +140,7 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
 
 
 def _messages(items: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
-    """Returns the messages; those of the model between two others are one turn."""
+    """Returns the messages; consecutive messages of the model are one turn."""
     messages: list[Message] = []
     turn = 0
     for item in items:
@@ -167,7 +167,7 @@ def _messages(items: list[Json], changes: Counter[str], unknown: list[str]) -> l
 def _assistant(
     message: dict[str, Json], changes: Counter[str], unknown: list[str]
 ) -> tuple[Part, ...]:
-    """Thoughts and words, and the call, an object or its text."""
+    """Returns thoughts and text, and the call given as an object or as text."""
     call = message.get("function_call")
     parts: list[Part] = []
     for part in assistant_parts({**message, "function_call": None}, unknown):

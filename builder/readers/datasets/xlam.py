@@ -36,7 +36,7 @@ from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _CUE = "Generate API Request:"
-"""What API-Bank's program puts at the end of the dialogue to ask for a call."""
+"""The text with which API-Bank's program asks for a call at the end of the dialogue."""
 _FENCE = "```"
 _TOOLS, _QUERY, _TASK = "AVAILABLE TOOLS", "QUERY", "TASK INSTRUCTION"
 
@@ -115,7 +115,7 @@ def _sections(prompt: str, given: str, output: Json, changes: Counter[str]) -> l
 def _fenced(text: str, changes: Counter[str]) -> list[Part]:
     """Returns the calls of a text that is a list of them (between fences or not).
 
-    Else its words.
+    Returns its text if it is not such a list.
     """
     body = text.strip()
     if body.startswith(_FENCE) and body.endswith(_FENCE):

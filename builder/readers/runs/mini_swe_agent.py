@@ -105,7 +105,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Run:
-    """The messages of a run as they are read."""
+    """Collects the messages of a run as they are read."""
 
     messages: list[Message] = field(default_factory=list)
     records: int = 0
@@ -115,7 +115,7 @@ class _Run:
     exit_status: str | None = None
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Add a message; yields what is no part of the conversation."""
+        """Add a message; yields events for records outside the conversation."""
         item = record.value
         if not isinstance(item, dict):
             yield Problem("not_object", record.where, f"a message is a {type(item).__name__}")
@@ -138,7 +138,7 @@ class _Run:
 def _messages(
     item: dict[str, Json], extra: dict[str, Json], unknown: list[str], *, harness: bool
 ) -> list[Message]:
-    """Return the message that an item is, if it is one."""
+    """Return an item as a message, if it is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
     failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":

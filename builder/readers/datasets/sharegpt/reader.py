@@ -1,7 +1,7 @@
 """ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, plain human/gpt.
 
-Reference: function-calling-datasets.md. A row is published to be learnt as it stands, so one that
-ends with a call is complete, unless it says that the run was not (`completed`, `partial`).
+Reference: function-calling-datasets.md. Rows are published to be learnt as they are, so a row that
+ends with a call is complete, unless it states that its run was not (`completed`, `partial`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
-"""The columns of media, whose places in the text are `<image>`, `<video>`, `<audio>`."""
+"""The columns of media, marked in the text by `<image>`, `<video>`, `<audio>`."""
 
 
 def recognise(source: Source) -> str | None:
@@ -108,9 +108,8 @@ def _tools(
 ) -> tuple[Json, ...] | None:
     """Returns the tools column: a list or one definition, or the text of it.
 
-    "" says that there are none.
-
-    Text that cannot be read is the problem `bad_tools`: the model had tools that we lack.
+    "" means no tools. Text that cannot be read is the problem `bad_tools`: the model had tools that
+    are not known.
     """
     if value is None or value == "":
         return None if value is None else ()
@@ -164,7 +163,7 @@ def _without_tools(
 def _with_media(made: list[Message], row: dict[str, Json], unknown: list[str]) -> list[Message]:
     """Returns the messages with the media of the row's columns in place of their marks.
 
-    A medium without a mark was seen by the model at a place that is not known: to `unknown`.
+    A medium without a mark, whose position is not known, is added to `unknown`.
     """
     for kind, plural in _MEDIA:
         media = row.get(plural) or row.get(kind)

@@ -35,7 +35,7 @@ ROLES = {
     "observation": "result", "function-response": "result", "function_response": "result",
     "tool": "result", "ipython": "result",
 }  # fmt: skip
-"""What a turn's `from` (or `role`) says; "call" is an assistant's turn that only calls."""
+"""Roles by a turn's `from` (or `role`); "call" is an assistant's turn with only calls."""
 
 _MEDIA = {
     "image": "image", "image_url": "image", "video": "video", "video_url": "video",
@@ -46,10 +46,10 @@ _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 
 
 def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
-    """Returns the messages of a row's turns; what cannot be read goes to `unknown` by its type.
+    """Returns the messages of a row's turns; adds the types of unreadable turns to `unknown`.
 
-    Counts those of `text_tags.assistant_parts`, and `result_unwrapped` for each result taken out of
-    an object of name and content.
+    Counts the changes of `text_tags.assistant_parts`, and `result_unwrapped` for each result that
+    was in an object of name and content.
     """
     made: list[Message] = []
     called: list[str] = []  # by the turn that the next results answer
@@ -87,7 +87,7 @@ def is_typed(content: Json) -> bool:
 
 
 def _trained(turn: dict[str, Json]) -> bool:
-    """False where the author set the turn's loss to nothing (`loss`, `loss_weight`, `weight`)."""
+    """Tells whether the author gave the turn a loss (`loss`, `loss_weight`, `weight`)."""
     return turn.get("loss") is not False and not any(
         key in turn and not isinstance(turn[key], bool) and turn[key] == 0
         for key in ("loss_weight", "weight")

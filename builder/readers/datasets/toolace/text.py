@@ -41,7 +41,7 @@ def lists_tools(system: str) -> bool:
 def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
     """Returns the author's own words of a system text, and its definitions or None.
 
-    With them goes what explains ToolACE's own format of calls; counted as `tools_preamble`.
+    The explanation of ToolACE's own call format is removed as well, counted as `tools_preamble`.
     Raises JsonFault if the list cannot be read.
     """
     found = _LIST.search(system)
@@ -56,7 +56,7 @@ def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...
 
 
 def assistant_parts(text: str, names: Iterable[str]) -> list[Part]:
-    """Returns the calls of a turn that calls, else its words.
+    """Returns the calls of a turn with calls, else its text.
 
     A text in brackets that cannot be read as calls is a broken call if it begins with one of the
     defined `names`, otherwise prose.

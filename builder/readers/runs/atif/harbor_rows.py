@@ -26,7 +26,7 @@ def is_row(item: dict[str, Json]) -> bool:
 
 
 def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
-    """Tells whether a row repeats another one's messages and goes on."""
+    """Tells whether a row repeats another row's messages and continues them."""
     messages, before = as_list(later.get("conversations")), as_list(earlier.get("conversations"))
     trials = [(row.get("run_id"), row.get("trial_name")) for row in (later, earlier)]
     return (

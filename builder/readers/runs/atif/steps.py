@@ -1,8 +1,8 @@
-"""The steps of an ATIF trajectory as messages, in the segments that the model saw.
+"""Turns the steps of an ATIF trajectory into messages, in the segments that the model saw.
 
 Source: atif.md; harbor 0.25.0 agents/terminus_2/terminus_2.py (what a step's message and calls are
 made of, the hand-off of context), agents/installed/openhands.py and vibe.py. The format is written
-by converters, so what it says is not always the model's.
+by converters, so its text is not always the model's.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 _TERMINUS = "terminus"
 _OPENHANDS = "openhands"
 _PARSED = re.compile(r"(?:Analysis|Plan): ")
-"""How terminus-2 begins the message that it makes of the model's JSON or XML."""
+"""The beginning of messages that terminus-2 composes from the model's JSON or XML."""
 _MADE_UP = "Technical difficulties. Please continue with the task."
-"""What terminus-2 puts in the model's place when every request failed."""
+"""The text that terminus-2 logs as the model's when every request failed."""
 _HANDOFF = "Performed context summarization and handoff"
 """The system step of terminus-2 before it had `context_management`."""
 
@@ -45,9 +45,9 @@ Lookup = Callable[[dict[str, Json]], Sequence[dict[str, Json]]]
 
 @dataclass(slots=True)
 class Segment:
-    """What the model saw from one replacement of its context to the next.
+    """The messages from one replacement of the model's context to the next.
 
-    ended  the last step ended the run by a call that nothing answers
+    ended  the last step ended the run by a call that has no result
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Steps:
             return
         late = any(message.role != "system" for message in self._messages)
         if source == "system" and late:
-            if self._agent == _OPENHANDS:  # what its interface shows of recalled knowledge
+            if self._agent == _OPENHANDS:  # shown by its interface for recalled knowledge
                 self.changes["ui_text_dropped"] += bool(parts)
                 parts = ()
             parts = as_harness(parts)
@@ -108,11 +108,11 @@ class Steps:
         self, step: dict[str, Json], parts: tuple[Part, ...], results: list[ToolResult]
     ) -> None:
         calls = self._calls(step)
-        if calls and self._agent == _OPENHANDS:  # what its interface shows of the call
+        if calls and self._agent == _OPENHANDS:  # shown by its interface for the call
             self.changes["ui_text_dropped"] += any(isinstance(part, Text) for part in parts)
             parts = tuple(part for part in parts if not isinstance(part, Text))
         answer = _with_thoughts(as_str(step.get("reasoning_content")), parts)
-        if not calls and not answer:  # a blank step carries what the environment did
+        if not calls and not answer:  # an empty step holds the environment's actions
             self._environment(results)
             return
         code = self._untrained(step, parts, bool(calls))
@@ -174,7 +174,7 @@ class Steps:
                 self._messages.append(Message("user", as_harness(result.content)))
 
     def _replace_context(self, step: dict[str, Json]) -> None:
-        """Begins a segment with what a compaction leaves of the history.
+        """Begins a segment with the history that a compaction keeps.
 
         System texts stay. terminus-2 also keeps the task, then the summary that a sub-agent was
         given and its questions; the answers to them are the next step.

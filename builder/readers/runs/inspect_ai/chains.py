@@ -1,6 +1,6 @@
-"""The conversations of a sample of Inspect AI, as its model events extend them.
+"""Builds the conversations of an Inspect AI sample from its model events.
 
-Source: inspect-ai.md "Inspect". A model event holds its request and the answer as they were.
+Source: inspect-ai.md "Inspect". A model event holds the original request and answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from builder.readers.runs.inspect_ai.messages import Texts, digests, read_messag
 from builder.readers.toolkit import as_dict, as_list, as_str, name_or_none
 
 MAX_REFERENCES = 100_000
-"""Messages that the references of one model event may name."""
+"""Maximum number of messages to which one model event may refer."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Chains:
         return messages
 
     def finish(self, final: list[Message]) -> None:
-        """Adds the sample's last messages: the end of a chain, or all there is."""
+        """Adds the sample's own messages: the end of a chain, or the only messages."""
         marks = digests(final)
         chain = next((self._ends[mark] for mark in reversed(marks) if mark in self._ends), None)
         if chain is not None:
@@ -110,7 +110,7 @@ class Chains:
             self.chains.append(Chain(final, None))
 
     def marked(self, chain: Chain) -> Iterator[Message]:
-        """Yields the messages of a chain, its assistant turns marked that are no targets in it.
+        """Yields the messages of a chain; assistant turns that are not its targets are marked.
 
         An answer that another chain's event logged is a repeat; one that no event logged was put
         into the request.

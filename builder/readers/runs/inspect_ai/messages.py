@@ -1,7 +1,7 @@
 """Messages of Inspect AI's logs: content, calls, results, and the texts they keep elsewhere.
 
-Source: inspect-ai.md "Message". Long texts stand in a sample's `attachments` and are named
-`attachment://<hash>` where they belong.
+Source: inspect-ai.md "Message". Long texts are in a sample's `attachments`; messages refer to
+them as `attachment://<hash>`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
 class Texts:
-    """The attachments of a sample, and what could not be understood of its messages."""
+    """The attachments of a sample, and the unknown parts of its messages."""
 
     def __init__(self, attachments: dict[str, Json]) -> None:
         self._attachments = attachments
@@ -64,7 +64,7 @@ class Texts:
 
 
 def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Message]:
-    """Returns the messages that one is: a tool that the provider ran splits the turn.
+    """Returns the messages of one logged message: a tool run by the provider splits the turn.
 
     An assistant's message that the model did not generate (an example of the dataset, an operator's
     words) is marked `inserted`.
@@ -162,9 +162,7 @@ def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolRe
 
 
 def digests(messages: list[Message]) -> list[bytes]:
-    """Returns for each number of messages, a digest of the first ones.
-
-    Equal digests, equal beginnings.
+    """Returns the digest of each prefix of the messages.
 
     Thoughts and ids are left out, since a later request may not repeat them.
     """

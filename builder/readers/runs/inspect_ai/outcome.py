@@ -1,4 +1,4 @@
-"""How a sample of Inspect AI ended: its scores, its error, the limit that it reached."""
+"""Reads the outcome of an Inspect AI sample: scores, error, the limit that it reached."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Inspect AI's evaluation logs: `.eval` archives and `.json` files.
 
 A record is a sample; of an archive, each member. Source: inspect-ai.md "Inspect". The model events
-are the truth: the last request of a chain that only grew, with its answer, is a conversation; a
+are authoritative: the last request of a growing chain, with its answer, is a conversation; a
 request that does not extend one (compaction, a sub-agent, a grader) begins another. Tool
-definitions are logged there alone. A sample's own `messages` lend what followed its last answer,
-and stand alone where events were not logged.
+definitions are logged only there. A sample's own `messages` supply the messages after its last
+answer, and are used alone if events were not logged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def recognise(source: Source) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """What a log says of all its samples."""
+    """Facts about all samples of a log."""
 
     scope: str
     model: str | None = None
@@ -58,7 +58,7 @@ class _Log:
 def item_sizes(source: Source) -> Sequence[int]:
     """Returns the members of an archive.
 
-    A sample is one, and is read with the log's beginning alone.
+    Each sample is a member, read only with the beginning of the log.
     """
     return sizes(source) if source.peek.kind == "zip" else ()
 
@@ -186,7 +186,7 @@ def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json]
 
 
 def _submits(messages: list[Message]) -> bool:
-    """Tells whether the last turn hands in the answer by a call."""
+    """Tells whether the last turn submits the answer by a call."""
     answers = [message for message in messages if message.role == "assistant"]
     return bool(answers) and any(
         isinstance(part, ToolCall) and part.name == _SUBMIT for part in answers[-1].parts
