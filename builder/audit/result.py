@@ -123,7 +123,11 @@ class AuditFacts:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything that was found, each list in a stated order."""
+    """Everything that was found, each list in a stated order.
+
+    read_as     {form: rows that were converted from it}; none in the form that `build` writes
+    conversion  {code: count} of what the conversion altered
+    """
 
     samples: int
     findings: tuple[AuditFinding, ...] = ()
@@ -131,6 +135,8 @@ class Audit:
     histograms: tuple[Histogram, ...] = ()
     picks: tuple[Pick, ...] = ()
     facts: AuditFacts = field(default_factory=AuditFacts)
+    read_as: Mapping[str, int] = field(default_factory=dict)
+    conversion: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The audit as a JSON object."""

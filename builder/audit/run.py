@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -60,6 +61,8 @@ class Audits:
         self.near = options.near_duplicates != "off"
         self.sets = options.sets
         self.rows = 0
+        self.forms: Counter[str] = Counter()
+        self.changes: Counter[str] = Counter()
         self.bad: list[FindingExample] = []
         self.bad_rows = 0
         self.places = array("Q")
@@ -73,6 +76,9 @@ class Audits:
         """Look at the next row."""
         row = _row(item, len(self.places), self.options.tokenizer)
         self.rows += 1
+        if item.reading.form:
+            self.forms[item.reading.form] += 1
+            self.changes.update(item.reading.changes)
         if isinstance(row, FindingExample):
             self.bad_rows += 1
             self.bad += [row][: EXAMPLES - len(self.bad)]
@@ -98,6 +104,8 @@ class Audits:
             self.first_of.setdefault(name, len(self.places) + number)
         self.places.extend(self.rows + place for place in later.places)
         self.rows += later.rows
+        self.forms.update(later.forms)
+        self.changes.update(later.changes)
         self.bad_rows += later.bad_rows
         self.bad += later.bad[: EXAMPLES - len(self.bad)]
         self.leaks.merge(later.leaks)
@@ -146,6 +154,8 @@ class Audits:
                 self.turns.parity,
                 self.turns.languages,
             ),
+            dict(sorted(self.forms.items())),
+            dict(sorted(self.changes.items())),
         )
 
 

@@ -131,7 +131,7 @@ def build(
 
 @app.command()
 def verify(
-    dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
+    dataset: Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")],
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(help="qwen3 (embedded), a folder, a Hub id; several: each in its turn."),
@@ -299,7 +299,7 @@ def view(
 
 @app.command()
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A JSONL or Parquet file, a folder, a Hub id.")],
+    dataset: Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")],
     fail_on: Annotated[
         str | None,
         typer.Option(metavar="CODE,…", help="Exit 1 if one of these codes or audits has findings."),

@@ -11,7 +11,7 @@ from itertools import groupby
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES, audit
-from builder.cli.terminal import counted, escaped
+from builder.cli.terminal import conversion_lines, counted, escaped
 from builder.config import Config
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath
@@ -109,6 +109,8 @@ def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], obj
 
 def _print(dataset: str, found: Audit) -> None:
     print(escaped(f"{counted(found.samples, 'sample')} in {dataset}"))
+    for line in conversion_lines(found.read_as, found.samples, found.conversion):
+        print(escaped(line))
     for name, findings in groupby(found.findings, key=lambda item: item.audit):
         print(f"\n{name}")
         for finding in findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 TRAINED = "\x1b[32m"
@@ -58,3 +58,15 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def conversion_lines(
+    forms: Mapping[str, int], rows: int, changes: Mapping[str, int]
+) -> Iterator[str]:
+    """Yields a line for each form that rows were converted from, and one for what that altered."""
+    for form, count in sorted(forms.items()):
+        verb = "was" if count == 1 else "were"
+        yield f"{count:,} of {counted(rows, 'row')} {verb} read as {form}, converted"
+    if changes:
+        listed = ", ".join(f"{code} {count:,}" for code, count in sorted(changes.items()))
+        yield f"  the conversion altered: {listed}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from builder.cli.masks import as_json, compare_masks, print_masks, trainers_named
-from builder.cli.terminal import escaped
+from builder.cli.terminal import conversion_lines, escaped
 from builder.conversation import Json
 from builder.finding import Finding
 from builder.jsonio import dumps
@@ -115,15 +115,19 @@ def _verify(
         "tokens": summary.tokens,
         "assistant_turns": summary.turns,
         "parity": {mode: summary.parity[mode] for mode in MODES},
+        "read_as": dict(sorted(summary.forms.items())),
+        "conversion": dict(sorted(summary.changes.items())),
         "findings": dict(sorted(summary.codes.items())),
         "warnings": dict(sorted(summary.warnings.items())),
         "bad": bad,
     }
     if shown.in_words:
         _print_summary(summary, bad_lines, shown.all)
+        for line in conversion_lines(summary.forms, summary.samples, summary.changes):
+            print(escaped(line))
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
-            print(f"{summary.turns} taught turns; in parity with inference: {shares}")
+            print(f"{summary.turns} trained turns; in parity with inference: {shares}")
         print(_proven(result))
     elif not shown.as_json and summary.codes:
         found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))

@@ -9,20 +9,33 @@ from pathlib import Path
 from builder.paths import expand_home
 from builder.problem import UsageError
 
-DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
+DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
 """Suffixes of the files that are taken for data in a folder that `build` did not make."""
+
+_DESCRIPTIONS = frozenset(
+    {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "manifest.json"}
+)
+"""JSON files of a dataset's folder that hold no rows."""
+
+_SPLITS = ("train", "validation", "test")
 
 NOT_A_FILE = "neither a file nor a folder"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of rows: its path, its name in the dataset, its split, its file of meta/ or None."""
+    """A file of rows: its path, its name in the dataset, its split, its file of meta/ or None.
+
+    folder  the dataset's folder; None if the dataset is this file
+    built   `build` made the folder, so rows are read as they are and not converted from other forms
+    """
 
     path: Path
     name: str
     split: str
     meta: Path | None = None
+    folder: Path | None = None
+    built: bool = False
 
 
 def dataset_files(dataset: str) -> list[DataFile]:
@@ -52,17 +65,27 @@ def dataset_files(dataset: str) -> list[DataFile]:
 def data_file(folder: Path, name: str) -> DataFile:
     """Returns the file of that name in a folder, with its lines of meta/ if it has any."""
     path = folder / name
-    first = path.name.partition("-")[0]
-    split = first if first in ("train", "validation", "test") else "train"
+    named = (path.name.partition(".")[0].partition("-")[0], path.parent.name)
+    split = next((part for part in named if part in _SPLITS), "train")
     meta = folder / "meta" / f"{path.name.partition('.')[0]}.jsonl"
     has_meta = path.parent == folder / "data" and meta.is_file()
-    return DataFile(path, name, split, meta if has_meta else None)
+    return DataFile(path, name, split, meta if has_meta else None, folder, is_built(folder))
+
+
+def is_built(folder: Path) -> bool:
+    """Returns whether `build` made the folder."""
+    return (folder / "manifest.json").is_file() or (folder / "meta").is_dir()
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Returns the data files below a folder, by name; a pipe of such a name is among them."""
-    found = sorted(folder.rglob("*"))
-    return [path for path in found if path.name.endswith(DATA_SUFFIXES) and not path.is_dir()]
+    """Returns the data files below a folder, by name; a pipe of such a name is among them.
+
+    JSON documents are data only where there is no other file of data.
+    """
+    found = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
+    return [path for path in found if path.name.endswith(DATA_SUFFIXES)] or [
+        path for path in found if path.suffix == ".json" and path.name not in _DESCRIPTIONS
+    ]
 
 
 def specials(folder: Path) -> Iterator[Path]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DATA_SUFFIXES, DataFile, dataset_files
+from builder.dataset.forms import RowReading, read_any, reader_for, reader_of_rows
 from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
 from builder.sample import Sample
+from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Source
 from builder.sources.store import hub_name, is_hub_name
+from builder.sources.table import FileTable
 
 MAX_LINE = 1 << 31
 
@@ -38,6 +41,8 @@ class DatasetRow:
     stored       its value, in any other file
     fault        why it could not be read
     meta_line    its line of meta/; a Problem if that cannot be read; None if there is none
+    foreign      `build` did not make it: it may be in another form
+    reader       the reader that recognised its file, for rows of other forms
     """
 
     split: str
@@ -47,6 +52,8 @@ class DatasetRow:
     stored: Json = None
     fault: Problem | None = None
     meta_line: bytes | Problem | None = None
+    foreign: bool = False
+    reader: str | None = None
 
     @classmethod
     def of(
@@ -75,12 +82,21 @@ class DatasetRow:
         return None if isinstance(self.decoded, Problem) else self.decoded
 
     @cached_property
+    def reading(self) -> RowReading:
+        """The sample that it holds, and the form that this was converted from."""
+        if isinstance(self.decoded, Problem):
+            finding = Finding("format", f"{self.decoded.code}: {self.decoded.detail}")
+            return RowReading((finding,))
+        encoded_tools = self.line is None
+        if self.foreign:
+            return read_any(self.decoded, encoded_tools=encoded_tools, reader=self.reader)
+        found = read_sample(self.decoded, encoded_tools=encoded_tools)
+        return RowReading(found if isinstance(found, Sample) else tuple(found))
+
+    @property
     def sample(self) -> Sample | tuple[Finding, ...]:
         """The sample that it holds, or every reason why it holds none."""
-        if isinstance(self.decoded, Problem):
-            return (Finding("format", f"{self.decoded.code}: {self.decoded.detail}"),)
-        found = read_sample(self.decoded, encoded_tools=self.line is None)
-        return found if isinstance(found, Sample) else tuple(found)
+        return self.reading.sample
 
     @cached_property
     def meta(self) -> dict[str, Json]:
@@ -123,7 +139,8 @@ class DatasetRow:
 def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
     """Yields the rows of a file, a folder or a Hub dataset.
 
-    Raises UsageError if there is no such dataset, or a file cannot be read.
+    Raises UsageError if there is no such dataset, a file cannot be read, or it holds no rows of a
+    known form.
     """
     files = dataset_files(dataset)
     for item in files:
@@ -144,14 +161,20 @@ def file_rows(item: DataFile) -> Iterator[DatasetRow]:
     """Yields the rows of a file, each with its line of meta/.
 
     Where meta/ has more lines than there are rows, the last one has the fault `NO_ROW`. Raises
-    OSError if it is a Parquet file that cannot be read.
+    OSError if it is a table that cannot be read, UsageError if it is a log (`reader_for`).
     """
     if item.meta is None:
-        yield from _own_rows(item)
+        source = _source(item.path)
+        if item.built:
+            yield from _own_rows(item, source)
+            return
+        reader = reader_for(source, str(item.path), str(item.folder or item.path))
+        for row in _own_rows(item, source):
+            yield replace(row, foreign=True, reader=reader)
         return
     described = (line for _, line in _file_lines(item.meta))
     number = 0
-    for row, meta in zip_longest(_own_rows(item), described):
+    for row, meta in zip_longest(_own_rows(item, _source(item.path)), described):
         if row is None:
             fault = Problem(NO_ROW, item.name, "meta/ has a line for which data/ has none")
             yield DatasetRow(item.split, item.name, number + 1, fault=fault)
@@ -169,9 +192,14 @@ def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
             yield number, None
 
 
-def _own_rows(item: DataFile) -> Iterator[DatasetRow]:
-    if is_parquet(Source(item.path.name, item.path)):
-        for number, value in _parquet_rows(item.path):
+def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
+    if is_parquet(source) or source.table is not None:
+        for number, value in _table_rows(item.path):
+            yield DatasetRow(item.split, item.name, number, stored=value)
+        return
+    document = None if ".jsonl" in item.path.name else _document(source)
+    if document is not None:
+        for number, value in enumerate(document, start=1):
             yield DatasetRow(item.split, item.name, number, stored=value)
         return
     for number, line in _file_lines(item.path):
@@ -181,9 +209,23 @@ def _own_rows(item: DataFile) -> Iterator[DatasetRow]:
             yield DatasetRow(item.split, item.name, number, line)
 
 
+def _document(source: Source) -> list[Json] | None:
+    """Returns the rows of a JSON document: the elements of a list, or the one object."""
+    if source.peek.kind != "json":
+        return None
+    value = source.document()
+    if isinstance(value, Problem):
+        return None
+    return value if isinstance(value, list) else [value]
+
+
+def _source(path: Path) -> Source:
+    return Source(path.name, path, max_record_bytes=MAX_LINE)
+
+
 def _file_lines(path: Path) -> Iterator[tuple[int, bytes | Problem]]:
     number = 0
-    for item in Source(path.name, path, max_record_bytes=MAX_LINE).lines():
+    for item in _source(path).lines():
         if isinstance(item, Problem):
             yield number + 1, item
         else:
@@ -196,18 +238,11 @@ def is_parquet(source: Source) -> bool:
     return source.name.endswith(".parquet") or source.head.startswith(b"PAR1")
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[int, Json]]:
-    import pyarrow.parquet  # noqa: PLC0415 - only for such files
-
-    number = 0
-    try:
-        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=64):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, plain_row(row)
-    # For a value that Python cannot have: text that is no UTF-8, a time beyond its calendar.
-    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
-        raise OSError(f"no readable Parquet: {error}"[:200]) from error
+def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
+    for number, row in FileTable(path).rows(exact=True):
+        if isinstance(row, Problem):
+            raise OSError(row.detail)
+        yield number, plain_row(row)
 
 
 def hub_rows(dataset: str) -> Iterator[DatasetRow]:
@@ -218,8 +253,15 @@ def hub_rows(dataset: str) -> Iterator[DatasetRow]:
     try:
         splits = datasets.load_dataset(repository, revision=revision or None, streaming=True)
         for split, rows in splits.items():
-            for number, row in enumerate(rows, start=1):
-                yield DatasetRow(str(split), repository, number, stored=plain_row(row))
+            values = map(plain_row, rows)
+            first = list(islice(values, PEEK_LINES))
+            reader = reader_of_rows(first, dataset)
+            for number, value in enumerate(chain(first, values), start=1):
+                yield DatasetRow(
+                    str(split), repository, number, stored=value, foreign=True, reader=reader
+                )
+    except UsageError:
+        raise
     except Exception as error:  # whatever the library raises when it cannot load a dataset
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason(error)}") from None
 

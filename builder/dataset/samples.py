@@ -47,7 +47,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
     tools = value.get("tools")
-    if not encoded_tools and _is_encoded(tools):
+    if not encoded_tools and is_encoded(tools):
         message = (
             "tools: JSON text, which the loader leaves as text and the chat template refuses:"
             " decode it, or declare the feature as JSON"
@@ -68,7 +68,8 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     return Sample(tuple(messages), tuple(map(_definition, listed)), given)
 
 
-def _is_encoded(tools: Json) -> bool:
+def is_encoded(tools: Json) -> bool:
+    """Returns whether definitions, or some of them, are JSON text."""
     return isinstance(tools, str) or (
         isinstance(tools, list) and any(isinstance(tool, str) for tool in tools)
     )

@@ -51,7 +51,7 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
         if "<|im_start|>" in content:
             raise ParseFault("inverse", "<|im_start|> inside a turn", start)
         if role == "system" and start == 0:
-            system, tools = _split_tools(content, style.tools_lead)
+            system, tools = split_tools(content, style.tools_lead)
             if system is not None and (tools or system != style.default_system):
                 messages.append((role, system))
             continue
@@ -61,7 +61,7 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
     return Sample.written(tuple(messages), tools)
 
 
-def _split_tools(content: str, lead: str) -> tuple[str | None, tuple[tuple[Json, str], ...]]:
+def split_tools(content: str, lead: str = "") -> tuple[str | None, tuple[tuple[Json, str], ...]]:
     """Splits the first system turn into (system text or None, definitions with their JSON texts).
 
     The system text may quote a tools block. Every definition is one line, so the last header wins.

@@ -47,8 +47,11 @@ class FileTable:
     path: Path
     window: ItemChunk | None = None
 
-    def rows(self) -> Iterator[Row]:
-        """Yields each row in order. A group that cannot be read to its end ends with a Problem."""
+    def rows(self, *, exact: bool = False) -> Iterator[Row]:
+        """Yields each row in order. A group that cannot be read to its end ends with a Problem.
+
+        `exact`: columns that are not JSON keep their nulls, and values that JSON does not have.
+        """
         import pyarrow  # noqa: PLC0415 - only for such files
 
         faults = (OSError, ValueError, OverflowError, pyarrow.ArrowException)
@@ -60,7 +63,7 @@ class FileTable:
                     for batch in batches:
                         json_columns = _json_columns(batch.schema)
                         for row in batch.to_pylist():
-                            yield number, _row(row, json_columns)
+                            yield number, _row(row, json_columns, exact=exact)
                             number += 1
                 except faults as error:
                     yield number, _unreadable(number, error)
@@ -184,13 +187,17 @@ def _json_features(features: Any) -> Iterator[str]:
 
 
 def _row(
-    row: dict[str, Any], json_columns: frozenset[str], keeps: frozenset[str] = frozenset()
+    row: dict[str, Any],
+    json_columns: frozenset[str],
+    keeps: frozenset[str] = frozenset(),
+    *,
+    exact: bool = False,
 ) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for name, value in row.items():
         if name in json_columns:
             found[name] = _parsed(value)
-        elif name in keeps:
+        elif exact or name in keeps:
             found[name] = value
         elif value is not None:
             found[name] = _plain(value)

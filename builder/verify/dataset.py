@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from builder.conversation import LEVELS, Json
-from builder.dataset.files import NOT_A_FILE, data_file, data_files, dataset_path, is_special
+from builder.dataset.files import (
+    NOT_A_FILE,
+    DataFile,
+    data_file,
+    data_files,
+    dataset_path,
+    is_built,
+    is_special,
+)
+from builder.dataset.forms import RowReading
 from builder.dataset.rows import CONVERSATION, NO_ROW, DatasetRow, dataset_rows, file_rows
-from builder.finding import Finding
+from builder.finding import Finding, differ
 from builder.jsonio import JsonFault, loads
 from builder.normalize.units import UNITS
 from builder.parallel.pool import batches, imap
@@ -27,12 +37,22 @@ from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, Verifier, verifier_for
 
+AS_WRITTEN = "as-written"
+"""The code of a row of another form that the template, given the row as it stands, renders
+differently."""
+
+_DIFFERS = (
+    "read as {}, the row is proven once converted; as it stands the template renders it differently"
+    " or refuses it"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
     """The result for one row of a file; `line` 0 stands for the file itself.
 
-    `parity` holds, for each target turn, the modes in which it is in parity.
+    `parity` holds, for each target turn, the modes in which it is in parity. `form` is the form
+    that the row was converted from, "" if it was not, `changes` what that altered.
     """
 
     file: str
@@ -41,13 +61,16 @@ class LineReport:
     warnings: tuple[Finding, ...] = ()
     tokens: int = 0
     parity: tuple[frozenset[str], ...] = ()
+    form: str = ""
+    changes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Summary:
     """Counts over all rows; `samples` are the rows read, `proven` those without a finding.
 
-    `turns` are the target turns of the samples, `parity` those in parity, by mode.
+    `turns` are the target turns of the samples, `parity` those in parity, by mode; `forms` the rows
+    that were converted, by the form that they are in, `changes` what the conversion altered.
     """
 
     samples: int = 0
@@ -57,6 +80,8 @@ class Summary:
     parity: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
+    forms: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: LineReport, *, again: bool = False) -> None:
         """Counts a report, each code once per row. `again`: its row was counted before."""
@@ -67,6 +92,9 @@ class Summary:
             self.turns += len(report.parity)
             for modes in report.parity:
                 self.parity.update(modes)
+            self.changes.update(report.changes)
+            if report.form:
+                self.forms[report.form] += 1
         self.codes.update({finding.code for finding in report.findings})
         self.warnings.update({finding.code for finding in report.warnings})
 
@@ -133,8 +161,26 @@ def checked_rows(
 
 
 def _check(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None) -> Verdict:
-    chosen = row.targets(sample, unit)
-    return verifier.check(sample, targets=chosen, late_system=row.late_system)
+    chosen, reading = row.targets(sample, unit), row.reading
+    verdict = verifier.check(sample, reading.dialogue, chosen, late_system=row.late_system)
+    if reading.text is not None and verdict.text and verdict.text != reading.text:
+        found = differ(AS_WRITTEN, "the template gives other text", verdict.text, reading.text)
+        return replace(verdict, findings=(*verdict.findings, found))
+    if reading.messages and _rendered(reading, verifier) != verdict.text:
+        found = Finding(AS_WRITTEN, _DIFFERS.format(reading.form))
+        if reading.exact:
+            return replace(verdict, findings=(*verdict.findings, found))
+        return replace(verdict, warnings=(*verdict.warnings, found))
+    return verdict
+
+
+def _rendered(reading: RowReading, verifier: Verifier) -> str | None:
+    """Returns what the template makes of a converted row as it stands; None if it refuses it."""
+    tools: Any = reading.tools or None
+    try:
+        return verifier.target.render(list(reading.messages), tools)
+    except Exception:  # any exception of a template is a verdict on the row
+        return None
 
 
 def _size(item: LineReport | _Task) -> int:
@@ -164,21 +210,27 @@ def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
         # `build` writes no sample twice; in other datasets a repetition may be meant.
         findings += (again,) if item.manifest is not None else ()
         warnings += (again,) if item.manifest is None else ()
-    return LineReport(row.file, row.number, findings, warnings, verdict.tokens, verdict.parity)
+    return LineReport(
+        row.file,
+        row.number,
+        findings,
+        warnings,
+        verdict.tokens,
+        verdict.parity,
+        row.reading.form,
+        row.reading.changes,
+    )
 
 
 def _tasks(dataset: str, unit: str | None) -> Iterator[LineReport | _Task]:
     path = dataset_path(dataset)
     if not path.is_dir():
-        try:
-            for row in dataset_rows(dataset):
-                name = row.file if path.exists() else f"{row.file}/{row.split}"
-                yield _Task(replace(row, file=name), unit or CONVERSATION)
-        except UsageError as error:
-            if not path.exists():
-                raise
-            yield LineReport(path.name, 0, (Finding("format", str(error)[:200]),))
-    elif (path / "manifest.json").is_file() or (path / "meta").is_dir():
+        if path.exists():
+            yield from _file(DataFile(path, path.name, "train"), unit or CONVERSATION)
+            return
+        for row in dataset_rows(dataset):
+            yield _Task(replace(row, file=f"{row.file}/{row.split}"), unit or CONVERSATION)
+    elif is_built(path):
         yield from _built_folder(path, unit)
     else:
         yield from _plain_folder(path, unit or CONVERSATION)
@@ -194,20 +246,20 @@ def _plain_folder(folder: Path, unit: str) -> Iterator[LineReport | _Task]:
         if is_special(path):
             yield LineReport(name, 0, (Finding("format", NOT_A_FILE),))
         else:
-            yield from _file(folder, name, unit)
+            yield from _file(data_file(folder, name), unit)
 
 
 def _file(
-    folder: Path, name: str, unit: str | None, manifest: _Manifest | None = None
+    file: DataFile, unit: str | None, manifest: _Manifest | None = None
 ) -> Iterator[LineReport | _Task]:
     try:
-        for row in file_rows(data_file(folder, name)):
+        for row in file_rows(file):
             if row.fault is not None and row.fault.code == NO_ROW:
-                yield LineReport(name, row.number, (Finding("changed", row.fault.detail),))
+                yield LineReport(file.name, row.number, (Finding("changed", row.fault.detail),))
             else:
                 yield _Task(row, unit, manifest)
     except OSError as error:
-        yield LineReport(name, 0, (Finding("format", str(error)[:200]),))
+        yield LineReport(file.name, 0, (Finding("format", str(error)[:200]),))
 
 
 def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
@@ -226,7 +278,7 @@ def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task
         elif _sha256(folder / name) != listed[name]:
             yield LineReport(name, 0, (Finding("changed", "differs from the manifest"),))
         if name.startswith("data/"):
-            yield from _file(folder, name, unit, manifest)
+            yield from _file(data_file(folder, name), unit, manifest)
         elif name.startswith("meta/"):
             stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
             if not present & {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}:

@@ -370,7 +370,7 @@ def test_a_repeated_row_of_a_foreign_dataset_is_a_warning(tmp_path, verifier):
 
 
 @pytest.mark.parametrize("tools", [json.dumps(TOOLS), [json.dumps(tool) for tool in TOOLS]])
-def test_tools_as_json_text_in_a_jsonl_file_are_refused_as_the_template_does(
+def test_tools_as_json_text_in_a_jsonl_file_are_converted_and_the_refusal_is_a_warning(
     tmp_path, verifier, tools
 ):
     """Hugging Face is the oracle: the loader leaves the text, and the template raises."""
@@ -384,4 +384,5 @@ def test_tools_as_json_text_in_a_jsonl_file_are_refused_as_the_template_does(
             loaded["messages"], tools=loaded["tools"], tokenize=False
         )
     (report,) = verify_dataset(str(tmp_path / "rows.jsonl"), verifier, None)
-    assert [finding.code for finding in report.findings] == ["format"]
+    assert (report.findings, report.form) == ((), "messages-str")
+    assert [finding.code for finding in report.warnings] == ["as-written"]

@@ -1,0 +1,275 @@
+"""Rows in other forms than that of `build`: recognised by file, converted one by one.
+
+Conversion is for rows that stand alone: forms that the chat template or a trainer reads (structured
+calls, prompt and completion, rendered text), and rows of a format with a reader whose lines are
+independent. Everything else is a log: `build` reads it, and a UsageError says so.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import Conversation, Json
+from builder.dataset.samples import is_encoded, read_sample
+from builder.finding import Finding
+from builder.jsonio import dumps
+from builder.normalize import NormalizeOptions, normalise
+from builder.problem import Problem, UsageError
+from builder.qwen3.flatten import flatten
+from builder.qwen3.parse import ParseFault, parse, split_tools
+from builder.qwen3.render import render_sample
+from builder.readers import read_events, readers, recognise
+from builder.readers.toolkit import as_dict, as_list
+from builder.sample import Dialogue, Sample
+from builder.sources.source import Source
+
+CHAT = "openai-chat"
+"""The reader of structured messages."""
+
+_AS_LOGGED = NormalizeOptions(
+    reasoning="keep",
+    untrained_turns="weight",
+    server_tools="untrained",
+    missing_tools="reject",
+    allow_eval=True,
+)
+"""Conversion invents no definitions and leaves out as little as the template allows."""
+
+_ANSWER = re.compile(r"<\|im_start\|>assistant\n.*?<\|im_end\|>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RowReading:
+    """What a row holds.
+
+    sample    the sample, or every reason why there is none
+    form      the form that it was converted from; "" for the form of `build`
+    dialogue  the structured form that the sample was made from, if a reader gave it
+    text      the rendering that the row states, if it holds rendered text
+    messages  the messages as the row has them, if a template could render those; and its `tools`
+    exact     those must render to the same text: only then are the control tokens harmless that the
+              conversion escaped
+    changes   {code: count} of alterations by the conversion
+    """
+
+    sample: Sample | tuple[Finding, ...]
+    form: str = ""
+    dialogue: Dialogue | None = None
+    text: str | None = None
+    messages: tuple[dict[str, Json], ...] = ()
+    tools: Json = None
+    exact: bool = False
+    changes: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowReading:
+    """Reads a row of a dataset that `build` did not make.
+
+    `encoded_tools` as in `read_sample`; `reader` is the one that recognised the row's file.
+    """
+    found = read_sample(value)
+    row = as_dict(value)
+    if isinstance(found, Sample):
+        if not encoded_tools and is_encoded(row.get("tools")):
+            return _written(found, "messages-str", row)
+        inside = _tools_in_system(found)
+        return RowReading(found) if inside is None else RowReading(inside, "tools-in-system")
+    if "prompt" in row and "completion" in row:
+        return _completion(row)
+    text = row.get("text")
+    if isinstance(text, str) and text.startswith("<|im_start|>"):
+        return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text")
+    if reader is not None and (reader != CHAT or _is_structured(row)):
+        return _converted(row, reader, reader)
+    return RowReading(tuple(found))
+
+
+def reader_for(source: Source, name: str, dataset: str) -> str | None:
+    """Returns the reader that rows of the file are converted by; None if they need none.
+
+    Looks at the beginning of the file. Raises UsageError, naming the command that reads it, if the
+    file is a log or holds rows of no known form. `name` is that of the file, `dataset` what the
+    user named.
+    """
+    peek = source.peek
+    rows = peek.objects
+    if any("input_ids" in row for row in rows):
+        raise UsageError(
+            f"dataset {name!r}: holds token ids (`builder export --to tokenized`), which no"
+            " template renders: use the dataset that they were made from"
+        )
+    if any("messages" in row or {"prompt", "completion"} <= row.keys() for row in rows):
+        claims = recognise(source)
+        known = [reader for reader in claims if _is_of_rows(reader, source)]
+        return known[0] if len(claims) == len(known) == 1 else None
+    if any(isinstance(row.get("text"), str) for row in rows):
+        return None
+    claims = recognise(source)
+    if len(claims) == 1:
+        ((reader, why),) = claims.items()
+        if _is_of_rows(reader, source):
+            return reader
+        raise UsageError(
+            f"dataset {name!r}: is in the format {reader} ({why}); `builder build"
+            f" {shlex.quote(dataset)} -o OUT` makes a dataset of it"
+        )
+    if claims:
+        raise UsageError(
+            f"dataset {name!r}: claimed by {', '.join(claims)}; `builder build"
+            f" {shlex.quote(dataset)} -o OUT --format NAME` makes a dataset of it"
+        )
+    if rows:
+        columns = ", ".join(list(dict.fromkeys(key for row in rows for key in row))[:8])
+        raise UsageError(
+            f"dataset {name!r}: no known form of rows ({columns}): see docs/formats.md and"
+            " docs/readers.md"
+        )
+    return None
+
+
+def reader_of_rows(rows: Iterable[Json], dataset: str) -> str | None:
+    """Does the same for the first rows of a dataset that is no file."""
+    return reader_for(_as_lines(dataset, rows), dataset, dataset)
+
+
+def _is_of_rows(reader: str, source: Source) -> bool:
+    """Returns whether the reader takes each record of the source by itself."""
+    splits = readers()[reader].splits
+    if splits is None:
+        return False
+    return splits(source) or splits(_as_lines(source.name, source.peek.records))
+
+
+def _as_lines(name: str, rows: Iterable[Json]) -> Source:
+    """Returns a JSONL source of rows. They are in it twice: one line alone would be a document."""
+    return Source(name, data=2 * b"".join(map(_line, rows)))
+
+
+def _line(value: Json) -> bytes:
+    try:
+        return dumps(value).encode("utf-8", "surrogatepass") + b"\n"
+    except ValueError:  # not a number
+        return b""
+
+
+def _written(sample: Sample, form: str, row: dict[str, Json]) -> RowReading:
+    messages = tuple(map(as_dict, as_list(row.get("messages"))))
+    return RowReading(sample, form, messages=messages, tools=row.get("tools"))
+
+
+def _tools_in_system(sample: Sample) -> Sample | None:
+    """Returns the sample with the tools that its system turn holds; None if it holds none."""
+    if sample.tools or not sample.messages or sample.messages[0][0] != "system":
+        return None
+    system, tools = split_tools(sample.messages[0][1])
+    if not tools:
+        return None
+    first = () if system is None else (("system", system),)
+    weights = sample.weights and sample.weights[1 - len(first) :]
+    found = Sample.written((*first, *sample.messages[1:]), tools, weights)
+    try:
+        same = render_sample(found).text == render_sample(sample).text
+    except ValueError:  # lone surrogates: the verifier names them
+        return None
+    return found if same else None
+
+
+def _completion(row: dict[str, Json]) -> RowReading:
+    """Reads prompt and completion: messages, or the rendered text of both."""
+    prompt, completion = row["prompt"], row["completion"]
+    if isinstance(prompt, str) and isinstance(completion, str):
+        ended = completion if completion.endswith("\n") else f"{completion}\n"
+        return _rendered(prompt + ended, prompt, "prompt-completion-text")
+    if not isinstance(prompt, list) or not isinstance(completion, list):
+        message = "prompt and completion: are neither two texts nor two lists of messages"
+        return RowReading((Finding("format", message),))
+    before = [as_dict(item) for item in prompt]
+    weighted = any(item.get("role") == "assistant" for item in before)
+    messages: list[Json] = [_weighed(item, 0) if weighted else item for item in before]
+    messages += [_weighed(as_dict(item), 1) if weighted else item for item in completion]
+    whole: dict[str, Json] = {"messages": messages, "tools": row.get("tools")}
+    found = read_sample(whole)
+    if isinstance(found, Sample):
+        return _written(found, "prompt-completion", whole)
+    return _converted(whole, CHAT, "prompt-completion")
+
+
+def _weighed(message: dict[str, Json], weight: int) -> dict[str, Json]:
+    return {**message, "weight": weight} if message.get("role") == "assistant" else message
+
+
+def _rendered(text: str, prompt: str, form: str) -> RowReading:
+    """Reads rendered text back; the answers that end in `prompt` are no targets."""
+    try:
+        sample = parse(text)
+    except ParseFault as fault:
+        message = f"{form}: is no rendering of the chat template: {fault.detail}"
+        return RowReading((Finding("format", message, offset=fault.offset),), form)
+    context = len(_ANSWER.findall(prompt))
+    if context:
+        answers = 0
+        weights: list[int | None] = []
+        for role, _ in sample.messages:
+            answers += role == "assistant"
+            weights.append(int(answers > context) if role == "assistant" else None)
+        tools = tuple(zip(sample.tools, sample.definitions, strict=True))
+        sample = Sample.written(sample.messages, tools, tuple(weights))
+    return RowReading(sample, form, text=text)
+
+
+def _is_structured(row: dict[str, Json]) -> bool:
+    """Returns whether the messages are more than role and text, and no list is among the contents.
+
+    The template renders a list as nothing: that is a fault of the row, not another form.
+    """
+    messages = [as_dict(item) for item in as_list(row.get("messages"))]
+    if any(isinstance(message.get("content"), list) for message in messages):
+        return False
+    return any(
+        message.get("role") not in ("system", "user", "assistant")
+        or message.get("content") is None
+        or message.keys() - {"role", "content", "weight"}
+        for message in messages
+    )
+
+
+def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
+    """Converts a row by a reader, as `build` would with the options that leave out least."""
+    source = Source("row", data=_line(row))
+    conversations: list[Conversation] = []
+    problems: list[Problem] = []
+    for event in read_events(readers()[reader], source):
+        if isinstance(event, Conversation):
+            conversations.append(event)
+        elif isinstance(event, Problem):
+            problems.append(event)
+    fit = [item for item in conversations if not item.problems]
+    if len(fit) > 1:
+        message = f"{form}: the row holds {len(fit)} conversations: `builder build` reads it"
+        return RowReading((Finding("format", message),), form)
+    if not fit:
+        problems += [problem for item in conversations for problem in item.problems]
+        found = problems[0] if problems else Problem("no_messages", "row", "holds no conversation")
+        return RowReading((Finding("format", f"{form}: {found.code}: {found.detail}"),), form)
+    normalised = normalise(fit[0], _AS_LOGGED)
+    problem = normalised.problem
+    exact = problem is not None and problem.code == "control_tokens" and reader == CHAT
+    if exact:  # they may be escaped already, inside arguments that are JSON text
+        normalised = normalise(fit[0], replace(_AS_LOGGED, control_tokens="neutralise"))
+    if normalised.dialogue is None:
+        problem = normalised.problem
+        assert problem is not None, "a rejected conversation has a reason"
+        return RowReading((Finding("format", f"{form}: {problem.code}: {problem.detail}"),), form)
+    messages = tuple(as_dict(item) for item in as_list(row.get("messages")))
+    return RowReading(
+        flatten(normalised.dialogue),
+        form,
+        normalised.dialogue,
+        messages=messages if reader == CHAT else (),
+        tools=row.get("tools"),
+        exact=exact,
+        changes={} if exact else normalised.changes,
+    )

@@ -1,0 +1,240 @@
+"""Datasets in other forms than ours: converted and named, or one line that says what they are.
+
+The oracle for our own exports is the dataset that they were made from.
+"""
+
+import json
+
+import datasets
+import pytest
+from builds import build, lines
+from places import CASES, DATA
+
+from builder import UsageError, cli
+from builder.dataset.rows import dataset_rows
+from builder.export.trace import TRACES
+from builder.export.variants import VARIANTS
+from builder.sample import Sample
+
+CONFIG = "normalize: {control_tokens: neutralise, reasoning: keep}\nsplit: {test: 0.3}\n"
+
+FORMS = {
+    "messages": {""},
+    "messages-str": {"", "messages-str"},
+    "tools-in-system": {"", "tools-in-system"},
+    "openai": {"", "openai-chat"},
+    "prompt-completion": {"prompt-completion"},
+    "prompt-completion-text": {"prompt-completion-text"},
+    "sharegpt": {"sharegpt"},
+    "verl": {"", "tools-in-system"},
+}
+"""{variant: forms that its rows are read as}. Rows without tools or calls are in our own form."""
+
+ONE_LINE = {
+    "tokenized": "holds token ids",
+    "atif": "is in the format atif",
+    "hf-session-traces": "is in the format hf-session-traces",
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    out = tmp_path_factory.mktemp("forms") / "built"
+    assert build(out) == 0
+    return out
+
+
+def exported(built, variant):
+    out = built.parent / variant
+    if not out.exists():
+        assert cli.main(["export", str(built), "--to", variant, "-o", str(out), "--quiet"]) == 0
+    return out
+
+
+def run(capsys, *command):
+    code = cli.main([*map(str, command)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_every_variant_is_one_or_the_other():
+    assert {*FORMS, *ONE_LINE} == {*VARIANTS, *TRACES}
+
+
+@pytest.mark.parametrize("variant", FORMS)
+def test_an_export_is_proven_and_its_form_named(built, variant, capsys):
+    samples = [line for path in sorted((built / "data").iterdir()) for line in lines(path)]
+    turns = sum(len(meta["spans"]) for path in (built / "meta").iterdir() for meta in lines(path))
+    folder = exported(built, variant)
+    capsys.readouterr()
+    code, out, _ = run(capsys, "verify", folder, "--json")
+    found = json.loads(out)
+    rows = turns if variant.startswith("prompt") else len(samples)
+    assert (code, found["proven"], found["samples"]) == (0, rows, rows)
+    assert (found["assistant_turns"], found["conversion"]) == (turns, {})
+    assert {*found["read_as"]} == FORMS[variant] - {""}
+    code, out, _ = run(capsys, "audit", folder, "--json")
+    assert (code, json.loads(out)["read_as"]) == (0, found["read_as"])
+    read = [row.reading for row in dataset_rows(str(folder))]
+    assert {one.form for one in read} == FORMS[variant]
+    if not variant.startswith("prompt"):
+        assert [one.sample.record for one in read] == samples
+
+
+@pytest.mark.parametrize("variant", ONE_LINE)
+@pytest.mark.parametrize("command", ["verify", "audit"])
+def test_what_is_no_dataset_is_one_line(built, variant, command, capsys):
+    folder = exported(built, variant)
+    capsys.readouterr()
+    code, out, err = run(capsys, command, folder)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert ONE_LINE[variant] in err
+    if variant in TRACES:
+        assert f"`builder build {folder} -o OUT`" in err
+
+
+def test_logs_name_the_command_that_reads_them(capsys):
+    for command in ("verify", "audit"):
+        code, out, err = run(capsys, command, DATA / "claude-code" / "parallel.jsonl")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "is in the format claude-code" in err
+
+
+@pytest.mark.parametrize(
+    ("case", "form"),
+    [
+        ("xlam/rows", "xlam"),
+        ("glaive/rows", "glaive"),
+        ("sharegpt/hermes", "sharegpt"),
+        ("sharegpt/function-call", "sharegpt"),
+        ("toolace/rows", "toolace"),
+        ("openai-chat/fine-tuning", "openai-chat"),
+    ],
+)
+def test_published_forms_are_converted(case, form, capsys):
+    """As `build` reads them: a row is proven if the build of it has a sample."""
+    path = CASES / case / "input" / "rows.jsonl"
+    code, out, _ = run(capsys, "verify", path, "--json")
+    found = json.loads(out)
+    assert found["read_as"][form] > 0
+    assert found["proven"] > 0
+    assert code == (1 if found["findings"] else 0)
+
+
+CALL = {
+    "id": "c1",
+    "type": "function",
+    "function": {"name": "wc", "arguments": '{"path":"a"}'},
+}
+TOOLS = [{"type": "function", "function": {"name": "wc", "parameters": {"type": "object"}}}]
+STRUCTURED = {
+    "messages": [
+        {"role": "user", "content": "How long is a?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": "3"},
+        {"role": "assistant", "content": "Three words."},
+    ],
+    "tools": TOOLS,
+}
+
+
+def only(path):
+    (row,) = dataset_rows(str(path))
+    return row
+
+
+def test_structured_rows_that_render_otherwise_are_warned_of(tmp_path, verifier, capsys):
+    """Null as content is refused; compact arguments are copied, and `build` writes spaces."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(STRUCTURED) + "\n")
+    code, out, _ = run(capsys, "verify", path, "--json")
+    found = json.loads(out)
+    assert (code, found["proven"], found["read_as"]) == (0, 1, {"openai-chat": 1})
+    assert found["warnings"] == {"as-written": 1}
+    spaced = STRUCTURED["messages"][1]["tool_calls"][0]["function"] | {"arguments": '{"path": "a"}'}
+    same = json.loads(json.dumps(STRUCTURED))
+    same["messages"][1] |= {"content": "", "tool_calls": [CALL | {"function": spaced}]}
+    text = verifier.target.tokenizer.apply_chat_template(
+        same["messages"], tools=TOOLS, tokenize=False
+    )
+    path.write_text(json.dumps(same) + "\n")
+    assert verifier.target.render_sample(only(path).sample) == text
+    assert json.loads(run(capsys, "verify", path, "--json")[1])["warnings"] == {}
+
+
+@pytest.mark.parametrize("name", ["rows.json", "rows.arrow", "saved"])
+def test_lists_and_saved_datasets_are_read(tmp_path, name, capsys):
+    flat = {
+        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+        "tools": "[]",
+    }
+    path = tmp_path / name
+    if name == "rows.json":
+        path.write_text(json.dumps([flat, flat | {"tools": []}], indent=1))
+    else:
+        made = datasets.Dataset.from_list([flat, flat])
+        made.save_to_disk(tmp_path / "saved" / "test", num_proc=None)
+        if name == "rows.arrow":
+            (tmp_path / "saved" / "test" / "data-00000-of-00001.arrow").rename(path)
+    code, out, _ = run(capsys, "verify", path, "--json")
+    assert (code, json.loads(out)["proven"]) == (0, 2)
+    if name == "saved":
+        assert {row.split for row in dataset_rows(str(path))} == {"test"}
+
+
+def test_rows_of_json_in_parquet_are_converted(tmp_path, capsys):
+    """As `push_to_hub` stores a column of JSON: as text, of which the schema says that it is."""
+    features = datasets.Features(
+        {"messages": datasets.List(datasets.Json()), "tools": datasets.List(datasets.Json())}
+    )
+    path = tmp_path / "rows.parquet"
+    datasets.Dataset.from_list([STRUCTURED], features=features).to_parquet(path)
+    code, out, _ = run(capsys, "verify", path, "--json")
+    assert (code, json.loads(out)["read_as"]) == (0, {"openai-chat": 1})
+
+
+def test_a_list_as_content_is_a_fault_and_no_other_form(tmp_path, capsys):
+    row = json.loads(json.dumps(STRUCTURED))
+    row["messages"][0]["content"] = [{"type": "text", "text": "How long is a?"}]
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    code, out, _ = run(capsys, "verify", tmp_path / "rows.jsonl")
+    assert code == 1
+    assert "the template renders lists as nothing" in out
+
+
+def test_rendered_text_that_the_template_does_not_give_is_a_finding(tmp_path, capsys, verifier):
+    text = verifier.target.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], tokenize=False
+    )
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"text": text}) + "\n")
+    code, out, _ = run(capsys, "verify", path, "--json")
+    assert (code, json.loads(out)["read_as"]) == (0, {"text": 1})
+    path.write_text(json.dumps({"text": text.replace("<think>\n\n</think>\n\n", "")}) + "\n")
+    code, out, _ = run(capsys, "verify", path, "--json")
+    assert (code, json.loads(out)["findings"]) == (1, {"as-written": 1})
+
+
+def test_calls_without_definitions_are_not_given_any(tmp_path):
+    row = {"messages": STRUCTURED["messages"]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    found = only(tmp_path / "rows.jsonl").sample
+    assert not isinstance(found, Sample)
+    assert "missing_tools" in found[0].message
+
+
+def test_rows_of_no_known_form_name_their_columns(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"left": 1, "right": 2}\n')
+    with pytest.raises(UsageError, match=r"no known form of rows \(left, right\)"):
+        list(dataset_rows(str(tmp_path / "rows.jsonl")))
+
+
+@pytest.mark.parametrize("variant", ["openai", "tools-in-system", "prompt-completion-text"])
+def test_thoughts_and_escaped_tokens_survive(tmp_path, variant, capsys):
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    assert build(tmp_path / "built", "-c", tmp_path / "c.yaml") == 0
+    capsys.readouterr()
+    code, out, _ = run(capsys, "verify", exported(tmp_path / "built", variant), "--json")
+    found = json.loads(out)
+    assert (code, found["findings"], found["warnings"]) == (0, {}, {})
+    assert found["proven"] == found["samples"] > 0
