@@ -93,10 +93,10 @@ def test_values_of_a_table_that_python_cannot_have(run, tmp_path, column):
     code, out, _ = run("verify", path, "--json")
     assert code == 1
     (bad,) = json.loads(out)["bad"]
-    assert "no readable Parquet: " in bad["findings"][0]["message"]
+    assert "no readable table: " in bad["findings"][0]["message"]
     code, _, err = run("audit", path)
     assert code == 2
-    assert err.startswith("builder: dataset 'x.parquet': cannot be read: no readable Parquet: ")
+    assert err.startswith("builder: dataset 'x.parquet': cannot be read: no readable table: ")
     code, out, _ = run("build", path, "-o", tmp_path / "out", "--json")
     assert (code, json.loads(out)["records"]["rejected"]) == (1, {"unreadable": 1})
 
