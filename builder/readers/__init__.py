@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
-from pathlib import Path
 
 from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
+from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 ENTRY_POINT_GROUP = "builder.readers"
@@ -51,11 +51,11 @@ class Reader:
 
     A format that keeps one conversation in many files is a store:
 
-    is_store    tells from the names at the top of a folder whether the folder is one store. A store
+    is_store    tells whether a folder, of this machine or of an object store, is one store, from
+                the names in it and where they do not suffice from the beginning of a file. A store
                 is one source with `members`.
     holds       tells from their names which files below a store are its members; None: all of them
     exclusive   False: the other files below a store are sources of their own; True: nobody's
-    store_file  the name of the file whose first 4 KB `is_store` looks into, if it looks into one
 
     Large files are cut into chunks that are read independently, each as a source of its own:
 
@@ -75,10 +75,9 @@ class Reader:
     recognise: Callable[[Source], str | None]
     read: Callable[[Source], Iterator[Event]]
     generic: bool = False
-    is_store: Callable[[Path], bool] | None = None
+    is_store: Callable[[Listing], bool] | None = None
     holds: Callable[[str], bool] | None = None
     exclusive: bool = True
-    store_file: str | None = None
     splits: Callable[[Source], bool] | None = None
     item_sizes: Callable[[Source], Sequence[int]] | None = None
 

@@ -7,29 +7,23 @@ import glob
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from builder.paths import expand_home
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
+from builder.sources.listing import Listing, local_listing, store_listing
 from builder.sources.source import Source
-from builder.sources.store import (
-    StoredObject,
-    is_hub_name,
-    is_url,
-    list_objects,
-    local_path,
-    placeholder_tree,
-)
+from builder.sources.store import is_hub_name, is_url, list_objects, local_path
 from builder.sources.table import hub_table
 
 MAX_FOLDER_DEPTH = 200
 
-Identities = tuple[tuple[int, int], ...]
-"""(device, inode) of the folders above: symbolic links may lead back into one of them."""
+Identities = tuple[Hashable, ...]
+"""Identities of the folders above: symbolic links may lead back into one of them."""
 
 
 def find_sources(
@@ -64,12 +58,20 @@ def find_sources(
         return
     spec = local_path(spec)
     if is_url(spec):
-        yield from _remote(spec, max_record_bytes)
-        return
+        yield from _stored(spec, max_record_bytes)
+    else:
+        yield from _local(spec, base or Path(), max_record_bytes, without)
+
+
+def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[Source | Problem]:
+    """Yields what `spec` names on this machine."""
     pattern = expand_home(spec)
-    path = (base or Path()) / pattern
+    path = base / pattern
+    seen: set[Hashable] = set()
+    if without is not None and without.is_dir():
+        seen.add(local_listing(without).identity)
     try:
-        mode = path.stat().st_mode
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         if not glob.has_magic(str(pattern)):
             if path.is_symlink():
@@ -79,188 +81,178 @@ def find_sources(
     except (OSError, ValueError) as error:
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error
     else:
-        root = path if stat.S_ISDIR(mode) else path.parent
-        walk = _Walk(root, max_record_bytes, seen=_identity(without))
-        yield from _entry(path, walk, ())
+        root, name = (path, "") if is_folder else (path.parent, path.name)
+        yield from _entry(name, _Walk(local_listing(root), limit, seen), ())
         return
-    yield from _glob(spec, base or Path(), pattern, max_record_bytes, without)
+    plain = next(at for at, part in enumerate(pattern.parts) if glob.has_magic(part))
+    walk = _Walk(local_listing(base.joinpath(*pattern.parts[:plain])), limit, seen)
+    yield from _glob(spec, pattern.parts[plain:], walk, without)
 
 
-def _remote(spec: str, limit: int) -> Iterator[Source | Problem]:
+def _stored(spec: str, limit: int) -> Iterator[Source | Problem]:
     """Yields what `spec` names in a store, by the rules for folders."""
-    listing = list_objects(spec)
-    heads = frozenset(reader.store_file for reader in readers().values() if reader.store_file)
-    with placeholder_tree(listing, heads) as (folder, files, problems):
-        yield from problems
-        if not files:
-            return
-        try:
-            for item in find_sources(str(folder / listing.wanted), max_record_bytes=limit):
-                yield _at(item, files) if isinstance(item, Source) else item
-        except UsageError:
-            raise UsageError(f"input {spec!r}: nothing matches the pattern") from None
-
-
-def _at(source: Source, files: dict[Path, StoredObject]) -> Source:
-    """Maps a placeholder source back to its object in the store."""
-    remote = files.get(source.path) if source.path is not None else None
-    members = [_at(member, files) for member in source.members]
-    limit = source.max_record_bytes
-    return Source(source.name, remote=remote, members=members, max_record_bytes=limit)
+    root, wanted, objects = list_objects(spec)
+    listing, problems = store_listing(root, objects)
+    yield from problems
+    walk = _Walk(listing, limit)
+    if not wanted or listing.is_file(wanted):
+        yield from _entry(wanted, walk, ())
+    elif wanted not in objects:
+        yield from _glob(spec, PurePosixPath(wanted).parts, walk)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The constants of a walk, the folders that were read, and the files to skip."""
+    """The constants of a walk, the folders that were read, and the names of files to skip."""
 
-    root: Path
+    root: Listing
     limit: int
+    seen: set[Hashable] = field(default_factory=set)
     stores: bool = True
-    seen: set[tuple[int, int]] = field(default_factory=set)
-    taken: frozenset[Path] = frozenset()
-
-
-def _identity(folder: Path | None) -> set[tuple[int, int]]:
-    """Returns (device, inode) of the folder, if there is one."""
-    if folder is None or not folder.is_dir():
-        return set()
-    status = folder.stat()
-    return {(status.st_dev, status.st_ino)}
+    taken: frozenset[str] = frozenset()
 
 
 def _glob(
-    spec: str, base: Path, pattern: Path, limit: int, without: Path | None
+    spec: str, parts: Sequence[str], walk: _Walk, without: Path | None = None
 ) -> Iterator[Source | Problem]:
     """Yields what a pattern matches; below a folder that it matches, everything."""
-    parts = pattern.parts
-    plain = next(index for index, part in enumerate(parts) if glob.has_magic(part))
-    root = base.joinpath(*parts[:plain])
-    matches: set[Path] = set()
-    for item in _expand(root, parts[plain:], ()):
+    matches: set[str] = set()
+    for item in _expand("", parts, walk.root, ()):
         if isinstance(item, Problem):
             yield item
-        else:
+        elif without is None or not walk.root.is_within(item, without):
             matches.add(item)
-    if without is not None:
-        left = without.resolve()
-        matches = {item for item in matches if not item.resolve().is_relative_to(left)}
     if not matches:
         raise UsageError(f"input {spec!r}: nothing matches the pattern")
-    walk = _Walk(root, limit, seen=_identity(without))
-    taken: set[Path] = set()
-    for match in sorted(matches):
-        if taken.isdisjoint(match.parents):
-            taken.add(match)
+    last: str | None = None
+    for match in sorted(matches, key=lambda match: match.split("/")):
+        if last is None or not f"{match}/".startswith(_join(last, "")):  # it was read with `last`
             yield from _entry(match, walk, ())
+            last = match
 
 
-def _expand(folder: Path, parts: tuple[str, ...], above: Identities) -> Iterator[Path | Problem]:
-    """Yields the paths below `folder` that match the pattern's parts."""
+def _expand(
+    at: str, parts: Sequence[str], root: Listing, above: Identities
+) -> Iterator[str | Problem]:
+    """Yields the paths below `at` that match the pattern's parts."""
     if not parts:
-        yield folder
+        yield at
         return
     head, rest = parts[0], parts[1:]
     if not glob.has_magic(head):
-        if (folder / head).exists():
-            yield from _expand(folder / head, rest, above)
+        path = _join(at, head)
+        try:
+            root.kind(path)
+        except OSError:
+            return
+        yield from _expand(path, rest, root, above)
         return
+    folder = root.folder(at)
     try:
-        status = folder.stat()
-        names = [name for name in os.listdir(folder) if head[0] == "." or name[0] != "."]
+        identity = folder.identity
+        names = [name for name in folder.names() if head[0] == "." or name[0] != "."]
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield Problem("unreadable", _name(folder), _reason(error))
+        yield Problem("unreadable", _name(at), _reason(error))
         return
     if head != "**":
         for name in fnmatch.filter(names, head):
-            yield from _expand(folder / name, rest, above)
+            yield from _expand(_join(at, name), rest, root, above)
         return
-    identity = (status.st_dev, status.st_ino)
     if identity in above or len(above) > MAX_FOLDER_DEPTH:
         return
-    yield from _expand(folder, rest, above)
+    yield from _expand(at, rest, root, above)
     for name in names:
-        if (folder / name).is_dir():
-            yield from _expand(folder / name, parts, (*above, identity))
+        if folder.is_dir(name):
+            yield from _expand(_join(at, name), parts, root, (*above, identity))
 
 
-def _entry(path: Path, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
+def _entry(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
     """Yields the sources at a path, whatever is there."""
-    name = _name(path.relative_to(walk.root))
-    if path in walk.taken:
+    name = _name(at)
+    if name in walk.taken:
         return
     try:
-        mode = path.stat().st_mode
+        kind = walk.root.kind(at)
     except OSError as error:
         yield Problem("unreadable", name, _reason(error))
         return
-    if stat.S_ISDIR(mode):
-        yield from _folder(path, walk, above)
-    elif stat.S_ISREG(mode):
-        yield Source(name, path, max_record_bytes=walk.limit)
+    if kind == "folder":
+        yield from _folder(at, walk, above)
+    elif kind == "file":
+        yield walk.root.source(at, name, walk.limit)
     else:
         yield Problem("not_a_file", name, "neither a file nor a folder")
 
 
-def _folder(folder: Path, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
-    name = _name(folder.relative_to(walk.root))
+def _folder(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
+    name = _name(at)
+    folder = walk.root.folder(at)
     try:
-        status = folder.stat()
-        entries = sorted(os.listdir(folder))
-        store = walk.stores and bool(_stores(folder))
+        identity = folder.identity
+        entries = folder.names()
+        stores = _stores(folder) if walk.stores else []
     except OSError as error:
         yield Problem("unreadable", name, _reason(error))
         return
-    identity = (status.st_dev, status.st_ino)
     if identity in above:
         yield Problem("directory_loop", name, "the folder is reached again from inside itself")
     elif len(above) > MAX_FOLDER_DEPTH:
         yield Problem("too_deep", name, f"more than {MAX_FOLDER_DEPTH} folders deep")
     elif identity in walk.seen:
         pass  # its files were read under another name
-    elif store:
+    elif stores:
         walk.seen.add(identity)
-        yield from _store(folder, folder.resolve().name if folder == walk.root else name, walk)
+        yield from _store(at, folder, stores, walk)
     else:
         walk.seen.add(identity)
         names = set(entries)
         for entry in entries:
             if entry.endswith(("-wal", "-shm")) and entry[:-4] in names:
                 continue  # sqlite's own, read with the database
-            yield from _entry(folder / entry, walk, (*above, identity))
+            yield from _entry(_join(at, entry), walk, (*above, identity))
 
 
-def _stores(folder: Path) -> list[Reader]:
-    """Returns the readers of stores that recognise the folder by the names at its top."""
-    return [item for item in readers().values() if item.is_store and item.is_store(folder)]
+def _stores(folder: Listing) -> list[Reader]:
+    """Returns the readers of stores that recognise the folder."""
+    hooks = {reader.is_store for reader in readers().values()}
+    hits = {is_store for is_store in hooks if is_store is not None and is_store(folder)}
+    return [reader for reader in readers().values() if reader.is_store in hits]
 
 
-def _store(folder: Path, name: str, walk: _Walk) -> Iterator[Source | Problem]:
+def _store(
+    at: str, folder: Listing, stores: Sequence[Reader], walk: _Walk
+) -> Iterator[Source | Problem]:
     """Yields the folder as one source, a Problem for what cannot be read of it, and what is left.
 
     What is left are the files that a store which is not exclusive does not hold.
     """
-    reader = next((reader for reader in _stores(folder) if reader.holds), None)
+    name = _name(at) if at else folder.name
+    reader = next((reader for reader in stores if reader.holds), None)
     holds = reader.holds if reader is not None else None
     members: list[Source] = []
-    for item in _folder(folder, _Walk(folder, walk.limit, stores=False), ()):
+    for item in _folder("", _Walk(folder, walk.limit, stores=False), ()):
         if isinstance(item, Problem):
             yield Problem(item.code, f"{name}/{item.where}", item.detail)
         elif holds is None or holds(item.name):
             members.append(item)
-    yield Source(name, folder, members=members, max_record_bytes=walk.limit)
+    yield walk.root.source(at, name, walk.limit, members)
     if reader is None or reader.exclusive:
         return
-    taken = frozenset(member.path for member in members if member.path is not None)
-    rest = _Walk(walk.root, walk.limit, seen=walk.seen, taken=taken)
-    for entry in sorted(os.listdir(folder)):
-        yield from _entry(folder / entry, rest, ())
+    prefix = f"{_name(at)}/" if at else ""
+    rest = replace(walk, taken=walk.taken | {prefix + member.name for member in members})
+    for entry in folder.names():
+        yield from _entry(_join(at, entry), rest, ())
 
 
-def _name(path: Path) -> str:
-    """Returns the path as text with `/`; bytes of a name that are not UTF-8 become escapes."""
-    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+def _join(at: str, name: str) -> str:
+    return f"{at}/{name}" if at else name
+
+
+def _name(at: str) -> str:
+    """Returns a path as it is shown: bytes of a name that are not UTF-8 become escapes."""
+    return os.fsencode(at or ".").decode("utf-8", "backslashreplace")
 
 
 def _reason(error: Exception) -> str:

@@ -14,14 +14,13 @@ import datetime
 import glob
 import io
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from builder.credentials import reason
-from builder.problem import Problem, UsageError
+from builder.problem import UsageError
 
 _STATES = (
     *("ETag", "etag", "generation", "md5Hash", "content_md5"),
@@ -37,8 +36,8 @@ _BLOCK = 1 << 14
 class StoredObject:
     """An object: where it is, its size in bytes, and its state as the store reports it.
 
-    `state` is (name of the property, its value); None if the store reports none. `beside` is
-    the write-ahead log that lies beside a database.
+    `state` is (name of the property, its value); None if the store reports none. `log` is the
+    write-ahead log of a database.
     """
 
     url: str
@@ -169,20 +168,12 @@ def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, st
     return key, str(value.timestamp() if isinstance(value, datetime.datetime) else value)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The objects of a store below `root`, the folder that names are relative to.
+def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
+    """Returns (root, wanted, objects): the objects below `root` by their names relative to it.
 
-    `wanted` is what was named, relative to it: a pattern, an object's name, or "" for all.
+    `wanted` is what `spec` names of them: a pattern, an object's name, or "" for all. Raises
+    UsageError: nothing is there, no access.
     """
-
-    root: str
-    wanted: str
-    objects: dict[str, StoredObject]
-
-
-def list_objects(spec: str) -> Listing:
-    """Returns the objects that `spec` may name. Raises UsageError: nothing is there, no access."""
     system, path = connect(spec)
     parts = path.rstrip("/").split("/")
     plain = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
@@ -205,45 +196,5 @@ def list_objects(spec: str) -> Listing:
     }
     if not objects:
         raise UsageError(f"input {spec!r}: nothing is there")
-    return Listing(root, wanted, objects)
-
-
-@contextlib.contextmanager
-def placeholder_tree(
-    listing: Listing, heads: frozenset[str]
-) -> Iterator[tuple[Path, dict[Path, StoredObject], list[Problem]]]:
-    """Makes a temporary folder of empty files with the names of the objects.
-
-    So one implementation walks folders and stores. Files whose name is one of `heads` hold the
-    object's beginning. Gives the folder, the object of each file, and a Problem for each name that
-    no file can have.
-    """
-    with tempfile.TemporaryDirectory(prefix="builder-names-") as scratch:
-        folder = Path(scratch).resolve() / (listing.root.rpartition("/")[2] or "store")
-        files: dict[Path, StoredObject] = {}
-        problems: list[Problem] = []
-        for name, item in sorted(listing.objects.items()):
-            try:
-                path = _placeholder(folder, name.split("/"), item, heads)
-            except (OSError, ValueError):
-                detail = "no file can have this name, or not together with the others"
-                problems.append(Problem("unreadable", name, detail))
-            else:
-                files[path] = item
-        for path, item in files.items():
-            log = files.get(path.with_name(path.name + "-wal"))
-            if log is not None:
-                files[path] = replace(item, log=log)
-        yield folder, files, problems
-
-
-def _placeholder(folder: Path, parts: list[str], item: StoredObject, heads: frozenset[str]) -> Path:
-    if any(part in ("", ".", "..") for part in parts):
-        raise ValueError
-    path = folder.joinpath(*parts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as stream:
-        if parts[-1] in heads:
-            with item.open() as source:
-                stream.write(source.read(1 << 12))
-    return path
+    logs = {name: objects.get(f"{name}-wal") for name in objects}
+    return root, wanted, {name: replace(item, log=logs[name]) for name, item in objects.items()}

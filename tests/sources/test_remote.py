@@ -48,6 +48,17 @@ def names(spec):
     ]
 
 
+def members(spec):
+    """The names of the members of each source; a store's name is that of its folder."""
+    return {item.name: [member.name for member in item.members] for item in find_sources(spec)}
+
+
+def put(store, *paths, data=b"{}"):
+    """Objects under names that `pipe` would change."""
+    for path in paths:
+        store.store[path] = fsspec.implementations.memory.MemoryFile(store, path, data)
+
+
 def test_the_same_bytes_as_from_a_folder(store, tmp_path):
     store.put(str(DATA), "memory://logs/data", recursive=True)
     assert build(tmp_path / "here", "--workers", "1") == 0
@@ -85,14 +96,20 @@ def test_names_are_those_of_a_folder(store, tmp_path):
         names("memory://in/*.absent")
 
 
-@pytest.mark.parametrize("name", ["a//b", "../../etc/x", "a/./b", "n" * 300, "a/file/below"])
-def test_a_name_that_no_file_can_have_is_told(store, name):
-    store.store.clear()
-    for key in ("/in/a/file", f"/in/{name}"):
-        store.store[key] = fsspec.implementations.memory.MemoryFile(store, key, b"{}")
+@pytest.mark.parametrize("name", ["a//b", "../../etc/x", "a/./b", "a/file/below"])
+def test_a_name_that_no_file_can_have_is_a_problem(store, name):
+    put(store, "/in/a/file", f"/in/{name}")
     assert sorted(map(str, names("memory://in"))) == sorted(
         map(str, [("unreadable", name), "a/file"])
     )
+
+
+def test_a_name_that_is_too_long_for_a_disk_is_read(store, tmp_path):
+    name = "n" * 300
+    put(store, f"/in/{name}", data=(DATA / "openai-chat" / "fine-tuning.jsonl").read_bytes())
+    assert build(tmp_path / "out", "--workers", "1", inputs=["memory://in"]) == 0
+    (shard,) = (tmp_path / "out" / "meta").iterdir()
+    assert {row["source"] for row in lines(shard)} == {name}
 
 
 def test_what_is_finished_is_not_fetched_again(store, tmp_path, monkeypatch):
@@ -203,13 +220,19 @@ def test_compressed_files_tables_and_databases_with_their_log(store, tmp_path):
     assert found["rows.jsonl.gz"].first(5) == b'{"mes'
 
 
-def test_a_store_of_a_reader_that_looks_into_a_file(store):
-    cases = CASES / "openhands-v0"
-    store.put(str(cases), "memory://in", recursive=True)
-    assert names("memory://in") == names(str(cases))
-    found = [item for item in find_sources("memory://in") if item.members]
-    assert found
-    assert all(member.remote for item in found for member in item.members)
+STORES = [
+    *("anthropic-messages/batch-folder", "openai-responses/batch-folder", "builder-output/folder"),
+    *("atif/terminus_handoff", "bfcl/joined", "kimi-cli/session", "opencode/store"),
+    *("opencode/store-old", "openhands-v0/store", "openhands-v1/store", "tau2-bench/folder"),
+]
+
+
+@pytest.mark.parametrize("case", STORES)
+def test_a_folder_that_is_one_source_is_known_in_a_store(store, case):
+    store.put(str(CASES / case), "memory://in", recursive=True)
+    here, there = members(str(CASES / case)), members("memory://in")
+    assert any(here.values())
+    assert there == here
 
 
 def test_inspect_reads_from_a_store(store, capsys):

@@ -14,12 +14,12 @@ Entries of v1 hold one question as text, those of its "executable" categories th
 from __future__ import annotations
 
 import ast
+import fnmatch
 import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from builder.conversation import (
     Conversation,
@@ -37,16 +37,19 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
+from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
 _MAX_CALL = 20_000
 """Maximum length in characters of a call written as Python text."""
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tells whether a folder holds BFCL's questions and its folder of possible answers."""
-    names = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
-    return (folder / "possible_answer").is_dir() and any(any(folder.glob(name)) for name in names)
+    patterns = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
+    return folder.is_dir("possible_answer") and any(
+        fnmatch.filter(folder.names(), pattern) for pattern in patterns
+    )
 
 
 def recognise(source: Source) -> str | None:

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from builder.conversation import LEVELS, Context, Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat.rows import is_row, read_row
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 _SUFFIXES = (".jsonl", ".jsonl.zst", ".parquet")
 _SOURCES = frozenset({"logged", "supplied", "inferred", "mixed"})
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tells whether the folder holds both folders and the manifest."""
-    return (folder / "manifest.json").is_file() and all(
-        (folder / name).is_dir() for name in ("data", "meta")
-    )
+    return folder.is_file("manifest.json") and all(map(folder.is_dir, ("data", "meta")))
 
 
 def holds(name: str) -> bool:

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from builder.conversation import (
     Context,
@@ -34,9 +33,10 @@ from builder.readers.toolkit.chat_messages import content, reasoning, unknown_pa
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
-STORE_FILE, _SIMULATIONS = "results.json", "simulations"
+_RUN_FILE, _SIMULATIONS = "results.json", "simulations"
 _STOP = "###STOP###"
 """What the agent without a user puts in place of its last call."""
 _GREETING = "Hi! How can I help you today?"
@@ -44,20 +44,15 @@ _GREETING = "Hi! How can I help you today?"
 _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tells whether the folder is a run whose simulations are files of their own."""
-    try:
-        with (folder / STORE_FILE).open("rb") as run:
-            head = run.read(1 << 12)
-    except OSError:
-        return False
-    return b'"info"' in head and (folder / _SIMULATIONS).is_dir()
+    return folder.is_dir(_SIMULATIONS) and b'"info"' in folder.first(_RUN_FILE, 1 << 12)
 
 
 def recognise(source: Source) -> str | None:
     """Claims a run (its info and tasks), a simulation, or the folder of both."""
     if source.peek.kind == "folder":
-        runs = [member for member in source.members if member.name == STORE_FILE]
+        runs = [member for member in source.members if member.name == _RUN_FILE]
         return "results.json of a run, with its simulations" if any(map(recognise, runs)) else None
     for item in source.peek.objects[:1]:
         if "environment_info" in as_dict(item.get("info")) and "tasks" in item:
@@ -85,8 +80,8 @@ def read(source: Source) -> Iterator[Event]:
         yield from _simulations(source, "", run, _facts(as_dict(run.get("info"))), names)
         return
     facts = _Facts()
-    for member in sorted(source.members, key=lambda member: member.name != STORE_FILE):
-        if member.name == STORE_FILE:
+    for member in sorted(source.members, key=lambda member: member.name != _RUN_FILE):
+        if member.name == _RUN_FILE:
             facts = _facts(as_dict(_run(member).get("info")))
         elif not _SIMULATION_FILE.search(member.name):
             source.count_records()

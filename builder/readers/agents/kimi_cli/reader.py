@@ -17,7 +17,6 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from builder.conversation import REPEAT, Conversation, Event, Ignored, Message, Text, Used
 from builder.problem import Problem
@@ -26,6 +25,7 @@ from builder.readers.agents.kimi_cli.rows import row_message, rows
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
+from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 NAME = "kimi-cli"
@@ -35,10 +35,10 @@ _WIRE = "wire.jsonl"
 _CONTEXT = re.compile(r"context(?:_([0-9]{1,9}))?\.jsonl")
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tell whether a folder is a session's: its context with the screen's stream or its state."""
-    has_more = (folder / _WIRE).is_file() or (folder / "state.json").is_file()
-    return has_more and (folder / "context.jsonl").is_file()
+    has_more = folder.is_file(_WIRE) or folder.is_file("state.json")
+    return has_more and folder.is_file("context.jsonl")
 
 
 def recognise(source: Source) -> str | None:

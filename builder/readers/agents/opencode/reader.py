@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from builder.conversation import Conversation, Event, Ignored, Json
 from builder.problem import Problem
@@ -18,6 +18,7 @@ from builder.readers import Reader
 from builder.readers.agents.opencode.rows import StoreRow, conversations
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
+from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
     first_column,
@@ -35,10 +36,10 @@ _OTHER_KINDS = frozenset(
 """Kinds of files in a store that hold nothing of a conversation."""
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tell whether the folder is opencode's storage (or that of a project, before 0.6)."""
-    first = "session" if (folder / "session").is_dir() else "info"
-    return all((folder / name).is_dir() for name in (first, "message", "part"))
+    first = "session" if folder.is_dir("session") else "info"
+    return all(map(folder.is_dir, (first, "message", "part")))
 
 
 def recognise(source: Source) -> str | None:

@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from builder.conversation import Data, Event, Ignored, Json, Media, Text, ToolCall, ToolResult
 from builder.problem import Problem
@@ -31,9 +30,10 @@ from builder.readers.agents.openhands.views import (
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
+from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
-STORE_FILE = "0.json"
+_FIRST_EVENT = "0.json"
 _SOURCES = frozenset({"user", "agent", "environment"})
 _SILENT_ACTIONS = frozenset(
     {"null", "change_agent_state", "condensation_request", "pause", "resume", "stop", "start"}
@@ -47,13 +47,9 @@ _NOTES = {
 _EVENT_FILE = re.compile(r"\d+\.json")
 
 
-def is_store(folder: Path) -> bool:
-    """Tell whether the folder holds the events of one session, one file (0.json, …) each."""
-    try:
-        with (folder / STORE_FILE).open("rb") as first:
-            head = first.read(1 << 12)
-    except OSError:
-        return False
+def is_store(folder: Listing) -> bool:
+    """Tells whether the folder holds the events of one session, one file (0.json, …) each."""
+    head = folder.first(_FIRST_EVENT, 1 << 12)
     return b'"source"' in head and (b'"action"' in head or b'"observation"' in head)
 
 
@@ -331,5 +327,4 @@ READER = Reader(
     recognise=recognise,
     read=read,
     is_store=is_store,
-    store_file=STORE_FILE,
 )

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from builder.conversation import (
     Context,
@@ -55,6 +54,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
+from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
 _SEEN = frozenset(
@@ -77,9 +77,9 @@ _ERROR_HEADER = "[An error occurred during execution.]\n"
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tell whether the folder is a conversation: its state and a folder of events."""
-    return (folder / _STATE_FILE).is_file() and (folder / _EVENTS).is_dir()
+    return folder.is_file(_STATE_FILE) and folder.is_dir(_EVENTS)
 
 
 def recognise(source: Source) -> str | None:

@@ -7,11 +7,11 @@ other jobs number their requests alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 from builder.jsonio import JsonFault, loads
 from builder.readers.toolkit.narrow import as_dict
+from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 FIRST_LINE = 1 << 20
@@ -20,15 +20,14 @@ FIRST_LINE = 1 << 20
 Half = Literal["request", "result"]
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tells whether a folder is a job: files of lines with a custom_id, one of them requests."""
-    paths = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
-    if len(paths) < 2 or not all(path.suffix == ".jsonl" and path.is_file() for path in paths):
+    names = [name for name in folder.names() if not name.startswith(".")]
+    if len(names) < 2 or not all(name.endswith(".jsonl") for name in names):
         return False
     halves: list[Half | None] = []
-    for path in paths:
-        with path.open("rb") as stream:
-            halves.append(_half(stream.readline(FIRST_LINE)))
+    for name in names:
+        halves.append(_half(_first_line(folder.first(name, FIRST_LINE))))
         if halves[-1] is None:
             return False
     return _is_job(halves)
@@ -39,12 +38,16 @@ def members(source: Source) -> Sequence[Source]:
     halves: list[Half | None] = []
     for member in source.members:
         plain = "/" not in member.name and member.name.endswith(".jsonl")
-        half = _half(member.first(FIRST_LINE).partition(b"\n")[0]) if plain else None
+        half = _half(_first_line(member.first(FIRST_LINE))) if plain else None
         if half is None:
             return ()
         halves.append(half)
     order = sorted(range(len(halves)), key=lambda at: halves[at] != "request")
     return [source.members[at] for at in order] if _is_job(halves) else ()
+
+
+def _first_line(data: bytes) -> bytes:
+    return data.partition(b"\n")[0]
 
 
 def _is_job(halves: Sequence[Half | None]) -> bool:

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from builder.conversation import Conversation, Event, Json, Used
 from builder.problem import Problem
@@ -23,6 +22,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
+from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
 _MEMBER = re.compile(r"result\.json|agent/trajectory(?:\.[^/]+)?\.json")
@@ -30,9 +30,9 @@ _DERIVED = re.compile(r"-(?:cont|summarization)-\d+.*")
 """What terminus-2 appends to the session id for a continuation or a sub-agent."""
 
 
-def is_store(folder: Path) -> bool:
+def is_store(folder: Listing) -> bool:
     """Tells whether a folder is a trial of Harbor: its result, and its agent's trajectory."""
-    return (folder / "result.json").is_file() and (folder / "agent/trajectory.json").is_file()
+    return folder.is_file("result.json") and folder.is_file("agent/trajectory.json")
 
 
 def holds(name: str) -> bool:

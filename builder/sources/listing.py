@@ -1,0 +1,189 @@
+"""Listings: a folder of this machine or of a store, behind one protocol.
+
+Discovery walks listings, and readers recognise stores by them, so that a folder is judged by the
+same code wherever it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from builder.problem import Problem
+from builder.sources.source import Source
+from builder.sources.store import StoredObject
+
+Kind = Literal["file", "folder", "other"]
+
+
+class Listing(Protocol):
+    """A folder. Paths are relative to it, with `/`; "" is the folder itself."""
+
+    @property
+    def name(self) -> str:
+        """Its own name, with symbolic links resolved."""
+
+    @property
+    def identity(self) -> Hashable:
+        """A value that is the same for one folder reached by several links. Raises OSError."""
+
+    def names(self) -> Sequence[str]:
+        """Returns the names of what is in the folder, sorted. Raises OSError."""
+
+    def kind(self, path: str) -> Kind:
+        """Returns the kind of what is at a path. Raises OSError, e.g. FileNotFoundError."""
+
+    def is_file(self, path: str) -> bool:
+        """Tells whether a file is at the path; False if that cannot be found out."""
+        try:
+            return self.kind(path) == "file"
+        except OSError:
+            return False
+
+    def is_dir(self, path: str) -> bool:
+        """Tells whether a folder is at the path; False if that cannot be found out."""
+        try:
+            return self.kind(path) == "folder"
+        except OSError:
+            return False
+
+    def first(self, path: str, size: int) -> bytes:
+        """Returns the first bytes of a file, as they are stored; b"" if it cannot be read.
+
+        Raises UsageError: the store cannot be read.
+        """
+
+    def folder(self, path: str) -> Listing:
+        """Returns the listing of the folder at a path."""
+
+    def is_within(self, path: str, folder: Path) -> bool:
+        """Tells whether a path leads, by whatever links, into a folder of this machine."""
+
+    def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
+        """Returns the file at a path, or the folder as one store, as a source of that name.
+
+        `limit` is the source's `max_record_bytes`.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalFolder(Listing):
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        status = self.path.stat()
+        return status.st_dev, status.st_ino
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self.path))
+
+    def kind(self, path: str) -> Kind:
+        mode = (self.path / path).stat().st_mode
+        return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+    def first(self, path: str, size: int) -> bytes:
+        if not self.is_file(path):  # opening a pipe would wait for its writer
+            return b""
+        try:
+            with (self.path / path).open("rb") as stream:
+                return stream.read(size)
+        except OSError:
+            return b""
+
+    def folder(self, path: str) -> _LocalFolder:
+        return _LocalFolder(self.path / path)
+
+    def is_within(self, path: str, folder: Path) -> bool:
+        return (self.path / path).resolve().is_relative_to(folder.resolve())
+
+    def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
+        return Source(name, self.path / path, members=members, max_record_bytes=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreFolder(Listing):
+    """The folder `at` of all that is below `root`: objects by path, names by folder."""
+
+    root: str
+    objects: Mapping[str, StoredObject]
+    folders: Mapping[str, Sequence[str]]
+    at: str = ""
+
+    @property
+    def name(self) -> str:
+        return (self.at or self.root).rpartition("/")[2] or "store"
+
+    @property
+    def identity(self) -> str:
+        return self.at
+
+    def names(self) -> Sequence[str]:
+        if self.at not in self.folders:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.at)
+        return self.folders[self.at]
+
+    def kind(self, path: str) -> Kind:
+        full = self._full(path)
+        if full in self.objects:
+            return "file"
+        if full in self.folders:
+            return "folder"
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), full)
+
+    def first(self, path: str, size: int) -> bytes:
+        item = self.objects.get(self._full(path))
+        if item is None:
+            return b""
+        with item.open() as stream:
+            return stream.read(size)
+
+    def folder(self, path: str) -> _StoreFolder:
+        return _StoreFolder(self.root, self.objects, self.folders, self._full(path))
+
+    def is_within(self, path: str, folder: Path) -> bool:
+        return False
+
+    def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
+        item = self.objects.get(self._full(path))
+        return Source(name, remote=item, members=members, max_record_bytes=limit)
+
+    def _full(self, path: str) -> str:
+        return f"{self.at}/{path}" if self.at and path else self.at or path
+
+
+def local_listing(folder: Path) -> Listing:
+    """Returns the listing of a folder of this machine."""
+    return _LocalFolder(folder)
+
+
+def store_listing(root: str, objects: Mapping[str, StoredObject]) -> tuple[Listing, list[Problem]]:
+    """Returns a listing of the objects below `root`, and a Problem for each impossible name.
+
+    Impossible are names with an empty part, `.` or `..`, names that are no Unicode text, and names
+    below that of another object.
+    """
+    files: dict[str, StoredObject] = {}
+    folders: dict[str, set[str]] = {"": set()}
+    problems: list[Problem] = []
+    for name, item in sorted(objects.items()):  # an object comes before those below its name
+        parts = name.split("/")
+        above = ["/".join(parts[:depth]) for depth in range(len(parts))]
+        if {"", ".", ".."}.isdisjoint(parts) and files.keys().isdisjoint(above):
+            files[name] = item
+            for folder, part in zip(above, parts, strict=True):
+                folders.setdefault(folder, set()).add(part)
+        else:
+            detail = "no file can have this name, or not together with the others"
+            problems.append(Problem("unreadable", name, detail))
+    below = {folder: sorted(names) for folder, names in folders.items()}
+    return _StoreFolder(root, files, below), problems
