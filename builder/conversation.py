@@ -181,6 +181,8 @@ class Conversation:
               `evaluation_data` unless the user allows it
     context   how well the log shows what the model saw; None: it follows from what is there
               (`partial` where system prompt or tools are missing, else `logged`)
+    recorded  it is a capture of requests: a target is the recorded response to a request that the
+              log holds, so it is kept whatever stands before it (docs/context.md)
     outcome   how it ended, as logged and nothing else: reward, score, resolved, exit_status, error,
               labels, feedback, evaluator, and `benchmark`, the public benchmark that was run
     """
@@ -198,6 +200,7 @@ class Conversation:
     tools_source: str | None = None
     evaluation: bool = False
     context: Context | None = None
+    recorded: bool = False
     outcome: Mapping[str, Json] | None = None
 
 

@@ -4,8 +4,11 @@ Each function gives names of calls: what later requests repeat of a call stands 
 """
 
 import json
+import re
 
-from corpus_counts import objects
+from corpus_counts import objects, rows
+
+CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
 
 LONG = 19
 """A longer id is drawn at random. Shorter ones are counted, anew in each conversation."""
@@ -91,3 +94,52 @@ def anthropic_calls(folder):
         lambda block: block.get("type") == "tool_use" and "name" in block and is_direct(block),
         "id",
     )
+
+
+def _same(arguments):
+    """Arguments as one text: JSON text or a value."""
+    if isinstance(arguments, str):
+        arguments = json.loads(arguments) if arguments.strip() else {}
+    return json.dumps(arguments or {}, sort_keys=True)
+
+
+def _made(item):
+    """(name, arguments) of an object that is a call in any API's response, else None."""
+    if item.get("type") == "tool_use" and "name" in item:
+        return item["name"], _same(item["input"])
+    if item.get("type") == "function_call" and "call_id" in item:
+        return item["name"], _same(item["arguments"])
+    for key in ("functionCall", "toolUse", "function"):
+        call = item.get(key)
+        held = {"args", "input", "arguments"} & set(call) if isinstance(call, dict) else ()
+        if held and isinstance(call.get("name"), str):
+            return call["name"], _same(call[held.pop()])
+    return None
+
+
+def captured_calls(folder):
+    """The calls in responses that are recorded whole, with their requests, by name and arguments.
+
+    The corpus has each of many conversations in several files, which become one sample.
+    """
+    return {
+        call
+        for path in folder.rglob("*.jsonl")
+        for row in rows(path)
+        if "url" in row and isinstance(row.get("response"), dict) and row.get("status") == 200
+        for call in map(_made, objects(row["response"]))
+        if call is not None
+    }
+
+
+def trained_calls(out):
+    """The calls in data/ that are trained, by name and arguments."""
+    texts = [
+        message["content"]
+        for path in (out / "data").glob("*.jsonl")
+        for row in rows(path)
+        for message in row["messages"]
+        if message["role"] == "assistant" and message.get("weight") != 0
+    ]
+    found = [json.loads(call) for text in texts for call in CALL.findall(text)]
+    return {(call["name"], _same(call["arguments"])) for call in found}

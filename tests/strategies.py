@@ -181,10 +181,11 @@ definitions = st.one_of(
     ).map(tuple),
 )
 conversations = st.builds(
-    lambda m, tools, complete: Conversation(
-        id="c", record="r", messages=tuple(m), tools=tools, complete=complete
+    lambda m, tools, complete, recorded: Conversation(
+        id="c", record="r", messages=tuple(m), tools=tools, complete=complete, recorded=recorded
     ),
     st.one_of(st.lists(messages, max_size=8), well_formed, well_formed, well_formed),
     definitions,
+    st.booleans(),
     st.booleans(),
 )

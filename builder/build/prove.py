@@ -94,8 +94,11 @@ def _shorter(
     whole = proof.example
     turns = whole.dialogue.turns
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
+    whole_conversation = options.unit == "conversation"
+    has_context = len(whole.targets) < len(answers)
+    weighted = whole_conversation and (options.untrained_turns == "weight" or has_context)
     # Without weights, every assistant turn of a whole conversation is trained, repeats too.
-    trains_all = options.unit == "conversation" and options.untrained_turns != "weight"
+    trains_all = whole_conversation and not weighted
     windows, left_out = plan_windows(
         turns,
         frozenset(answers[at] for at in whole.targets),
@@ -104,7 +107,6 @@ def _shorter(
         history=not trains_all,
         only_first=too_long == "cut",
     )
-    weighted = options.unit == "conversation" and options.untrained_turns == "weight"
     made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
     if trains_all:  # a target without room for what it answers may be in a window as its repeat
         repeated = {at for window in windows for at in window.repeated}

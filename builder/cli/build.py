@@ -215,6 +215,11 @@ def facts(built: Built, config: Config) -> Iterator[str]:
         elif item.code == EVALUATION_RUN:
             what = f"{item.code}: {counted(item.samples, 'sample')} from {item.message}"
             yield f"{what} (docs/select.md: how to leave them out)"
+    if built.is_weighted:
+        yield (
+            'some samples hold turns with "weight": 0, which must not be trained: builder export'
+            " writes them for each trainer (docs/export.md)"
+        )
     yield from _parity(built, config)
     levels = built.context_levels
     if levels.total():

@@ -109,6 +109,7 @@ class Draft:
     dropped: Mapping[int, str] = field(default_factory=dict)
     cut: Problem | None = None
     complete: bool = False
+    recorded: bool = False
     context: Context = UNKNOWN
 
     def counting(self, **codes: int) -> Draft:
@@ -156,6 +157,7 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
         tools_source=conversation.tools_source or "logged",
         changes=dict(conversation.changes),
         complete=conversation.complete,
+        recorded=conversation.recorded,
         context=conversation.context or derived_context(conversation, bool(reader.system)),
     )
     return draft.counting(**reader.counts).dropping(reader.misplaced, "not_by_assistant")

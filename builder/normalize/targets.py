@@ -68,7 +68,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
     - Before a turn that cannot be written or shown: a call with `bad_arguments` or a `bad_name`,
       something that could not be parsed (its own code), a server-side tool under `server_tools:
-      cut`, a foreign turn under `untrained_turns: split` (its own code).
+      cut`, a foreign turn under `untrained_turns: split` (its own code) unless a target that is a
+      recorded response follows it.
     - After a turn whose calls have no result (`unanswered`) though others follow; before it if it
       is no target or the conversation must end with an answer (`end: answer`).
 
@@ -76,6 +77,7 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     the conversation, else `after_` and the code of the reason. Counts `turns_cut`.
     """
     blocks = list(draft.blocks)
+    last_target = max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
     for at, block in enumerate(blocks):
         if block.role != "assistant":
             continue
@@ -84,7 +86,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
             return Problem(code, f"turn {at}", "a turn that is no target", records=0)
-        if (code := _foreign_end(block, options)) is not None:
+        may_stay = options.untrained_turns == "weight" or (draft.recorded and at < last_target)
+        if (code := _foreign_end(block, options, may_stay=may_stay)) is not None:
             problem = Problem(code, f"turn {at}", "the turn is no target", records=0)
             return _ended(draft, blocks, at, problem, code)
         if block.fault is not None:
@@ -112,12 +115,16 @@ def _names(calls: Iterable[tuple[DraftCall, str]]) -> str:
     return "calls: " + ", ".join(call.name[:40] for call, _ in calls)
 
 
-def _foreign_end(block: Block, options: NormalizeOptions) -> str | None:
-    """The code of a foreign turn before which the conversation ends; None: it may stay."""
+def _is_target(block: Block) -> bool:
+    return block.role == "assistant" and block.untrained is None and block.fault is None
+
+
+def _foreign_end(block: Block, options: NormalizeOptions, *, may_stay: bool) -> str | None:
+    """The code of a foreign turn before which the conversation ends; None: it stays as context."""
     if block.untrained in (None, REPEAT):
         return None
     hides = block.untrained == "server_tool" and options.server_tools == "cut"
-    return block.untrained if hides or options.untrained_turns == "split" else None
+    return block.untrained if hides or not may_stay else None
 
 
 def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> bool:
@@ -140,8 +147,8 @@ def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
     Trailing user turns, results and turns that are no targets are cut (`trailing_cut`). Under
     `end: answer` so are turns that call (`no_final_answer`), but for the last turn of a complete
-    conversation or of one that is cut into turns. Counts `repeated_turns` (trained again, under
-    `untrained_turns: split`) and `untrained_turns` (context only, under weight).
+    conversation or of one that is cut into turns. Counts `repeated_turns` (trained again, in a
+    sample without weights under `untrained_turns: split`) and `untrained_turns` (context only).
     """
     blocks = list(draft.blocks)
     if all(block.untrained for block in blocks if block.role == "assistant"):
@@ -149,7 +156,8 @@ def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             draft = draft.dropping(block.calls, block.untrained or "no_target")
         return _nothing_left(draft)
     repeats = 0
-    if options.untrained_turns == "split":
+    weighted = any(block.untrained not in (None, REPEAT) for block in blocks)
+    if options.untrained_turns == "split" and not weighted:
         repeats = sum(block.untrained == REPEAT for block in blocks)
         blocks = [replace(b, untrained=None) if b.untrained == REPEAT else b for b in blocks]
     count = len(blocks)

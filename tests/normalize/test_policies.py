@@ -43,9 +43,15 @@ def results(*names, **flags):
     return Message("tool", parts)
 
 
-def made(*messages, tools=(), problems=(), context=None, **options):
+def made(*messages, tools=(), problems=(), context=None, recorded=False, **options):
     conversation = Conversation(
-        id="c", record="r", messages=messages, tools=tools, problems=problems, context=context
+        id="c",
+        record="r",
+        messages=messages,
+        tools=tools,
+        problems=problems,
+        context=context,
+        recorded=recorded,
     )
     return normalise(conversation, NormalizeOptions(**options))
 
@@ -212,6 +218,20 @@ def test_before_a_foreign_turn_the_sample_ends_or_it_stays_with_weight_0():
         "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
     ]  # fmt: skip
     assert made(*FOREIGN, untrained_turns="reject").problem.code == "edited"
+
+
+def test_a_recorded_response_is_kept_whatever_stands_before_it():
+    kept = made(*FOREIGN, recorded=True)
+    assert visible(kept) == [
+        "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
+    ]  # fmt: skip
+    assert (dropped(kept), kept.changes["untrained_turns"]) == ([], 1)
+    again = made(*REPEATED, *FOREIGN, recorded=True)
+    assert visible(again)[:2] == ["u hi", "a- a"]
+    last = made(user("hi"), says("a"), user("so"), calls("f", untrained="inserted"), recorded=True)
+    assert (visible(last), dropped(last)) == (["u hi", "a a"], ["inserted"])
+    assert made(*FOREIGN, recorded=True, untrained_turns="reject").problem.code == "edited"
+    assert visible(made(*SEARCHED, recorded=True)) == ["u hi", "a f()"]
 
 
 def test_a_sample_ends_with_a_target():

@@ -119,6 +119,26 @@ def test_answered_and_captured_calls_are_kept(shared, tmp_path, name):
     assert calls["kept"] >= share * len(count(folder))
 
 
+CAPTURED = {
+    "anthropic-messages": 0,
+    "bedrock-converse": 0,
+    "gemini": 4,  # two without any words of a user, a search by the provider, a redacted password
+    "openai-chat": 0,
+    "openai-responses": 2,  # one after a search by the provider, one right after a made-up turn
+}
+"""How many of the calls in recorded responses are not trained, and why."""
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_calls_of_recorded_responses_are_trained(shared, tmp_path, name):
+    folder = shared / "corpus" / name
+    assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
+    captured = capture_counts.captured_calls(folder)
+    trained = capture_counts.trained_calls(tmp_path / "out")
+    assert len(captured) > 10
+    assert len(captured - trained) == CAPTURED[name]
+
+
 @pytest.mark.parametrize("name", ["entire", "real_projects"])
 def test_claude_code_keeps_the_answered_calls(shared, tmp_path, name):
     folder = shared / "corpus" / "claude-code" / name

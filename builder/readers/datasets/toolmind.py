@@ -1,9 +1,9 @@
 """ToolMind rows: conversations of role and content, with tools; each row is one turn to be learnt.
 
 Reference: function-calling-datasets.md "ToolMind"; neulab/agent-data-protocol datasets/toolmind
-@f137bb25. A row repeats the turns before the one that it teaches, without their thoughts; the turn
-is a row of its own elsewhere. Such turns are not trained on, and a call that rows with the same
-beginning repeat is one call. Nothing has ids, results pair by order.
+@f137bb25. A row repeats the turns before the one that it teaches, without their thoughts. Each of
+them is what another row teaches, so it is a repeat, and a call that rows with the same beginning
+repeat is one call. Nothing has ids, results pair by order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json, Message, Reasoning
+from builder.conversation import REPEAT, Conversation, Event, Json, Message, Reasoning
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.capture.dialect import ROLES
@@ -50,11 +50,11 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     made = read_chat(name, where, as_list(row.get("conversations")), row.get("tools"))
     if isinstance(made, Problem):
         return made
-    return replace(made, messages=_last_trained(made.messages))
+    return replace(made, messages=_with_repeats(made.messages))
 
 
-def _last_trained(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Marks the turns before the last as untrained if only the last has a thought.
+def _with_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Marks the turns before the last as repeats if only the last has a thought.
 
     Rows of other origin in this shape have thoughts everywhere or nowhere; their turns lost none.
     """
@@ -64,7 +64,7 @@ def _last_trained(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return messages
     earlier = frozenset(turns[:-1])
     return tuple(
-        replace(message, untrained="zero_weight") if at in earlier else message
+        replace(message, untrained=REPEAT) if at in earlier else message
         for at, message in enumerate(messages)
     )
 

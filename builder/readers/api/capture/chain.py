@@ -173,6 +173,7 @@ class RequestChain:
             changes=changes,
             complete=logged is not None and chosen is not None and chosen.usable,
             context=context,
+            recorded=logged is not None,
             outcome=self.history.outcome,
         )
         yield conversation
