@@ -5,6 +5,7 @@ The test reads the imports out of the source text, those inside functions as wel
 
 import ast
 from collections import defaultdict
+from functools import cache
 
 import pytest
 from places import ROOT
@@ -20,6 +21,7 @@ ORDER = (
 PACKAGE = ROOT / "builder"
 
 
+@cache
 def modules():
     """{dotted name below builder: its parsed source}."""
     found = {}
@@ -30,18 +32,15 @@ def modules():
     return found
 
 
-MODULES = modules()
-
-
 def imports(name):
     """The modules below builder that a module imports."""
-    for node in ast.walk(MODULES[name]):
+    for node in ast.walk(modules()[name]):
         if isinstance(node, ast.ImportFrom) and node.module:
             if node.module.split(".")[0] == "builder":
                 inside = node.module.partition(".")[2]
                 for alias in node.names:
                     whole = f"{inside}.{alias.name}".strip(".")
-                    yield whole if whole in MODULES else inside
+                    yield whole if whole in modules() else inside
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.split(".")[0] == "builder":
@@ -53,13 +52,13 @@ def room(name):
 
 
 def test_every_room_is_in_the_plan():
-    assert {room(name) for name in MODULES if name} == set(ORDER)
+    assert {room(name) for name in modules() if name} == set(ORDER)
 
 
 def test_rooms_import_only_rooms_below_them():
     wrong = sorted(
         f"{name} imports {other}"
-        for name in MODULES
+        for name in modules()
         if name
         for other in imports(name)
         if room(other) != room(name) and ORDER.index(room(other)) > ORDER.index(room(name))
@@ -68,7 +67,7 @@ def test_rooms_import_only_rooms_below_them():
 
 
 def test_no_module_imports_itself_through_others():
-    edges = {name: set(imports(name)) - {name} for name in MODULES}
+    edges = {name: set(imports(name)) - {name} for name in modules()}
     state = {}
 
     def visit(name, path):
@@ -87,7 +86,7 @@ def test_no_module_imports_itself_through_others():
 
 def test_no_public_class_name_occurs_twice():
     places = defaultdict(list)
-    for name, tree in MODULES.items():
+    for name, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(name)

@@ -51,12 +51,14 @@ def little(tmp_path_factory):
     return peak(tmp_path_factory.mktemp("little"), "Hello.", "Hello.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_long_text_takes_a_bounded_amount_of_memory_for_each_code_point(tmp_path, little, kind):
     text = TEXTS[kind] * (LONG // len(TEXTS[kind]))
     assert peak(tmp_path, text, "Yes.") - little < BYTES_PER_CODE_POINT * len(text)
 
 
+@pytest.mark.slow
 def test_a_long_answer_takes_no_more(tmp_path, little):
     text = TEXTS["words"] * (LONG // len(TEXTS["words"]))
     assert peak(tmp_path, "Say it.", text) - little < BYTES_PER_CODE_POINT * len(text)

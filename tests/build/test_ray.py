@@ -14,7 +14,10 @@ from builds import build, files
 from logs import write_logs
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
-pytestmark = pytest.mark.filterwarnings("default")  # what another library warns of is its own
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default"),  # what another library warns of is its own
+]
 
 
 @pytest.fixture(scope="module")

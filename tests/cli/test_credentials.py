@@ -72,6 +72,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "token"), [("verify", TOKEN), *((command, ODD) for command in COMMANDS)]
 )

@@ -66,6 +66,7 @@ def test_there_are_five_recipes():
     assert len(recipes()) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(5))
 def test_a_recipe_runs_as_written(here, number):
     for command in recipes()[number]:

@@ -19,6 +19,8 @@ from places import ROOT
 from builder import cli
 from builder.push.files import as_published, listed_files, read_manifest
 
+pytestmark = pytest.mark.slow
+
 READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
 
 

@@ -30,6 +30,7 @@ def outcomes(request):
     return [(wanted[name], found[name]) for name in wanted]
 
 
+@pytest.mark.slow
 def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
     for wanted, found in outcomes:
         assert found["code"] == wanted.code, found
@@ -39,6 +40,7 @@ def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
         assert found["waits"] == found["waits"][: len(WAITS)], found
 
 
+@pytest.mark.slow
 def test_the_hub_says_how_long_to_wait(outcomes):
     waits = {wanted.name: found["waits"] for wanted, found in outcomes}
     assert waits["commit: 429"] == [2]
@@ -46,6 +48,7 @@ def test_the_hub_says_how_long_to_wait(outcomes):
     assert waits["commit: 429, wait 9999 s"] == []
 
 
+@pytest.mark.slow
 def test_nothing_that_was_finished_is_sent_again(outcomes):
     """Only the object that was on its way when it broke."""
     for wanted, found in outcomes:
@@ -53,6 +56,7 @@ def test_nothing_that_was_finished_is_sent_again(outcomes):
             assert found["twice"] == 0, found
 
 
+@pytest.mark.slow
 def test_no_output_holds_a_token(outcomes):
     for wanted, found in outcomes:
         assert wanted.token not in found["text"], wanted.name

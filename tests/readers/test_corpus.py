@@ -12,6 +12,8 @@ import trace_counts
 
 from builder import cli
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = {
     "anthropic-messages": capture_counts.anthropic_calls,
     "atif": counts.atif_calls,
@@ -66,35 +68,9 @@ NOTHING = {
 """Folders that hold nothing to train on, and why: such a build exits 1."""
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
-    folder = shared / "corpus" / name
-    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--json", "--workers", "1"]
-    assert cli.main(command) == (1 if name in NOTHING else 0)
-    ledger = json.loads(capsys.readouterr().out)
-    assert "internal" not in ledger["records"]["rejected"]
-    assert "internal" not in ledger["conversations"]["rejected"]
-    count = FOLDERS[name]
-    if count is not None:
-        assert ledger["calls"]["logged"] == len(count(folder)) - ONE_CALL.get(name, 0)
-
-
-def test_all_of_the_real_logs_together(shared, tmp_path):
-    """Every sample is proven, no file has two readers, and workers do not matter."""
-    manifests = []
-    for workers in ("1", "2"):
-        out = tmp_path / workers
-        command = ["build", str(shared / "corpus"), "-o", str(out), "-q", "--workers", workers]
-        assert cli.main(command) == 0
-        manifest = json.loads((out / "manifest.json").read_bytes())
-        del manifest["run"]
-        manifests.append(manifest)
-    assert manifests[0] == manifests[1]
-    assert "ambiguous" not in manifests[0]["ledger"]["records"]["rejected"]
-    assert cli.main(["verify", str(tmp_path / "2"), "--quiet"]) == 0
-
-
 ANSWERED = {
+    "claude-code/entire": (counts.claude_answered_calls, 0.99),
+    "claude-code/real_projects": (counts.claude_answered_calls, 0.99),
     "codex": (counts.codex_answered_calls, 0.98),  # one file begins after the user's message
     "gemini-cli": (counts.gemini_cli_answered_calls, 1),
     "mini-swe-agent": (counts.mini_swe_calls, 1),
@@ -107,18 +83,6 @@ ANSWERED = {
 }
 """Raw count of the calls that must be kept, and the share of them that is."""
 
-
-@pytest.mark.parametrize("name", ANSWERED)
-def test_answered_and_captured_calls_are_kept(shared, tmp_path, name):
-    folder = shared / "corpus" / name
-    count, share = ANSWERED[name]
-    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--quiet", "--workers", "1"]
-    assert cli.main(command) == 0
-    calls = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]["calls"]
-    assert len(count(folder)) > 0
-    assert calls["kept"] >= share * len(count(folder))
-
-
 CAPTURED = {
     "anthropic-messages": 0,
     "bedrock-converse": 0,
@@ -128,28 +92,50 @@ CAPTURED = {
 }
 """How many of the calls in recorded responses are not trained, and why."""
 
+WARM_UPS = {"claude-code/real_projects": counts.claude_warm_ups}
+"""Conversations that only warm up a cache; none of them is learnt."""
 
-@pytest.mark.parametrize("name", CAPTURED)
-def test_calls_of_recorded_responses_are_trained(shared, tmp_path, name):
+LARGE = "claude-code/entire"
+"""Half of the bytes of the corpus, in a format that other folders hold as well."""
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
     folder = shared / "corpus" / name
-    assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
-    captured = capture_counts.captured_calls(folder)
-    trained = capture_counts.trained_calls(tmp_path / "out")
-    assert len(captured) > 10
-    assert len(captured - trained) == CAPTURED[name]
+    command = ["build", str(folder), "-o", str(tmp_path / "out"), "--json", "--workers", "1"]
+    assert cli.main(command) == (1 if name in NOTHING else 0)
+    ledger = json.loads(capsys.readouterr().out)
+    assert "internal" not in ledger["records"]["rejected"]
+    assert "ambiguous" not in ledger["records"]["rejected"]
+    assert "internal" not in ledger["conversations"]["rejected"]
+    count = FOLDERS[name]
+    if count is not None:
+        assert ledger["calls"]["logged"] == len(count(folder)) - ONE_CALL.get(name, 0)
+    if name in ANSWERED:
+        count_answered, share = ANSWERED[name]
+        answered = len(count_answered(folder))
+        assert answered > 0
+        assert ledger["calls"]["kept"] >= share * answered
+    if name in CAPTURED:
+        captured = capture_counts.captured_calls(folder)
+        trained = capture_counts.trained_calls(tmp_path / "out")
+        assert len(captured) > 10
+        assert len(captured - trained) == CAPTURED[name]
+    if name in WARM_UPS:
+        rejected = ledger["conversations"]["rejected"]["warmup"]
+        assert rejected == WARM_UPS[name](folder) > 0
 
 
-@pytest.mark.parametrize("name", ["entire", "real_projects"])
-def test_claude_code_keeps_the_answered_calls(shared, tmp_path, name):
-    folder = shared / "corpus" / "claude-code" / name
-    assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
-    calls = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]["calls"]
-    answered = counts.claude_answered_calls(folder)
-    assert calls["kept"] >= 0.99 * len(answered)
-
-
-def test_no_warm_up_ping_of_claude_code_is_learnt(shared, tmp_path):
-    folder = shared / "corpus" / "claude-code" / "real_projects"
-    assert cli.main(["build", str(folder), "-o", str(tmp_path / "out"), "--quiet"]) == 0
-    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
-    assert ledger["conversations"]["rejected"]["warmup"] == counts.claude_warm_ups(folder) > 0
+def test_folders_of_all_formats_together(shared, tmp_path):
+    """Every sample is proven, no file has two readers, and workers do not matter."""
+    folders = [str(shared / "corpus" / name) for name in FOLDERS if name != LARGE]
+    manifests = []
+    for workers in ("1", "2"):
+        out = tmp_path / workers
+        assert cli.main(["build", *folders, "-o", str(out), "-q", "--workers", workers]) == 0
+        manifest = json.loads((out / "manifest.json").read_bytes())
+        del manifest["run"]
+        manifests.append(manifest)
+    assert manifests[0] == manifests[1]
+    assert "ambiguous" not in manifests[0]["ledger"]["records"]["rejected"]
+    assert cli.main(["verify", str(tmp_path / "2"), "--quiet"]) == 0

@@ -194,6 +194,7 @@ def test_hostile_text_is_text(tmp_path, verifier):
     assert r"\x1b[31mred" in message
 
 
+@pytest.mark.slow
 def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
     """Long lines, many turns, many tools, and characters that grow when they are escaped."""
     contents = ["x" * 10_000_000, "<" * 200_000, "\x1b" * 200_000, "\u202e" * 200_000]

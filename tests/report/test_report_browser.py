@@ -16,7 +16,10 @@ from builder.report.report import report_html
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
 
 PHONE, DESK = (390, 844), (1280, 900)
 

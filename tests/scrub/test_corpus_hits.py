@@ -11,6 +11,7 @@ import corpus_hits
 CORPUS = ROOT.parent / "shared" / "corpus"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real logs is not on this machine")
 def test_every_hit_on_real_logs_was_looked_at():
     known = corpus_hits.listed()

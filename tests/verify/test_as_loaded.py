@@ -190,6 +190,7 @@ for named in ({"path": out}, {"path": "parquet", "data_files": files}):
 """
 
 
+@pytest.mark.slow
 def test_the_oldest_supported_loader_gives_the_samples_too(tmp_path):
     """The newest is the one that is installed: all other tests of this file ask it."""
     oldest = "4.7.0"
