@@ -5,15 +5,26 @@ import threading
 from pathlib import Path
 
 from builder.dataset.files import dataset_files
+from builder.report.review_file import ReviewFile
 from builder.report.server import Server
 from builder.report.store import Rows
 from builder.report.viewer import Viewer
 
 
-@contextlib.contextmanager
-def served(name, told, scratch, logs=None):
+def viewer_of(name, manifest, scratch, logs=None):
+    """The viewer of a dataset once everything is indexed; its review is in the scratch folder."""
     folder = Path(name) if Path(name).is_dir() else None
-    viewer = Viewer(folder, Rows(dataset_files(name), scratch), told, "qwen3", logs)
+    rows = Rows(dataset_files(str(name)), scratch)
+    viewer = Viewer(folder, rows, manifest, "qwen3", ReviewFile(scratch / "r.review.jsonl"), logs)
+    viewer.index.wait()
+    if viewer.rejected is not None:
+        viewer.rejected.wait()
+    return viewer
+
+
+@contextlib.contextmanager
+def served(name, manifest, scratch, logs=None):
+    viewer = viewer_of(name, manifest, scratch, logs)
     with Server(viewer) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -22,3 +33,4 @@ def served(name, told, scratch, logs=None):
         finally:
             server.shutdown()
             thread.join()
+            viewer.close()

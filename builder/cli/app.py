@@ -282,6 +282,12 @@ def view(
     logs: Annotated[
         Path | None, typer.Option(help="The logs it was made from: raw records are shown too.")
     ] = None,
+    review: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Default: DATASET.review.jsonl, next to it.")
+    ] = None,
+    review_csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the review as CSV, and end.")
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
     opens: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
     tokenizer: Tokenizer = None,
@@ -293,7 +299,7 @@ def view(
 
     del quiet  # the address is what is asked for
     return run_view(
-        dataset, logs=logs, port=port, opens=opens, tokenizer=tokenizer, as_json=as_json
+        dataset, logs, review, review_csv, port, opens=opens, tokenizer=tokenizer, as_json=as_json
     )
 
 

@@ -19,6 +19,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import load
 from builder.report.report import report_html
+from builder.report.review_file import ReviewFile, review_path
 from builder.report.server import Server
 from builder.report.store import Rows
 from builder.report.viewer import Viewer
@@ -44,14 +45,16 @@ def run_report(
 
 def run_view(
     dataset: str,
-    *,
     logs: Path | None,
+    review: Path | None,
+    review_csv: Path | None,
     port: int,
+    *,
     opens: bool,
     tokenizer: str | None,
     as_json: bool,
 ) -> int:
-    """Serve the pages until Ctrl-C. Raises UsageError; never returns otherwise."""
+    """Serves the pages until Ctrl-C, or writes the review as CSV. Raises UsageError."""
     if logs is not None and not logs.is_dir():
         raise UsageError(f"--logs {str(logs)!r}: no such folder")
     files = dataset_files(dataset)
@@ -60,10 +63,16 @@ def run_view(
     manifest = manifest_of(dataset)
     folder = expand_home(dataset)
     name = tokenizer_of(manifest, tokenizer)
+    decisions = ReviewFile(review or review_path(folder))
     interrupt_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="builder-view-") as scratch:
         rows = Rows(files, Path(scratch))
-        viewer = Viewer(folder if folder.is_dir() else None, rows, manifest, name, logs)
+        here = folder if folder.is_dir() else None
+        viewer = Viewer(here, rows, manifest, name, decisions, logs)
+        if review_csv is not None:
+            viewer.index.wait()
+            write_whole(review_csv, viewer.review_csv())
+            return 0
         try:
             server = Server(viewer, port)
         except OSError as error:
@@ -77,4 +86,6 @@ def run_view(
                 server.serve_forever()
             except KeyboardInterrupt:
                 raise SystemExit(INTERRUPTED) from None  # nothing was left unfinished: no message
+            finally:
+                viewer.close()
     return 0

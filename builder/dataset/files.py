@@ -19,6 +19,9 @@ _DESCRIPTIONS = frozenset(
 
 _SPLITS = ("train", "validation", "test")
 
+REVIEW_SUFFIX = ".review.jsonl"
+"""How the names of reviews end (`builder.dataset.review`)."""
+
 NOT_A_FILE = "neither a file nor a folder"
 
 
@@ -80,9 +83,10 @@ def is_built(folder: Path) -> bool:
 def data_files(folder: Path) -> list[Path]:
     """Returns the data files below a folder, by name; a pipe of such a name is among them.
 
-    JSON documents are data only where there is no other file of data.
+    JSON documents are data only where there is no other file of data; a review is none.
     """
     found = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
+    found = [path for path in found if not path.name.endswith(REVIEW_SUFFIX)]
     return [path for path in found if path.name.endswith(DATA_SUFFIXES)] or [
         path for path in found if path.suffix == ".json" and path.name not in _DESCRIPTIONS
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 from itertools import groupby
+from re import Pattern
 from typing import NewType
 
 Html = NewType("Html", str)
@@ -90,6 +91,18 @@ def _escape(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def marked(value: str, hits: Pattern[str] | None) -> Html:
+    """Text with what the pattern matches marked."""
+    if hits is None:
+        return text(value)
+    pieces: list[Html] = []
+    at = 0
+    for found in hits.finditer(value):
+        pieces += [text(value[at : found.start()]), tag("mark", text(found[0]), class_="hit")]
+        at = found.end()
+    return join([*pieces, text(value[at:])])
+
+
 def shorten(value: str, limit: int) -> str:
     """The text on one line, of `limit` characters at most, an ellipsis where it was cut."""
     line = " ".join(value[: 4 * limit].split())
@@ -103,18 +116,17 @@ def number(value: float) -> str:
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def cut(value: str, limit: int) -> Html:
+def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
     """The text, or its two ends with the number of characters left out between them.
 
-    A text little longer than the limit is not cut.
+    A text little longer than the limit is not cut. What `hits` matches is marked.
     """
     if len(value) <= limit * 5 // 4:
-        return text(value)
+        return marked(value, hits)
     head = limit * 2 // 3
     tail = limit - head
-    return join(
-        (text(value[:head]), left_out(len(value) - limit), text(value[len(value) - tail :]))
-    )
+    begin, end = value[:head], value[len(value) - tail :]
+    return join((marked(begin, hits), left_out(len(value) - limit), marked(end, hits)))
 
 
 def left_out(count: int, what: str = "characters") -> Html:

@@ -20,13 +20,22 @@ def asset(name: str) -> str:
     return (files("builder.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def policy(forms: str = "'none'") -> str:
-    """The content-security policy: nothing but the page's own style and script."""
-    style, script = (_hash(asset(name)) for name in ("report.css", "report.js"))
+def policy(*, viewer: bool = False) -> str:
+    """The content-security policy: nothing but the page's own styles, scripts and forms."""
+    styles, scripts = (" ".join(f"'{_hash(asset(name))}'" for name in names)
+                       for names in _assets(viewer=viewer))  # fmt: skip
+    forms = "'self'" if viewer else "'none'"
     return (
-        f"default-src 'none'; style-src '{style}'; script-src '{script}';"
+        f"default-src 'none'; style-src {styles}; script-src {scripts};"
         f" base-uri 'none'; form-action {forms}"
     )
+
+
+def _assets(*, viewer: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the names of the style sheets and of the scripts."""
+    if viewer:
+        return ("report.css", "viewer.css"), ("report.js", "viewer.js")
+    return ("report.css",), ("report.js",)
 
 
 def _hash(content: str) -> str:
@@ -40,19 +49,28 @@ def page(
     links: Sequence[tuple[str, str]] = (),
     *,
     subtitle: str = "",
-    forms: str = "'none'",
+    keys: Sequence[tuple[str, str]] = (),
+    viewer: bool = False,
+    wide: bool = False,
 ) -> bytes:
-    """The whole document. `links` are (address, text) of its navigation."""
+    """The whole document.
+
+    `links` are (address, text) of its navigation, `keys` what the dialog of keys says. A page of
+    the viewer has forms, and leaves its address to requests for other pages of the viewer.
+    """
     nav = [tag("a", text(name), href=address) for address, name in links]
+    if keys:
+        nav.append(tag("button", text("Keys"), type="button", data_keys="", hidden=""))
+    styles, scripts = _assets(viewer=viewer)
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        _meta("Content-Security-Policy", policy(forms)),
+        _meta("Content-Security-Policy", policy(viewer=viewer)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", name="referrer", content="same-origin" if viewer else "no-referrer"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", plain(title)),
-        Html(f"<style>{asset('report.css')}</style>"),
+        *(Html(f"<style>{asset(name)}</style>") for name in styles),
     )
     below = tag("p", text(subtitle), class_="subtitle") if subtitle else EMPTY
     body = tag(
@@ -61,9 +79,21 @@ def page(
         tag("header", tag("h1", text(title), dir="auto"), below),
         tag("nav", *nav, aria_label="Sections") if nav else EMPTY,
         tag("main", main, id="main", tabindex=-1),
-        Html(f"<script>{asset('report.js')}</script>"),
+        _keys(keys) if keys else EMPTY,
+        *(Html(f"<script>{asset(name)}</script>") for name in scripts),
+        class_="wide" if wide else None,
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n".encode()
+
+
+def _keys(keys: Sequence[tuple[str, str]]) -> Html:
+    """The dialog that lists the keys; the script opens it."""
+    rows = [
+        tag("div", tag("dt", tag("kbd", text(key))), tag("dd", text(does))) for key, does in keys
+    ]
+    close = tag("button", text("Close"), type="button")
+    title = tag("h2", text("Keys"), id="keys-title")
+    return tag("dialog", title, tag("dl", *rows), close, id="keys", aria_labelledby="keys-title")
 
 
 def _meta(header: str, content: str) -> Html:

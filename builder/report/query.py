@@ -1,76 +1,72 @@
-"""What a sample must have to be found."""
+"""What is asked of a list: a text, a value of each facet, an order; as it stands in an address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
 
-from builder.conversation import Json
-from builder.jsonio import dumps
-from builder.report.facts import as_object, as_text
+MAX_TEXT = 300
+"""Characters of a text or a value that are taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a sample must have: each field that is not "".
+    """What rows must have, and their order.
 
-    text    in a message or a definition, in any case
-    tool    the name of a tool that is defined or called
-    source  part of the path, session or record that it comes from
-    code    of a change to it, its behaviour pattern, or its format
+    text    in a message or a tool definition, in upper or lower case
+    chosen  (facet, value) pairs that all must hold
+    sort    the name of an order; "" is that of the dataset
     """
 
     text: str = ""
-    tool: str = ""
-    source: str = ""
-    code: str = ""
+    chosen: tuple[tuple[str, str], ...] = ()
+    sort: str = ""
 
-    @property
-    def asks_rows(self) -> bool:
-        """Must the rows be read, and not their meta/ alone?"""
-        return bool(self.text or self.tool)
-
-    @property
-    def holds(self) -> bytes:
-        """What a line of meta/ must hold, as it is written there, to be worth reading."""
-        return dumps(self.source or self.code)[1:-1].encode("utf-8", "replace")
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, item.name) for item in fields(self))
-
-    def has_meta(self, meta: Mapping[str, Json]) -> bool:
-        """Does what meta/ says of a sample fit?"""
-        if self.source:
-            places = (as_text(meta.get(key)) for key in ("source", "conversation", "record"))
-            if not any(self.source in place for place in places):
-                return False
-        if not self.code:
-            return True
-        kinds = (as_text(meta.get(key)) for key in ("pattern", "format", "tools_source"))
-        return self.code in as_object(meta.get("changes")) or self.code in kinds
-
-    def has_row(self, value: Json) -> bool:
-        """Does the row itself fit?"""
-        row = as_object(value)
-        raw = row.get("messages")
-        messages = [as_object(item) for item in raw] if isinstance(raw, list) else []
-        if self.text:
-            wanted = self.text.casefold()
-            contents = (as_text(item.get("content")).casefold() for item in messages)
-            in_tools = wanted in dumps(row.get("tools")).casefold()
-            if not in_tools and not any(wanted in content for content in contents):
-                return False
-        return not self.tool or self.tool in _tool_names(row.get("tools")) or self._calls(messages)
-
-    def _calls(self, messages: list[dict[str, Json]]) -> bool:
-        head = f'<tool_call>\n{{"name": {dumps(self.tool)}, '
-        return any(
-            head in as_text(item.get("content"))
-            for item in messages
-            if item.get("role") == "assistant"
+    @classmethod
+    def read(
+        cls, asked: Mapping[str, str], facets: Collection[str], sorts: Collection[str]
+    ) -> Query:
+        """Reads the fields of an address; unknown ones are ignored."""
+        chosen = [(name, asked[name][:MAX_TEXT]) for name in facets if asked.get(name)]
+        sort = asked.get("sort", "")
+        return cls(
+            asked.get("text", "").strip()[:MAX_TEXT],
+            tuple(chosen),
+            sort if sort in sorts else "",
         )
 
+    def __bool__(self) -> bool:
+        return bool(self.text or self.chosen)
 
-def _tool_names(tools: Json) -> set[str]:
-    listed = tools if isinstance(tools, list) else []
-    return {as_text(as_object(as_object(tool).get("function")).get("name")) for tool in listed}
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The fields of its address, in the order in which they are written."""
+        own = [("text", self.text), *self.chosen, ("sort", self.sort)]
+        return [(name, value) for name, value in own if value]
+
+    def url(self, address: str = "", /, **more: object) -> str:
+        """Returns the address of a page for this query, with further fields; "" leaves one out."""
+        extra = [(key, str(value)) for key, value in more.items() if value != ""]
+        asked = urlencode([*self.fields, *extra])
+        return f"{address}?{asked}" if asked else address or "."
+
+    def choosing(self, facet: str, value: str) -> Query:
+        """Returns the query with a value of a facet in place of another one; "" for any value."""
+        others = [pair for pair in self.chosen if pair[0] != facet]
+        return replace(self, chosen=(*others, (facet, value)) if value else tuple(others))
+
+    def value(self, facet: str) -> str:
+        """Returns the value that is chosen of a facet, or ""."""
+        return dict(self.chosen).get(facet, "")
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """What matches the text; None if none is asked for."""
+        return re.compile(re.escape(self.text), re.IGNORECASE) if self.text else None
+
+
+def whole_number(written: str) -> int:
+    """Returns the number that a field of an address holds, or 0."""
+    return int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0

@@ -6,12 +6,14 @@ are shown: lines of a file, elements of a JSON list, a whole file.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from builder.conversation import Json
+from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.report.html import Html, cut, join, left_out, tag, text
 from builder.report.turns import indented
@@ -20,6 +22,8 @@ from builder.sources.source import Source
 MAX_RECORDS = 60
 _MAX_BYTES = 32 << 20
 _CHARACTERS = 20_000
+_PROBE = 80
+"""Characters of a turn that are looked for in the records."""
 
 _LINES = re.compile(r"(?:(?P<member>\S+) )?lines? (?P<first>\d+)(?:(?:-| to line )(?P<last>\d+))?")
 _ITEMS = re.compile(r"(?P<key>\w*)\[(?P<first>\d+)\](?:-(?P=key)\[(?P<last>\d+)\])?")
@@ -86,14 +90,43 @@ def _items(document: Json, key: str, first: int, last: int) -> list[Record] | No
     return [(f"{key}[{at}]", indented(listed[at])) for at in range(first, last + 1)]
 
 
+def records_of_turns(
+    messages: Sequence[tuple[str, str]], records: Sequence[Record]
+) -> dict[int, tuple[str, str]]:
+    """Returns for turns the (id on the page, place) of the record that holds their text.
+
+    meta/ does not say which turn came from which record, so the longest line of a turn is looked
+    for, from the record of the turn before on. Turns whose text was changed may have none.
+    """
+    found: dict[int, tuple[str, str]] = {}
+    first = 0
+    for at, (_, content) in enumerate(messages):
+        line = max(content[:20_000].splitlines() or [""], key=len)[:_PROBE].strip()
+        if len(line) < 8:
+            continue
+        once = dumps(line)[1:-1]
+        probes = {line, once, dumps(once)[1:-1], json.dumps(line)[1:-1]}
+        for number in range(first, min(len(records), MAX_RECORDS)):
+            if any(probe in records[number][1] for probe in probes):
+                found[at] = (f"record-{number}", records[number][0])
+                first = number
+                break
+    return found
+
+
 def raw_html(records: list[Record] | None) -> Html:
     """The records, each with its place."""
     if not records:
-        said_so = "Not found in the logs, or not a place that can be shown."
-        return tag("p", text(said_so), class_="note")
+        message = "Not found in the logs, or not a place that can be shown."
+        return tag("p", text(message), class_="note")
     shown = [
-        tag("li", tag("p", text(where), class_="role"), tag("pre", cut(value, _CHARACTERS)))
-        for where, value in records[:MAX_RECORDS]
+        tag(
+            "li",
+            tag("p", text(where), class_="role"),
+            tag("pre", cut(value, _CHARACTERS), dir="auto"),
+            id=f"record-{number}",
+        )
+        for number, (where, value) in enumerate(records[:MAX_RECORDS])
     ]
     more = [tag("li", left_out(1, "record or more"))] if len(records) > MAX_RECORDS else []
     return tag("ol", join((*shown, *more)), class_="turns")

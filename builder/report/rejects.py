@@ -74,12 +74,12 @@ def _group(item: tuple[str, Rejects]) -> Html:
     code, rejects = item
     counted = tag("span", text(number(rejects.count)), class_="count")
     head = tag("summary", tag("code", text(code)), counted)
-    about = _explained(code)
+    about = explained(code)
     table = reject_table(rejects.examples)
     return tag("details", head, about, table, class_="reject", data_item="")
 
 
-def _explained(code: str) -> Html:
+def explained(code: str) -> Html:
     """Returns what the code means and what would keep its rejects, where that is known."""
     words, keeps = meaning(code), mending(code)
     if not words and not keeps:

@@ -27,6 +27,13 @@ from builder.report.verdict import verdict
 
 MAX_BYTES = 4_800_000
 MAX_SAMPLES = 60
+KEYS = (
+    ("j or →", "the next sample"),
+    ("k or ←", "the one before"),
+    ("Enter", "opens the sample"),
+    ("/", "searches the samples"),
+    ("?", "shows these keys"),
+)
 _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
 MANIFEST = "manifest.json"
@@ -79,7 +86,7 @@ def report_html(
     ]
     name = as_text(as_object(manifest.get("config")).get("name")) or "dataset"
     links = [(f"#{key}", title) for key, title in _SECTIONS]
-    return page(shorten(name, 80), join(body), links, subtitle="Dataset report")
+    return page(shorten(name, 80), join(body), links, subtitle="Dataset report", keys=KEYS)
 
 
 def read_manifest(data: bytes) -> dict[str, Json]:

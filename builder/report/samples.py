@@ -13,7 +13,7 @@ from builder.qwen3.tokenizer import Target
 from builder.report.facts import as_object, as_text, whole
 from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
-from builder.report.turns import indented, turns_html
+from builder.report.turns import IN_A_LIST, Reading, indented, outline_html, turns_html
 from builder.sample import Sample
 from builder.verify.verifier import MAX_CHARS
 
@@ -38,7 +38,11 @@ class Picked:
 
 
 def sample_html(
-    picked: Picked, target: Target, limits: Limits | None = None, most: int = MAX_HTML
+    picked: Picked,
+    target: Target,
+    limits: Limits | None = None,
+    most: int = MAX_HTML,
+    reading: Reading = IN_A_LIST,
 ) -> Html:
     """Everything about a sample, in `most` bytes at most."""
     chosen = limits or Limits()
@@ -47,7 +51,7 @@ def sample_html(
     rendered = shown.rendered(sample) if isinstance(sample, Sample) else None
     page = EMPTY
     for _ in range(12):
-        page = _body(picked, sample, rendered, shown.note, chosen)
+        page = _body(picked, sample, rendered, shown.note, chosen, reading)
         if len(page.encode()) <= most:
             return page
         chosen = chosen.reduced()
@@ -108,6 +112,7 @@ def _body(
     rendered: Rendered | None,
     note: str,
     limits: Limits,
+    reading: Reading,
 ) -> Html:
     parts = [_source(picked)]
     if not isinstance(sample, Sample):
@@ -115,21 +120,28 @@ def _body(
         fault = "This row is no sample: it has no list of messages of role and content."
         return join((*parts, tag("p", text(fault), class_="note"), tag("pre", row)))
     trained = len(rendered.spans) if rendered is not None else 0
+    if reading.outline:
+        parts.append(outline_html(sample, trained, limits))
+    turns = turns_html(sample, trained, limits, reading)
     parts.append(
         tag(
             "div",
-            tag("section", tag("h3", text("Conversation")), turns_html(sample, trained, limits)),
-            tag(
-                "section",
-                tag("h3", text("Rendered text")),
-                tag("p", text(note), class_="note") if note else EMPTY,
-                rendered_html(rendered, limits) if rendered is not None else EMPTY,
-                _tokens(rendered, limits) if rendered is not None else EMPTY,
-            ),
+            tag("section", tag("h3", text("Conversation")), turns),
+            tag("div", reading.above, reading.alongside or _rendered(rendered, note, limits)),
             class_="sides",
         )
     )
     return join(parts)
+
+
+def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
+    """What the template renders, and its tokens."""
+    parts = [tag("h3", text("Rendered text"))]
+    if note:
+        parts.append(tag("p", text(note), class_="note"))
+    if rendered is not None:
+        parts += [rendered_html(rendered, limits), _tokens(rendered, limits)]
+    return tag("section", *parts)
 
 
 def _tokens(rendered: Rendered, limits: Limits) -> Html:

@@ -2,7 +2,8 @@
 
 It listens on the loopback interface. Every address begins with a random token, compared in constant
 time, so that neither another user nor a page in the same browser can guess one. The Host header
-must be the server's own: a foreign name that was made to resolve to this machine gets nothing.
+must be the server's own: a foreign name that was made to resolve to this machine gets nothing. Only
+a form of the server's own pages writes: its Origin header must name the server.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import hmac
 import secrets
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
+from builder.problem import UsageError
 from builder.report.page import policy
-from builder.report.query import Query
+from builder.report.query import whole_number
 from builder.report.store import Address
 from builder.report.viewer import Viewer
 
@@ -23,17 +26,21 @@ HOST = "127.0.0.1"
 
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
+    ("Referrer-Policy", "same-origin"),
     ("Cache-Control", "no-store"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
 )
-FORMS = "'self'"
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _FAILED = b"This page could not be made. That is a bug: please report what the terminal says.\n"
-_START = Address(0, 0)
+_FORM = "application/x-www-form-urlencoded"
+_KINDS = {"raw": _TEXT, "review.csv": "text/csv; charset=utf-8"}
+
+MAX_FORM = 64 << 10
+"""Bytes of a form: a note of the longest, each character percent-encoded, fits."""
+MAX_FIELDS = 600
 
 
 class Server(ThreadingHTTPServer):
@@ -67,65 +74,97 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        host = self.headers.get("Host", "")
-        path, _, query = self.path.partition("?")
-        token, _, rest = path.removeprefix("/").partition("/")
-        given = hmac.compare_digest(token.encode(), self.server.token.encode())
-        if host not in self.server.names or not given:
-            self._send(HTTPStatus.NOT_FOUND, b"Not found.\n", _TEXT)
-            return
-        asked = parse_qs(query, errors="replace", keep_blank_values=True)
-        try:
-            self._answer(rest, {key: values[-1] for key, values in asked.items()})
-        except (ConnectionError, TimeoutError):
-            raise
-        except Exception as error:  # a row of any origin must not end the connection without a word
-            print(f"builder: view: {type(error).__name__}: {error}", file=sys.stderr)
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED, _TEXT)
+        self._respond(self._get)
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
+    def do_POST(self) -> None:
+        self._respond(self._post)
+
     def log_message(self, *_: object) -> None:
         """Requests are not logged: their addresses hold the token."""
 
-    def _answer(self, name: str, asked: dict[str, str]) -> None:
+    def _respond(self, answer: Callable[[str, dict[str, str]], None]) -> None:
+        """Answers who has the token, under a name of this server."""
+        path, _, query = self.path.partition("?")
+        token, _, rest = path.removeprefix("/").partition("/")
+        given = hmac.compare_digest(token.encode(), self.server.token.encode())
+        if self.headers.get("Host", "") not in self.server.names or not given:
+            self._send(HTTPStatus.NOT_FOUND, b"Not found.\n", _TEXT)
+            return
+        try:
+            answer(rest, _fields(query))
+        except (ConnectionError, TimeoutError):
+            raise
+        except UsageError as fault:  # the review cannot be read or written
+            words = str(fault)
+            print(f"builder: view: {words}", file=sys.stderr)
+            body = self.server.viewer.message("The review", words)
+            self._send(HTTPStatus.CONFLICT, body, _HTML)
+        except Exception as error:  # a row of any origin must not end the connection without a word
+            print(f"builder: view: {type(error).__name__}: {error}", file=sys.stderr)
+            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED, _TEXT)
+
+    def _get(self, name: str, asked: dict[str, str]) -> None:
         viewer = self.server.viewer
-        at = _address(asked["at"]) if "at" in asked else _START
-        body: bytes | None = None
-        kind = _HTML
-        query = Query(*(asked.get(key, "") for key in ("text", "tool", "source", "code")))
-        if at is None:
-            pass  # not the address of a row
-        elif name == "":
-            body = viewer.samples(query, at) if at.file < len(viewer.rows.files) else None
-        elif name == "row":
-            body = viewer.sample(at, query)
-        elif name == "raw":
-            body, kind = viewer.raw(at), _TEXT
-        elif name == "overview":
-            body = viewer.overview()
-        elif name == "rejects":
-            begin = _whole(asked.get("from", ""))
-            body = viewer.rejects(asked.get("code", ""), asked.get("text", ""), begin)
-        elif name == "go":
+        at = Address.read(asked.get("at", ""))
+        pages: dict[str, Callable[[], bytes | None]] = {
+            "": lambda: viewer.samples(asked),
+            "row": lambda: viewer.sample(at, asked) if at is not None else None,
+            "raw": lambda: viewer.raw(at) if at is not None else None,
+            "overview": viewer.overview,
+            "rejects": lambda: viewer.rejects(asked),
+            "reject": lambda: viewer.reject(asked),
+            "review.csv": viewer.review_csv,
+        }
+        if name == "go":
             found = viewer.find(asked.get("to", ""))
             if found is not None:
-                self.send_response(HTTPStatus.SEE_OTHER)
-                self.send_header("Location", f"row?at={found}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self._redirect(f"row?at={found}")
                 return
+        body = pages[name]() if name in pages else None
         if body is None:
             self._send(HTTPStatus.NOT_FOUND, viewer.nothing(), _HTML)
         else:
-            self._send(HTTPStatus.OK, body, kind)
+            self._send(HTTPStatus.OK, body, _KINDS.get(name, _HTML))
+
+    def _post(self, name: str, asked: dict[str, str]) -> None:
+        """Notes a decision that a form of this server's own pages sends."""
+        del asked
+        self.close_connection = True  # what is refused is not read
+        origin = f"http://{self.headers.get('Host', '')}"
+        site = self.headers.get("Sec-Fetch-Site", "same-origin")
+        length = whole_number(self.headers.get("Content-Length", ""))
+        if self.headers.get("Origin") != origin or site != "same-origin":
+            self._send(HTTPStatus.FORBIDDEN, b"Only this server's own pages may write.\n", _TEXT)
+        elif name != "review":
+            self._send(HTTPStatus.NOT_FOUND, b"Not found.\n", _TEXT)
+        elif self.headers.get("Content-Type", "").partition(";")[0] != _FORM:
+            self._send(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, b"A form is expected.\n", _TEXT)
+        elif not 0 < length <= MAX_FORM:
+            self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"Too large, or empty.\n", _TEXT)
+        else:
+            given = _fields(self.rfile.read(length).decode("ascii", "replace"))
+            address = self.server.viewer.decide(given)
+            if address is None:
+                self._send(HTTPStatus.BAD_REQUEST, self.server.viewer.nothing(), _HTML)
+            else:
+                self._redirect(address)
+
+    def _redirect(self, address: str) -> None:
+        self.send_response(HTTPStatus.SEE_OTHER)
+        self.send_header("Location", address)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", f"{policy(FORMS)}; frame-ancestors 'none'")
+        self.send_header(
+            "Content-Security-Policy", f"{policy(viewer=True)}; frame-ancestors 'none'"
+        )
         for header, value in _HEADERS:
             self.send_header(header, value)
         self.end_headers()
@@ -133,13 +172,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def _address(written: str) -> Address | None:
-    """Returns the row that `FILE.ROW` names; None if it is no such address."""
-    file, _, row = written.partition(".")
-    if any(not part.isascii() or not part.isdigit() or len(part) > 15 for part in (file, row)):
-        return None
-    return Address(int(file), int(row))
-
-
-def _whole(written: str) -> int:
-    return int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0
+def _fields(query: str) -> dict[str, str]:
+    """Returns the fields of an address or a form, the last of a name; {} if there are too many."""
+    try:
+        found = parse_qs(query, errors="replace", keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        return {}
+    return {key: values[-1] for key, values in found.items()}

@@ -27,7 +27,7 @@ from builder.report.facts import as_object
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
-STEP = 128
+STEP = 16
 """Every so many rows the offset is noted."""
 MAX_ROW = 64 << 20
 """Bytes; a longer line is named, not shown."""
@@ -158,6 +158,14 @@ class Address:
     file: int
     row: int
 
+    @classmethod
+    def read(cls, written: str) -> Address | None:
+        """Returns the row that `FILE.ROW` names; None if that is no such address."""
+        file, _, row = written.partition(".")
+        if any(not part.isascii() or not part.isdigit() or len(part) > 15 for part in (file, row)):
+            return None
+        return cls(int(file), int(row))
+
     def __str__(self) -> str:
         return f"{self.file}.{self.row}"
 
@@ -226,12 +234,6 @@ class Rows:
         if not all(opened.counted.whole for opened in before):
             return None
         return sum(opened.counted.count for opened in before) + address.row
-
-    def last(self, file: int, budget: int) -> Address | None:
-        """The last row of a file, if the budget reaches it."""
-        index = self.files[file].counted
-        index.reach(1 << 62, budget)
-        return Address(file, index.count - 1) if index.whole and index.count else None
 
     def exists(self, address: Address, budget: int) -> bool:
         """Is there such a row, as far as the budget reaches?"""

@@ -1,8 +1,11 @@
-"""A sample as people read it: turns, calls with their arguments, tool definitions."""
+"""A sample as people read it: turns, calls with their arguments, tool definitions, an outline."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from re import Pattern
 
 from builder.conversation import Json
 from builder.dataset.samples import targets
@@ -16,83 +19,185 @@ from builder.sample import Sample
 
 _DEEP = 40
 """Levels of JSON that are written with indents."""
+_FOLD_CHARACTERS = 1_200
+_FOLD_LINES = 20
+_ROLES = ("system", "user", "assistant", "tool")
 
 
-def turns_html(sample: Sample, trained: int, limits: Limits) -> Html:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one sample is shown on a page of its own.
+
+    hits      what is marked in its turns
+    outline   whether turns have ids, `turn-0` the first, and an outline leads to them
+    records   for a turn, the (id, name) of the raw record that holds its text
+    alongside  what stands at the side of the conversation in place of the rendered text
+    above     what stands above that
+    """
+
+    hits: Pattern[str] | None = None
+    outline: bool = False
+    records: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    alongside: Html | None = None
+    above: Html = EMPTY
+
+
+IN_A_LIST = Reading()
+"""For a page with many samples."""
+
+
+def turns_html(sample: Sample, trained: int, limits: Limits, reading: Reading = IN_A_LIST) -> Html:
     """The tool definitions and the turns; the targets are marked.
 
     Those are the turns whose weight is not 0, or without weights the last `trained` ones.
     """
+    taught = _taught(sample, trained)
+    shown = []
+    before = -1
+    for at in _shown_turns(sample, limits):
+        if at != before + 1:
+            shown.append(tag("li", left_out(at - before - 1, "messages"), class_="gap"))
+        shown.append(_turn(sample, at, limits, reading, is_taught=at in taught))
+        before = at
+    definitions = _tools(sample.tools, limits, reading.hits)
+    return join((definitions, tag("ol", *shown, class_="turns")))
+
+
+def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
+    """A list of links to the turns, each with its role and what it begins with or calls."""
+    taught = _taught(sample, trained)
+    items = []
+    for at in _shown_turns(sample, limits):
+        role, content = sample.messages[at]
+        name = tag("b", text(_role_name(role, content)))
+        about = tag("span", text(_summary(role, content)), dir="auto")
+        link = tag("a", name, text(" "), about, href=f"#turn-{at}")
+        items.append(tag("li", link, class_="taught" if at in taught else None))
+    head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns"))
+    listed = tag("nav", tag("ol", *items), aria_label="Outline of turns")
+    return tag("details", head, listed, class_="outline", open="")
+
+
+def _taught(sample: Sample, trained: int) -> set[int]:
     answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
     chosen = targets(sample, "conversation", trained) if trained else ()
-    taught = {answers[at] for at in chosen}
+    return {answers[at] for at in chosen}
+
+
+def _shown_turns(sample: Sample, limits: Limits) -> list[int]:
     count = len(sample.messages)
     kept = list(range(count))
     if count > limits.turns:
-        kept = kept[: limits.turns // 3] + kept[count - (limits.turns - limits.turns // 3) :]
-    shown = []
-    before = -1
-    for at in kept:
-        if at != before + 1:
-            shown.append(tag("li", left_out(at - before - 1, "messages"), class_="gap"))
-        role, content = sample.messages[at]
-        shown.append(_turn(role, content, limits, is_taught=at in taught))
-        before = at
-    return join((_tools(sample.tools, limits), tag("ol", *shown, class_="turns")))
+        return kept[: limits.turns // 3] + kept[count - (limits.turns - limits.turns // 3) :]
+    return kept
 
 
-def _turn(role: str, content: str, limits: Limits, *, is_taught: bool) -> Html:
-    name = shorten(role, 20)
-    body: tuple[Html, ...] = (_said(content, limits),)
+def _role_name(role: str, content: str) -> str:
+    is_tool = role == "user" and is_response(content) and split_responses(content) is not None
+    return "tool" if is_tool else shorten(role, 20)
+
+
+def _summary(role: str, content: str) -> str:
+    """Returns the calls of an answer, or what a message begins with."""
     if role == "assistant":
-        body = _answer(content, limits)
-    elif role == "user" and is_response(content):
-        responses = split_responses(content)
-        if responses is not None:
-            name = "tool"
-            shown = [_said(response, limits) for response in responses[: limits.tools]]
-            if len(responses) > len(shown):
-                shown.append(left_out(len(responses) - len(shown), "responses"))
-            body = tuple(shown)
+        try:
+            answer = split_answer(content)
+        except ParseFault:
+            return shorten(content, 60)
+        if answer.calls:
+            return shorten(", ".join(call.name for call in answer.calls[:20]), 60)
+        return shorten(answer.text or answer.thought, 60)
+    if _role_name(role, content) == "tool":
+        return shorten("; ".join((split_responses(content) or [])[:5]), 60)
+    return shorten(content, 60)
+
+
+def _turn(sample: Sample, at: int, limits: Limits, reading: Reading, *, is_taught: bool) -> Html:
+    role, content = sample.messages[at]
+    name = _role_name(role, content)
+    body = tuple(_body(role, content, name, limits, reading.hits))
     badge = tag("em", text("trained")) if is_taught else EMPTY
-    kind = name if name in ("system", "user", "assistant", "tool") else "other"
-    role_line = tag("p", text(name), badge, class_="role")
-    return tag("li", role_line, *body, class_=f"{kind} taught" if is_taught else kind)
+    record = EMPTY
+    if at in reading.records:
+        anchor, where = reading.records[at]
+        record = tag("a", text(where), href=f"#{anchor}", class_="to-record")
+    kind = name if name in _ROLES else "other"
+    role_line = tag("p", text(name), badge, record, class_="role")
+    return tag(
+        "li",
+        role_line,
+        *body,
+        class_=f"{kind} taught" if is_taught else kind,
+        id=f"turn-{at}" if reading.outline else None,
+    )
 
 
-def _answer(content: str, limits: Limits) -> tuple[Html, ...]:
+def _body(
+    role: str, content: str, name: str, limits: Limits, hits: Pattern[str] | None
+) -> Iterator[Html]:
+    if role == "assistant":
+        yield from _answer(content, limits, hits)
+    elif name == "tool":
+        responses = tuple(split_responses(content) or ())
+        for response in responses[: limits.tools]:
+            yield _folded(response, limits, hits)
+        if len(responses) > limits.tools:
+            yield left_out(len(responses) - limits.tools, "responses")
+    elif role == "system":
+        yield _folded(content, limits, hits)
+    else:
+        yield _content(content, limits, hits)
+
+
+def _answer(content: str, limits: Limits, hits: Pattern[str] | None) -> Iterator[Html]:
     try:
         answer = split_answer(content)
     except ParseFault:
-        return (_said(content, limits),)
-    shown = []
+        yield _content(content, limits, hits)
+        return
     if answer.thought:
-        shown.append(tag("div", _said(answer.thought, limits), class_="thought"))
+        yield tag("div", _content(answer.thought, limits, hits), class_="thought")
     if answer.text:
-        shown.append(_said(answer.text, limits))
+        yield _content(answer.text, limits, hits)
     for call in answer.calls[: limits.tools]:
-        name = tag("p", text(shorten(call.name, 120)), class_="name")
-        arguments = tag("pre", cut(indented(call.arguments), limits.content), dir="auto")
-        shown.append(tag("div", name, arguments, class_="call"))
+        name = tag("p", cut(shorten(call.name, 120), 120, hits), class_="name")
+        arguments = tag("pre", cut(indented(call.arguments), limits.content, hits), dir="auto")
+        yield tag("div", name, arguments, class_="call")
     if len(answer.calls) > limits.tools:
-        shown.append(left_out(len(answer.calls) - limits.tools, "calls"))
-    return tuple(shown)
+        yield left_out(len(answer.calls) - limits.tools, "calls")
 
 
-def _said(content: str, limits: Limits) -> Html:
+def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
+    """The text; a long one behind its first words, open if something in it is marked."""
+    lines = content.count("\n") + 1
+    shown = _content(content, limits, hits)
+    if len(content) <= _FOLD_CHARACTERS and lines <= _FOLD_LINES:
+        return shown
+    size = f"{number(len(content))} characters, {number(lines)} lines"
+    head = tag(
+        "summary",
+        tag("span", text(shorten(content, 90)), dir="auto"),
+        text(" "),
+        tag("span", text(size), class_="count"),
+    )
+    is_open = hits is not None and hits.search(content) is not None
+    return tag("details", head, shown, class_="fold", open="" if is_open else None)
+
+
+def _content(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
     if not content:
         return tag("p", text("(empty)"), class_="note")
-    return tag("pre", cut(content, limits.content), dir="auto")
+    return tag("pre", cut(content, limits.content, hits), dir="auto")
 
 
 def indented(value: Json) -> str:
-    """JSON with indents; on one line what is nested deeply."""
+    """JSON with indents; on one line if it is nested deeply."""
     if depth(value) > _DEEP:
         return dumps(value)
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _tools(tools: tuple[Json, ...], limits: Limits) -> Html:
+def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -> Html:
     if not tools:
         return EMPTY
     shown = []
@@ -100,10 +205,11 @@ def _tools(tools: tuple[Json, ...], limits: Limits) -> Html:
         function = as_object(as_object(tool).get("function"))
         about = as_text(function.get("description"))
         schema = function.get("parameters") if function else tool
-        parts = [tag("dt", text(shorten(as_text(function.get("name")) or "(no name)", 120)))]
+        name = shorten(as_text(function.get("name")) or "(no name)", 120)
+        parts = [tag("dt", cut(name, 120, hits))]
         if about:
-            parts.append(tag("dd", cut(about, limits.other)))
-        parts.append(tag("dd", tag("pre", cut(indented(schema), limits.other))))
+            parts.append(tag("dd", cut(about, limits.other, hits)))
+        parts.append(tag("dd", tag("pre", cut(indented(schema), limits.other, hits))))
         shown += parts
     left = len(tools) - limits.tools
     more = tag("p", left_out(left, "definitions")) if left > 0 else EMPTY
@@ -112,4 +218,6 @@ def _tools(tools: tuple[Json, ...], limits: Limits) -> Html:
     )
     count = f"{number(len(tools))} tool{'s' if len(tools) != 1 else ''}"
     head = tag("summary", text(f"{count}: {shorten(names, 120)}"))
-    return tag("details", head, tag("dl", *shown), more, class_="tools")
+    is_open = hits is not None and hits.search(dumps(list(tools))) is not None
+    listed = tag("dl", *shown)
+    return tag("details", head, listed, more, class_="tools", open="" if is_open else None)

@@ -1,4 +1,4 @@
-"""The report and the viewer in a real browser: what is drawn, what works, what cannot happen.
+"""The report in a real browser: what is drawn, what works, what cannot happen.
 
 Needs the extra `browser` (playwright) and the system's Chromium; skipped where one is missing.
 """
@@ -8,54 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from browsing import DESK, PHONE
 from report_pages import HOSTILE, audit, dataset, manifest
-from viewing import served
 
 from builder.report.report import report_html
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
-
-PHONE, DESK = (390, 844), (1280, 900)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def opened(chromium):
-    """Opens an address; afterwards: no message on the console, no request but for pages."""
-    content, asked, pages = [], [], []
-
-    def visit(address, size=DESK, scheme="light"):
-        page = chromium.new_page(
-            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
-        )
-        page.on("console", lambda message: content.append(message.text))
-        page.on("pageerror", lambda error: content.append(str(error)))
-        page.on("dialog", lambda dialog: content.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        pages.append(page)
-        return page
-
-    yield visit
-    assert content == []
-    begin = {page.url.partition("#")[0].rpartition("/")[0] for page in pages}
-    assert [url for url in asked if url.rpartition("/")[0] not in begin] == []
-    assert len([url for url in asked if url.startswith("file:")]) in (0, len(pages))
-    for page in pages:
-        page.close()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -178,52 +137,6 @@ def test_hostile_samples_are_inert(opened, hostile, size):
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
-@pytest.fixture(scope="module")
-def viewed(built, tmp_path_factory):
-    with served(str(built), manifest(built), tmp_path_factory.mktemp("view")) as server:
-        yield server.url
-
-
-@pytest.mark.parametrize("size", [DESK, PHONE])
-def test_the_viewer_from_list_to_sample_and_on(opened, viewed, size):
-    page = opened(viewed, size)
-    assert page.locator(".rows li").count() == 3
-    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
-    first = page.locator(".rows a").first.inner_text()
-    page.locator(".rows a").first.click()
-    sync_api.expect(page.locator("h2")).to_have_text(first)
-    assert page.locator("mark").first.is_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
-    page.get_by_role("link", name="Next").click()
-    sync_api.expect(page.locator(".subtitle")).to_have_text("Sample #1")
-    page.fill("input[name=to]", "0")
-    page.keyboard.press("Enter")
-    sync_api.expect(page.locator(".subtitle")).to_have_text("Sample #0")
-    page.get_by_role("link", name="Overview").click()
-    assert page.locator("#flow > svg:visible").count() == 1
-    page.get_by_role("link", name="Rejects").click()
-    sync_api.expect(page.locator(".subtitle")).to_have_text("Rejects")
-
-
-def test_the_viewer_searches(opened, viewed):
-    page = opened(viewed)
-    total = page.locator(".rows li").count()
-    page.fill("input[name=code]", "codex")
-    page.keyboard.press("Enter")
-    sync_api.expect(page.locator("input[name=code]")).to_have_value("codex")
-    assert 0 < page.locator(".rows li").count() < total
-
-
-def test_hostile_rows_are_inert_in_the_viewer(opened, tmp_path):
-    name = dataset(tmp_path / "hostile.jsonl", HOSTILE)
-    with served(name, {"config": {"name": HOSTILE[0]}}, tmp_path) as server:
-        for path in ("", *(f"row?at=0.{row}" for row in range(len(HOSTILE)))):
-            page = opened(server.url + path)
-            assert page.evaluate("window.owned") is None
-            assert page.locator("h1").count() == 1
-            assert page.locator("img, iframe, svg[onload], a[href^=javascript]").count() == 0
-
-
 def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
     """The policy itself, with an element planted that no escaping has seen."""
     text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
@@ -244,22 +157,6 @@ def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
     assert [url for url in asked if url.startswith("http")] == []
     assert [reason for url, reason in failed if url.startswith("http")] in ([], ["csp"])
     page.close()
-
-
-def test_keys_walk_through_the_samples(opened, viewed):
-    page = opened(viewed)
-    page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.matches('.rows a')")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("a[rel=next]")
-    first = page.url
-    page.keyboard.press("j")
-    page.wait_for_url(lambda address: address != first)
-    page.wait_for_selector("a[rel=prev]")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_url(first)
-    page.keyboard.press("?")
-    assert "j or" in page.inner_text("p.keys")
 
 
 def test_keys_do_not_disturb_typing(opened, report):

@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import DATA
 from report_pages import HOSTILE, Page, dataset, manifest
-from viewing import served
+from viewing import served, viewer_of
 
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows, json_lines
+from builder.report.list_page import PAGE_ROWS
 from builder.report.query import Query
 from builder.report.raw import MAX_RECORDS, raw_html, raw_records
 from builder.report.store import STEP, Address, LineIndex, Rows
-from builder.report.viewer import PAGE_ROWS, Viewer
 
 FAR = 1 << 40
 
@@ -52,12 +52,14 @@ def many(tmp_path_factory):
         data, meta = [], []
         for _ in range(count):
             tools = [{"type": "function", "function": {"name": f"tool_{number % 7}"}}]
+            call = f'<tool_call>\n{{"name": "tool_{number % 7}", "arguments": {{}}}}\n</tool_call>'
             messages = [
                 {"role": "user", "content": f"question {number}"},
-                {"role": "assistant", "content": f"answer {number} Ärger"},
+                {"role": "assistant", "content": f"answer {number} Ärger\n{call}"},
             ]
             data.append(json.dumps({"messages": messages, "tools": tools}, ensure_ascii=False))
             reported = {"id": f"{number:064x}", "source": f"log-{number // 100}.jsonl"}
+            reported |= {"tokens": number * 10, "calls": 1, "format": "ab"[number % 2]}
             meta.append(json.dumps({**reported, "changes": {"cut": 1} if number == 305 else {}}))
             number += 1
         (folder / "data" / name).write_text("\n".join(data) + "\n", encoding="utf-8")
@@ -104,17 +106,17 @@ def test_two_servers_have_two_tokens(built, server, tmp_path):
 
 
 def test_every_answer_forbids_what_it_does_not_need(server):
-    for path in ("", "row?at=0.0", "raw?at=0.0", "overview", "row?at=9.9"):
+    for path in ("", "row?at=0.0", "raw?at=0.0", "overview", "row?at=9.9", "review.csv", "rejects"):
         _, headers, _ = ask(server, path)
         assert headers["Content-Security-Policy"].startswith("default-src 'none';")
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Referrer-Policy"] == "same-origin"
         assert headers["Cache-Control"] == "no-store"
 
 
 def test_only_reading_is_answered(server):
-    assert ask(server, "", method="POST")[0] == 501
+    assert ask(server, "", method="PUT")[0] == 501
     assert ask(server, "", method="HEAD")[::2] == (200, b"")
 
 
@@ -128,7 +130,7 @@ def test_every_row_can_be_reached_by_going_on(large):
         assert status == 200
         found += rows_on(body)
         assert len(rows_on(body)) <= PAGE_ROWS
-        link = re.search(r'href="(\?at=[\d.]+)">Go on<', body.decode())
+        link = re.search(r'href="(\?page=\d+)" rel="next">Next page<', body.decode())
         if link is None:
             break
         path = link[1]
@@ -145,6 +147,17 @@ def test_every_row_can_be_reached_by_going_on(large):
         ({"code": "nothing"}, []),
         ({"text": "question 30", "tool": "tool_2"}, ["0.30", "1.3"]),
         ({"tool": "no_such"}, []),
+        ({"tool": "tool_3", "source": "log-3.jsonl"}, ["1.4"]),
+        ({"format": "b", "code": "cut"}, ["1.5"]),
+        ({"format": "a", "code": "cut"}, []),
+        ({"sort": "longest", "source": "log-3"}, [f"1.{row}" for row in range(9, -1, -1)]),
+        (
+            {"sort": "shortest", "text": "ANSWER 29", "length": "2,048 to 4,096"},
+            [f"0.{row}" for row in range(290, 300)],
+        ),
+        ({"context": "proven"}, []),
+        ({"review": "accepted"}, []),
+        ({"sort": "no such", "text": "question 305"}, ["1.5"]),
     ],
 )
 def test_search(large, asked, expected):
@@ -208,9 +221,9 @@ def test_overview_and_rejects(tmp_path):
     with served(str(tmp_path / "out"), reported, tmp_path) as running:
         body = ask(running, "rejects")[2].decode()
         assert "in.jsonl" in body
-        assert "None." in ask(running, "rejects?code=no_such")[2].decode()
+        assert "0 of 1 rejects" in ask(running, "rejects?code=no_such")[2].decode()
         assert "1 of 1 conversations rejected" in ask(running, "overview")[2].decode()
-        assert b"No further sample." in ask(running, "")[2]
+        assert b"0 of 0 samples" in ask(running, "")[2]
         assert ask(running, "row?at=0.0")[0] == 404
 
 
@@ -238,7 +251,7 @@ def test_hostile_rows_are_text(tmp_path):
             page = Page(body)
             assert page.open == []
             assert not {"img", "a0"} & {tag for tag, _ in page.elements}
-            assert sum(tag == "script" for tag, _ in page.elements) == 1
+            assert sum(tag == "script" for tag, _ in page.elements) == 2
             for _, attributes in page.elements:
                 assert not [key for key in attributes if key.startswith("on") or key == "style"]
 
@@ -293,13 +306,13 @@ def test_raw_records_are_few(logs):
 
 
 def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
     out = tmp_path / "out"
     assert build(out, inputs=(DATA / "codex",)) == 0
-    viewer = Viewer(out, Rows(dataset_files(str(out)), scratch), {}, "qwen3", DATA / "codex")
-    page = viewer.sample(Address(0, 0), Query()).decode()
+    viewer = viewer_of(out, {}, tmp_path, DATA / "codex")
+    page = viewer.sample(Address(0, 0), {"side": "records"}).decode()
+    viewer.close()
     assert "session_meta" in page
+    assert 'href="#record-' in page  # a turn leads to the record that holds its text
     assert "Raw records" not in ask(server, "row?at=0.0")[2].decode()
 
 
@@ -359,9 +372,9 @@ def test_compressed_and_parquet_files(many, tmp_path):
 
 def test_a_query_without_a_field_asks_nothing():
     assert not Query()
-    assert Query(code="x")
-    assert not Query(code="x").asks_rows
-    assert Query(text="x").asks_rows
+    assert not Query(sort="longest")
+    assert Query(text="x")
+    assert Query(chosen=(("code", "x"),))
 
 
 # -- the command --------------------------------------------------------------------------------
@@ -397,14 +410,16 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
 
 
 def test_the_next_sample_is_the_next_of_the_result(large):
-    """Every seventh row defines tool_3: the steps follow the search, and lead back to it."""
+    """Every seventh row calls tool_3: the steps follow the search, and lead back to it."""
     listed = ask(large, "?tool=tool_3")[2].decode()
     first = re.search(r'href="(row\?tool=tool_3&amp;at=0\.3)"', listed)
     assert first is not None
     page = ask(large, first[1].replace("&amp;", "&"))[2].decode()
     assert re.search(r'href="row\?tool=tool_3&amp;at=0\.10" rel="next"', page)
-    assert "Next in the result" in page
-    assert 'href="?tool=tool_3&amp;at=0.3"' in page
-    last = ask(large, "row?tool=tool_3&at=1.8")[2].decode()
-    assert 'rel="next"' not in last
+    assert "1 of 44 in the result" in page
+    assert 'href="?tool=tool_3"' in page
+    assert 'rel="next"' not in ask(large, "row?tool=tool_3&at=1.4")[2].decode()
+    assert "not in the result" in ask(large, "row?tool=tool_3&at=0.4")[2].decode()
     assert 'rel="next"' in ask(large, "row?at=0.3")[2].decode()
+    turned = ask(large, "row?sort=longest&at=1.9")[2].decode()
+    assert re.search(r'href="row\?sort=longest&amp;at=1\.8" rel="next"', turned)

@@ -61,37 +61,38 @@
   for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
 
   // Keys: j and k (or the arrows to the sides) go on and back, / searches, ? lists them.
-  const keys = document.createElement("p");
-  keys.className = "note keys";
-  keys.hidden = true;
-  keys.setAttribute("role", "status");
-  document.querySelector("main").prepend(keys);
+  const keys = document.getElementById("keys");
+  const opener = document.querySelector("button[data-keys]");
+  if (keys && opener) {
+    opener.hidden = false;
+    opener.addEventListener("click", () => keys.showModal());
+    keys.querySelector("button").addEventListener("click", () => keys.close());
+  }
 
   const go = (step) => {
     const link = document.querySelector(step > 0 ? "a[rel=next]" : "a[rel=prev]");
-    if (link) {
-      link.click();
-      return;
-    }
     const stops = [...document.querySelectorAll(".rows a, details.sample > summary")].filter(
       (item) => item.offsetParent !== null
     );
     const at = stops.indexOf(document.activeElement);
     const stop = stops[at < 0 ? (step > 0 ? 0 : stops.length - 1) : at + step];
     if (stop) stop.focus();
+    else if (link) link.click();
   };
   addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, select, textarea, [contenteditable]");
+    const typing = event.target.closest("input, select, textarea, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "j" || event.key === "ArrowRight") go(1);
     else if (event.key === "k" || event.key === "ArrowLeft") go(-1);
     else if (event.key === "/") {
-      const search = document.querySelector("form[role=search] input[type=search]");
+      const search =
+        document.querySelector("form[role=search] input[type=search]") ||
+        document.querySelector("input[type=search]");
       if (!search) return;
       search.focus();
     } else if (event.key === "?") {
-      keys.textContent = "Keys: j or → next, k or ← previous, / search, ? this line, Enter open.";
-      keys.hidden = !keys.hidden;
+      if (!keys) return;
+      keys.showModal();
     } else return;
     event.preventDefault();
   });

@@ -1,0 +1,47 @@
+"use strict";
+(() => {
+  const typing = (event) =>
+    event.target.closest("input, select, textarea, dialog") ||
+    event.ctrlKey || event.metaKey || event.altKey;
+
+  // Long results: one button, and a key, for all of them.
+  const folds = [...document.querySelectorAll("details.fold")];
+  const fold = document.querySelector("button[data-folds]");
+  const turn = () => {
+    const open = folds.some((item) => !item.open);
+    for (const item of folds) item.open = open;
+    fold.setAttribute("aria-expanded", String(open));
+  };
+  if (fold && folds.length) {
+    fold.hidden = false;
+    fold.setAttribute("aria-expanded", String(folds.every((item) => item.open)));
+    fold.addEventListener("click", turn);
+  }
+
+  const press = (name) => document.querySelector(`form.review button[value=${name}]`)?.click();
+  addEventListener("keydown", (event) => {
+    if (typing(event)) return;
+    if (event.key === "a") press("accept");
+    else if (event.key === "r") press("reject");
+    else if (event.key === "u") press("none");
+    else if (event.key === "n") document.querySelector("form.review textarea")?.focus();
+    else if (event.key === "f" && folds.length) turn();
+    else return;
+    event.preventDefault();
+  });
+
+  // On a phone the outline and the filters would push the page away.
+  if (matchMedia("(max-width: 900px)").matches) {
+    for (const item of document.querySelectorAll("details.outline")) item.open = false;
+  }
+
+  // What is not all indexed or searched yet is asked for again, unless somebody is using the page.
+  if (document.querySelector("[data-pending]")) {
+    setTimeout(() => {
+      if (document.activeElement === document.body && !scrollY) location.reload();
+    }, 2000);
+  }
+
+  const hit = document.querySelector(".turns .hit, .tools .hit");
+  if (hit && !location.hash) hit.scrollIntoView({ block: "center" });
+})();

@@ -1,0 +1,267 @@
+"""The index of a dataset for the viewer: made once, in a thread, and used from its first row on."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from builder.conversation import Json
+from builder.report.columns import Columns, Mask, Numbers, View
+from builder.report.facts import as_object, as_text
+from builder.report.query import Query
+from builder.report.sample_facets import (
+    FACETS,
+    NUMBERS,
+    SORTS,
+    facet_value,
+    sample_numbers,
+    sample_values,
+)
+from builder.report.search import Row, RowTexts, TextScan, reject_texts, sample_texts
+from builder.report.store import Address, LineIndex, Rows, decoded
+
+REACH = 1 << 62
+"""No bound for reading on: the index reads everything once."""
+
+REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
+
+_AHEAD = 4096
+"""Rows whose offsets are noted before they are read, while they are in the system's cache."""
+_RESULTS = 6
+_SCANS = 3
+_PATIENCE = 1.5
+"""Seconds that a request waits for a search before it shows what is found so far."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows that fit a query.
+
+    numbers   their row numbers, in the order of the query
+    view      the columns that were asked
+    masks     which rows fit the text, and each chosen value, by facet ("" for the text)
+    searched  the share of the rows that was searched; 1 if all were
+    """
+
+    numbers: Numbers
+    view: View
+    masks: Mapping[str, Mask]
+    searched: float
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows of the dataset were asked."""
+        return self.view.is_complete and self.searched >= 1
+
+    def top(self, facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
+        """Returns the most frequent values of a facet, and how many there are.
+
+        Counted are the rows that fit all else: what choosing the value would give.
+        """
+        return self.view.facets[facet].top(self.mask(without=facet), most)
+
+    def mask(self, without: str | None = None) -> Mask:
+        """Returns the rows that fit all that is asked, but for one facet."""
+        found = np.ones(self.view.count, dtype=np.bool_)
+        for name, mask in self.masks.items():
+            if name != without:
+                found &= mask
+        return found
+
+    def place(self, number: int) -> int | None:
+        """Returns the place of a row in the result, or None."""
+        found = np.flatnonzero(self.numbers == number)
+        return int(found[0]) if len(found) else None
+
+    def at(self, place: int) -> int | None:
+        """Returns the row at a place, or None."""
+        return int(self.numbers[place]) if 0 <= place < len(self.numbers) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an index takes its rows from.
+
+    fill   fills the columns, calling back when it should stop
+    scan   yields all rows for a search
+    texts  what of a row is searched
+    sorts  the number that each order sorts by, and whether the largest comes first
+    """
+
+    fill: Callable[[Columns, Callable[[], bool]], None]
+    scan: Callable[[], Iterator[Row]]
+    texts: RowTexts
+    sorts: Mapping[str, tuple[str, bool]]
+
+
+class Index:
+    """Columns of all rows with what they are asked; results and searches are kept for a while."""
+
+    def __init__(self, columns: Columns, origin: Origin) -> None:
+        self._columns = columns
+        self._origin = origin
+        self._lock = threading.Lock()
+        self._results: OrderedDict[tuple[Query, int, object], Result] = OrderedDict()
+        self._scans: OrderedDict[str, TextScan] = OrderedDict()
+        self._is_closed = False
+        self._done = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._origin.fill(self._columns, lambda: self._is_closed)
+        except Exception as error:  # the pages stay usable with what was indexed
+            print(f"builder: view: index: {type(error).__name__}: {error}", file=sys.stderr)
+        finally:
+            self._columns.complete()
+            self._done.set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits for the end of indexing; returns whether it was reached."""
+        return self._done.wait(seconds)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._is_closed = True
+        for scan in self._scans.values():
+            scan.stop()
+        self._done.wait(5)
+
+    @property
+    def view(self) -> View:
+        """The columns as far as they are filled."""
+        return self._columns.view()
+
+    def result(
+        self, query: Query, extra: Callable[[View, str, str], Mask | None], version: object
+    ) -> Result:
+        """Returns the rows that fit.
+
+        `extra(view, facet, value)` gives the mask of a facet that is not indexed; what it says may
+        change with `version`.
+        """
+        view = self.view
+        scan = self._scan(query.text) if query.text else None
+        is_searched = scan is None or scan.wait(_PATIENCE)
+        key = (query, view.count, version)
+        with self._lock:
+            if key in self._results and view.is_complete:
+                self._results.move_to_end(key)
+                return self._results[key]
+        masks: dict[str, Mask] = {}
+        for facet, value in query.chosen:
+            own = extra(view, facet, value)
+            masks[facet] = own if own is not None else view.facets[facet].mask(view.count, value)
+        searched = 1.0
+        if scan is not None:
+            masks[""] = scan.mask(view.count)
+            searched = 1.0 if is_searched else min(scan.searched / max(view.count, 1), 0.99)
+        found = Result(np.zeros(0, dtype=np.uint32), view, masks, searched)
+        numbers = np.flatnonzero(found.mask()).astype(np.uint32)
+        found = Result(self._sorted(numbers, view, query.sort), view, masks, searched)
+        if found.is_complete:
+            with self._lock:
+                self._results[key] = found
+                if len(self._results) > _RESULTS:
+                    self._results.popitem(last=False)
+        return found
+
+    def _sorted(self, numbers: Numbers, view: View, sort: str) -> Numbers:
+        if sort not in self._origin.sorts:
+            return numbers
+        name, is_descending = self._origin.sorts[sort]
+        keys = view.numbers[name][numbers].astype(np.int64)
+        return numbers[np.argsort(-keys if is_descending else keys, kind="stable")]
+
+    def _scan(self, text: str) -> TextScan:
+        with self._lock:
+            known = self._scans.pop(text, None)
+            if known is None:
+                known = TextScan(text, self._origin.scan(), self._origin.texts)
+            self._scans[text] = known
+            if len(self._scans) > _SCANS:
+                self._scans.popitem(last=False)[1].stop()
+            return known
+
+
+class SampleIndex(Index):
+    """The index of the samples."""
+
+    def __init__(self, rows: Rows) -> None:
+        columns = Columns([name for name in FACETS if name != "review"], NUMBERS)
+        sorts = {key: (name, largest) for key, (_, name, largest) in SORTS.items() if name}
+        origin = Origin(
+            partial(_index_samples, rows), partial(_scan_samples, rows), sample_texts, sorts
+        )
+        super().__init__(columns, origin)
+
+
+class RejectIndex(Index):
+    """The index of rejects.jsonl."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        columns = Columns(REJECT_FACETS, ())
+        origin = Origin(self._fill, self._rows, reject_texts, {})
+        super().__init__(columns, origin)
+
+    @cached_property
+    def lines(self) -> LineIndex:
+        """The lines, by number."""
+        return LineIndex(self._path)
+
+    def line(self, number: int) -> dict[str, Json] | None:
+        """Returns a line; None if there is none of that number."""
+        if not self.lines.reach(number, REACH):
+            return None
+        return as_object(decoded(next(self.lines.lines(number))[1]))
+
+    def _fill(self, columns: Columns, is_closed: Callable[[], bool]) -> None:
+        for _, decode in self._rows():
+            if is_closed():
+                return
+            value = as_object(decode())
+            own = {name: facet_value(as_text(value.get(name))) for name in REJECT_FACETS}
+            columns.add({name: [text] for name, text in own.items() if text}, {})
+
+    def _rows(self) -> Iterator[Row]:
+        yield from _lines(self.lines)
+
+
+def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) -> None:
+    for at, opened in enumerate(rows.files):
+        for number, (_, row, _) in enumerate(rows.rows(Address(at, 0), REACH)):
+            if is_closed():
+                return
+            if number % _AHEAD == 0:
+                opened.data.reach(number + _AHEAD, REACH)
+                if opened.meta is not None:
+                    opened.meta.reach(number + _AHEAD, REACH)
+            columns.add(sample_values(row), sample_numbers(row))
+
+
+def _scan_samples(rows: Rows) -> Iterator[Row]:
+    for opened in rows.files:
+        data = opened.data
+        if isinstance(data, LineIndex):
+            yield from _lines(data)
+        else:
+            for _, value in data.values(0):
+                yield None, partial(_same, value)
+
+
+def _lines(index: LineIndex) -> Iterator[Row]:
+    if index.reach(0, REACH):
+        for _, line in index.lines(0):
+            yield line, partial(decoded, line)
+
+
+def _same(value: Json) -> Json:
+    return value

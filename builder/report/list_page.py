@@ -1,0 +1,176 @@
+"""A list of rows that fit a query: facets with counts, what is chosen, the page, its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
+from builder.report.index import Result
+from builder.report.query import MAX_TEXT, Query
+
+PAGE_ROWS = 50
+_SHOWN_VALUES = 7
+_MORE_VALUES = 60
+
+Top = Callable[[str, int], tuple[list[tuple[str, int]], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """What a list shows.
+
+    address  the page of the list, "" for that of the viewer
+    what     what its rows are, in the plural
+    facets   names of the facets by their keys
+    orders   the values of facets that have an order of their own
+    sorts    names of the orders by their keys
+    top      the values of a facet with their counts, and how many there are
+    """
+
+    address: str
+    what: str
+    query: Query
+    result: Result
+    facets: Mapping[str, str]
+    orders: Mapping[str, Sequence[str]]
+    sorts: Mapping[str, str]
+    top: Top
+
+    def html(self, page: int, items: Sequence[Html]) -> Html:
+        """The page: `items` are the rows of page number `page`, counted from 0."""
+        listed = tag("ol", *items, class_="rows", start=page * PAGE_ROWS + 1) if items else EMPTY
+        return join(
+            (
+                self._form(),
+                self._status(),
+                self._chosen(),
+                tag(
+                    "div",
+                    tag("div", listed, self._pages(page), class_="results"),
+                    self._facets(),
+                    class_="with-facets",
+                ),
+            )
+        )
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are, one at least."""
+        return max(1, -(-len(self.result.numbers) // PAGE_ROWS))
+
+    def _form(self) -> Html:
+        query = self.query
+        search = tag(
+            "input", type="search", name="text", value=query.text or None, autocomplete="off",
+            maxlength=MAX_TEXT,
+        )  # fmt: skip
+        parts = [tag("label", text("Search"), search)]
+        parts += [
+            tag("input", type="hidden", name=name, value=value) for name, value in query.chosen
+        ]
+        if self.sorts:
+            options = [
+                tag("option", plain(name), value=key, selected="" if key == query.sort else None)
+                for key, name in self.sorts.items()
+            ]
+            parts.append(tag("label", text("Order"), tag("select", *options, name="sort")))
+        parts.append(tag("button", text("Search"), type="submit"))
+        return tag("form", *parts, action=self.address or ".", role="search", method="get",
+                   class_="filters")  # fmt: skip
+
+    def _status(self) -> Html:
+        """How many rows fit, and whether all were asked."""
+        result = self.result
+        count, known = len(result.numbers), result.view.count
+        words = f"{number(count)} of {number(known)} {self.what}"
+        if self.query.text:
+            words += f" hold “{shorten(self.query.text, 60)}”" if count != 1 else " holds the text"
+        pending = []
+        if not result.view.is_complete:
+            pending.append(f"{number(known)} {self.what} are indexed so far")
+        if result.searched < 1:
+            pending.append(f"{result.searched:.0%} are searched")
+        more = EMPTY
+        if pending:
+            again = tag("a", text("Look again"), href=self.query.url(self.address))
+            more = tag("span", text(f". {' and '.join(pending)}. "), again)
+        return tag("p", tag("strong", text(words)), more, class_="hits", role="status",
+                   data_pending="" if pending else None)  # fmt: skip
+
+    def _chosen(self) -> Html:
+        """What is chosen, each with a link that removes it."""
+        query = self.query
+        links = [
+            _chip(
+                f"{self.facets[name]}: {shorten(value, 60)}",
+                query.choosing(name, "").url(self.address),
+            )
+            for name, value in query.chosen
+        ]
+        if query.text:
+            rest = Query("", query.chosen, query.sort)
+            links.insert(0, _chip(f"Text: {shorten(query.text, 60)}", rest.url(self.address)))
+        return tag("p", *links, class_="chips") if links else EMPTY
+
+    def _facets(self) -> Html:
+        groups = [group for name in self.facets if (group := self._facet(name))]
+        if not groups:
+            return EMPTY
+        return tag("aside", tag("h2", text("Narrow down"), class_="unseen-title"), *groups,
+                   class_="facets", id="facets")  # fmt: skip
+
+    def _facet(self, name: str) -> Html:
+        """The values of a facet; nothing for one that would not narrow down."""
+        chosen = self.query.value(name)
+        values, count = self.top(name, _SHOWN_VALUES + _MORE_VALUES)
+        if not values or (not chosen and count == 1 and values[0][1] == len(self.result.numbers)):
+            return EMPTY
+        order = self.orders.get(name)
+        if order is not None:
+            values.sort(key=lambda pair: order.index(pair[0]) if pair[0] in order else len(order))
+        shown = _SHOWN_VALUES if order is None else len(values)
+        parts = [tag("h3", text(self.facets[name])), self._values(name, values[:shown], chosen)]
+        rest = values[shown:]
+        if rest:
+            head = tag("summary", text(f"{number(count - shown)} more"))
+            left = count - shown - len(rest)
+            note = EMPTY
+            if left > 0:
+                words = f"The {number(len(rest))} most frequent of these."
+                note = tag("p", text(words), class_="note")
+            parts.append(tag("details", head, self._values(name, rest, chosen), note))
+        return tag("section", *parts)
+
+    def _values(self, name: str, values: Sequence[tuple[str, int]], chosen: str) -> Html:
+        items = []
+        for value, count in values:
+            is_chosen = value == chosen
+            query = self.query.choosing(name, "" if is_chosen else value)
+            link = tag(
+                "a",
+                tag("span", text(shorten(value, 70)), dir="auto"),
+                href=query.url(self.address),
+                aria_current="true" if is_chosen else None,
+            )
+            items.append(tag("li", link, tag("span", text(number(count)), class_="count")))
+        return tag("ul", *items)
+
+    def _pages(self, page: int) -> Html:
+        if self.pages == 1:
+            return EMPTY
+        last = self.pages - 1
+        steps = [("First", 0, None), ("Previous page", page - 1, "prev"),
+                 ("Next page", page + 1, "next"), ("Last", last, None)]  # fmt: skip
+        links = [
+            tag("a", text(name), href=self.query.url(self.address, page=to or ""), rel=rel)
+            for name, to, rel in steps
+            if 0 <= to <= last and to != page
+        ]
+        place = tag("span", text(f"Page {number(page + 1)} of {number(self.pages)}"))
+        return tag("nav", place, *links, class_="pages", aria_label="Pages")
+
+
+def _chip(name: str, address: str) -> Html:
+    cross = tag("span", text("✕"), aria_hidden="true")
+    return tag("a", text(f"{name} "), cross, href=address, aria_label=f"Remove: {name}")

@@ -1,0 +1,120 @@
+"""The review that the viewer keeps: every decision is in the file before it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+
+from builder.dataset.files import REVIEW_SUFFIX
+from builder.dataset.review import ACCEPT, REJECT, Decision, read_review, review_lines
+from builder.output.aside import write_whole
+from builder.problem import UsageError
+from builder.report.columns import Mask, View
+from builder.report.sample_facets import id_digest
+
+MAX_NOTE = 4_000
+"""Characters of a note."""
+
+ACCEPTED, REJECTED, UNDECIDED, NOTED = "accepted", "rejected", "undecided", "with a note"
+STATES = (ACCEPTED, REJECTED, UNDECIDED, NOTED)
+"""The values of the facet "review"."""
+
+CSV_HEAD = ("id", "decision", "note", "row", "source", "record")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def review_path(dataset: Path) -> Path:
+    """Returns where the review of a dataset is kept: next to it, where no build replaces it."""
+    located = dataset.resolve()
+    return located.with_name(located.name + REVIEW_SUFFIX)
+
+
+class ReviewFile:
+    """Decisions in a file, which other programs and viewers may change too."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file if there is one. Raises UsageError if it is no review."""
+        self.path = path
+        self.version = 0
+        self._lock = threading.Lock()
+        self._stamp: tuple[int, int] | None = None
+        self._decisions: Mapping[str, Decision] = {}
+        self._masks: tuple[object, Mapping[str, Mask]] | None = None
+        self.decisions  # noqa: B018 - a fault is reported before the server starts
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """What is decided now, by id. Raises UsageError if the file is no longer a review."""
+        with self._lock:
+            self._read()
+            return self._decisions
+
+    def _read(self) -> None:
+        stamp = self._status()
+        if stamp != self._stamp:
+            self._decisions = read_review(self.path).decisions if stamp is not None else {}
+            self._stamp = stamp
+            self.version += 1
+
+    def _status(self) -> tuple[int, int] | None:
+        """Returns what changes when the file does; None: there is no file."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            message = f"review {str(self.path)!r}: {error.strerror or error}"
+            raise UsageError(message) from None
+        return status.st_mtime_ns, status.st_size
+
+    def decide(self, sample: str, decision: Decision) -> None:
+        """Notes a decision; one without a word and a note is removed.
+
+        Raises UsageError if the file cannot be read or written.
+        """
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with FileLock(lock, timeout=20), self._lock:
+            self._read()
+            found = {**self._decisions, sample: decision}
+            found = {name: item for name, item in found.items() if item != Decision()}
+            write_whole(self.path, review_lines(found))
+            self._stamp = self._status()
+            self._decisions = found
+            self.version += 1
+
+    def masks(self, view: View) -> Mapping[str, Mask]:
+        """Returns which rows are in each of STATES."""
+        decisions = self.decisions
+        key = (self.version, view.count)
+        if self._masks is None or self._masks[0] != key:
+            ids = view.numbers["id"]
+
+            def rows(chosen: Iterator[str]) -> Mask:
+                return np.isin(ids, np.array([id_digest(name) for name in chosen], dtype=np.uint64))
+
+            accepted = rows(name for name, item in decisions.items() if item.decision == ACCEPT)
+            rejected = rows(name for name, item in decisions.items() if item.decision == REJECT)
+            noted = rows(name for name, item in decisions.items() if item.note)
+            found = (accepted, rejected, ~(accepted | rejected), noted)
+            self._masks = (key, dict(zip(STATES, found, strict=True)))
+        return self._masks[1]
+
+
+def csv_bytes(rows: Iterator[tuple[str, Decision, str, str, str]]) -> bytes:
+    """Returns a table of (id, decision, place of the row, source, record) in UTF-8.
+
+    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    """
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\r\n")
+    writer.writerow(CSV_HEAD)
+    for sample, item, *place in rows:
+        cells = (sample, item.decision, item.note, *place)
+        writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+    return made.getvalue().encode("utf-8", "replace")

@@ -1,0 +1,153 @@
+"""What of a sample is indexed: the values that it is filtered by, and the numbers that sort it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+
+from builder.conversation import LEVELS, Json
+from builder.dataset.rows import DatasetRow
+from builder.jsonio import JsonFault, dumps, loads
+from builder.report.facts import as_object, as_text, whole
+from builder.report.html import number, shorten
+from builder.sample import Sample
+
+FACETS = MappingProxyType(
+    {
+        "review": "Review",
+        "split": "Split",
+        "format": "Format",
+        "model": "Model",
+        "tool": "Tool called",
+        "pattern": "Behaviour",
+        "outcome": "Outcome",
+        "context": "Context level",
+        "length": "Length",
+        "code": "Changes by the build",
+        "source": "Source",
+    }
+)
+"""The facets of a sample with their names; "review" is not indexed, it changes at any time."""
+
+NUMBERS = ("tokens", "turns", "calls", "id")
+
+SORTS = MappingProxyType(
+    {
+        "": ("the dataset's order", "", False),
+        "longest": ("longest first", "tokens", True),
+        "shortest": ("shortest first", "tokens", False),
+        "turns": ("most turns first", "turns", True),
+        "calls": ("most calls first", "calls", True),
+    }
+)
+"""Orders: (what a reader sees, the number that sorts, largest first)."""
+
+_BOUNDS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+_LENGTHS = (
+    f"under {_BOUNDS[0]} tokens",
+    *(f"{number(low)} to {number(high)}" for low, high in pairwise(_BOUNDS)),
+    f"{number(_BOUNDS[-1])} and more",
+)
+ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType({"length": _LENGTHS, "context": LEVELS})
+"""Facets whose values have an order of their own."""
+
+_CALL = re.compile(r'<tool_call>\n\{"name": ("(?:[^"\\]|\\.)*")')
+_MAX_VALUE = 160
+_MAX_VALUES = 200
+_MAX_NUMBER = 1 << 62
+
+
+def sample_values(row: DatasetRow) -> dict[str, list[str]]:
+    """Returns the values of each facet."""
+    meta = row.meta
+    tokens = meta.get("tokens")
+    values = {
+        "split": [row.split],
+        "format": _texts(meta.get("format")),
+        "model": _texts(meta.get("model")),
+        "tool": list(dict.fromkeys(called_tools(row.value)))[:_MAX_VALUES],
+        "pattern": _texts(meta.get("pattern")),
+        "outcome": list(_outcome(meta.get("outcome"))),
+        "context": _texts(as_object(meta.get("context")).get("level")),
+        "length": [_length(tokens)] if isinstance(tokens, int) else [],
+        "code": list(as_object(meta.get("changes")))[:_MAX_VALUES],
+        "source": _texts(meta.get("source")),
+    }
+    return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
+
+
+def facet_value(value: str) -> str:
+    """Returns a value as it is listed and stands in addresses: short, without lone surrogates."""
+    return shorten(value, _MAX_VALUE).encode("utf-8", "replace").decode()
+
+
+def sample_numbers(row: DatasetRow) -> dict[str, int]:
+    """Returns its tokens, trained turns, calls, and the digest of its id."""
+    meta = row.meta
+    turns = whole(meta.get("assistant_turns")) or sum(role == "assistant" for role in _roles(row))
+    calls = whole(meta.get("calls"))
+    found = {
+        "tokens": whole(meta.get("tokens")),
+        "turns": turns,
+        "calls": calls if "calls" in meta else sum(1 for _ in called_tools(row.value)),
+    }
+    bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in found.items()}
+    return {**bounded, "id": id_digest(sample_id(row))}
+
+
+def sample_id(row: DatasetRow) -> str:
+    """Returns the id that meta/ names; of any other row the one that a build would give it."""
+    named = as_text(row.meta.get("id"))
+    if named:
+        return named
+    if isinstance(row.sample, Sample):
+        return row.sample.id
+    return hashlib.sha256(dumps(row.value).encode("utf-8", "replace")).hexdigest()
+
+
+def id_digest(sample: str) -> int:
+    """Returns 64 bits that stand for an id in the index."""
+    data = sample.encode("utf-8", "replace")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+
+
+def called_tools(value: Json) -> Iterator[str]:
+    """Yields the name of each call of a row."""
+    messages = as_object(value).get("messages")
+    for item in messages if isinstance(messages, list) else ():
+        message = as_object(item)
+        content = as_text(message.get("content"))
+        if message.get("role") == "assistant" and "<tool_call>" in content:
+            for found in _CALL.finditer(content):
+                try:
+                    yield as_text(loads(found[1].encode("utf-8", "surrogatepass")))
+                except JsonFault:
+                    continue
+
+
+def _roles(row: DatasetRow) -> Iterator[str]:
+    messages = as_object(row.value).get("messages")
+    for item in messages if isinstance(messages, list) else ():
+        yield as_text(as_object(item).get("role"))
+
+
+def _texts(value: Json) -> list[str]:
+    return [value] if isinstance(value, str) and value else []
+
+
+def _length(tokens: int) -> str:
+    return _LENGTHS[sum(tokens >= bound for bound in _BOUNDS)]
+
+
+def _outcome(value: Json) -> Iterator[str]:
+    """Yields `key: value` for what an outcome says in a word or a number."""
+    for key, item in list(as_object(value).items())[:8]:
+        if isinstance(item, bool):
+            yield f"{key}: {'yes' if item else 'no'}"
+        elif isinstance(item, int | float):
+            yield f"{key}: {item:.3g}" if isinstance(item, float) else f"{key}: {str(item)[:40]}"
+        elif isinstance(item, str) and item:
+            yield f"{key}: {item}"

@@ -1,0 +1,142 @@
+"""The page of one sample: its neighbours in the result, the review, the sample as it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from builder.dataset.review import ACCEPT, REJECT, Decision
+from builder.dataset.rows import DatasetRow
+from builder.qwen3.tokenizer import Target
+from builder.report.facts import as_text
+from builder.report.html import Html, join, number, tag, text
+from builder.report.index import REACH, Result
+from builder.report.list_page import PAGE_ROWS
+from builder.report.query import Query
+from builder.report.raw import raw_html, raw_records, records_of_turns
+from builder.report.rendered import Limits, legend
+from builder.report.review_file import MAX_NOTE
+from builder.report.samples import Picked, headline, sample_html
+from builder.report.store import Address, Rows
+from builder.report.turns import Reading
+from builder.sample import Sample
+
+RECORDS = "records"
+"""The value of `side` that shows the raw records at the side of the conversation."""
+
+_LIMITS = Limits(60_000, 20_000, 40_000, 400, 200, 4_000)
+_MAX_SAMPLE = 6_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePage:
+    """A sample as it was asked for.
+
+    at       its number in the dataset, from 0
+    query    the result that it is a part of
+    side     what stands at the side of the conversation: RECORDS, else the rendered text
+    logs     the folder of the logs, if it is known
+    decided  what was decided about it
+    """
+
+    row: DatasetRow
+    address: Address
+    at: int
+    query: Query
+    side: str
+    target: Target
+    logs: Path | None
+    decided: Decision
+
+    def html(self) -> Html:
+        """The sample with its review."""
+        picked = Picked(self.at, self.row)
+        headed, about = headline(picked)
+        return join(
+            (
+                tag("h2", text(headed), dir="auto", class_="asked-for"),
+                tag("p", text(about), class_="note"),
+                self._review(),
+                tag(
+                    "button",
+                    text("Open or fold long results"),
+                    type="button",
+                    data_folds="",
+                    hidden="",
+                ),
+                legend(),
+                sample_html(picked, self.target, _LIMITS, _MAX_SAMPLE, self._reading()),
+            )
+        )
+
+    def steps(self, result: Result, rows: Rows) -> Html:
+        """Links to the neighbours in the result, and where in it the sample is."""
+        place = result.place(self.at)
+        links: list[Html] = []
+        where = "not in the result" if self.query else ""
+        if place is not None:
+            where = f"{number(place + 1)} of {number(len(result.numbers))}"
+            where += " in the result" if self.query else ""
+            for name, rel, step in (("Previous", "prev", place - 1), ("Next", "next", place + 1)):
+                other = result.at(step)
+                to = rows.locate(other, REACH) if other is not None else None
+                if to is not None:
+                    links.append(tag("a", text(name), href=self._url(to, self.side), rel=rel))
+        back = self.query.url("", page=(place or 0) // PAGE_ROWS or "")
+        links.append(tag("a", text("Back to the list"), href=back))
+        links.append(tag("a", text("The row as JSON"), href=f"raw?at={self.address}"))
+        return tag("nav", tag("span", text(where)), *links, class_="pages",
+                   aria_label="Samples of the result")  # fmt: skip
+
+    def _url(self, to: Address, side: str) -> str:
+        return self.query.url("row", at=to, side=side)
+
+    def _reading(self) -> Reading:
+        """How the sample is shown: what is marked, and what stands at its side."""
+        if self.logs is None:
+            return Reading(self.query.pattern, outline=True)
+        tabs = [
+            tag("a", text(name), href=self._url(self.address, value),
+                aria_current="true" if self.side == value else None)
+            for name, value in (("Rendered text", ""), ("Raw records", RECORDS))
+        ]  # fmt: skip
+        choice = tag("nav", *tabs, class_="pages tabs", aria_label="At the side")
+        if self.side != RECORDS:
+            return Reading(self.query.pattern, outline=True, above=choice)
+        meta, sample = self.row.meta, self.row.sample
+        records = raw_records(self.logs, as_text(meta.get("source")), as_text(meta.get("record")))
+        found: dict[int, tuple[str, str]] = {}
+        if isinstance(sample, Sample) and records:
+            found = records_of_turns(sample.messages, records)
+        shown = tag("section", tag("h3", text("Raw records")), raw_html(records), class_="raw")
+        return Reading(self.query.pattern, True, found, shown, choice)
+
+    def _review(self) -> Html:
+        """The form that accepts, rejects and notes."""
+        fields = (*self.query.fields, ("at", str(self.address)), ("side", self.side))
+        hidden = [
+            tag("input", type="hidden", name=name, value=value) for name, value in fields if value
+        ]
+        decision = self.decided.decision
+        buttons = [
+            tag("button", text(name), type="submit", name="decision", value=value,
+                aria_pressed="true" if decision == value else "false", class_=value)
+            for name, value in (("Accept", ACCEPT), ("Reject", REJECT))
+        ]  # fmt: skip
+        if decision:
+            buttons.append(_button("Take back", "none"))
+        note = tag("textarea", text(self.decided.note), name="note", rows=1, maxlength=MAX_NOTE)
+        return tag(
+            "form",
+            *hidden,
+            tag("div", *buttons, role="group", aria_label="Review", class_="buttons"),
+            tag("label", text("Note"), note),
+            _button("Save the note", "note"),
+            method="post",
+            action="review",
+            class_="filters review",
+        )
+
+
+def _button(name: str, value: str) -> Html:
+    return tag("button", text(name), type="submit", name="decision", value=value)

@@ -1,0 +1,197 @@
+"""The viewer in a real browser: from the list to a sample, keys, the review, nothing that acts.
+
+Needs the extra `browser` (playwright) and the system's Chromium; skipped where one is missing.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from browsing import DESK, PHONE
+from places import DATA
+from report_pages import HOSTILE, dataset, manifest
+from viewing import served
+
+from builder.dataset.review import read_review
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
+expect = sync_api.expect
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """A dataset of one sample with 30 turns and long results."""
+    folder = tmp_path_factory.mktemp("long")
+    messages = []
+    for number in range(6):
+        call = json.dumps({"name": "read_file", "arguments": {"path": f"notes/{number}.md"}})
+        found = "\n".join(f"line {line} of file {number}" for line in range(60))
+        messages += [
+            {"role": "user", "content": f"What does note {number} say about needles?"},
+            {"role": "assistant", "content": f"<tool_call>\n{call}\n</tool_call>"},
+            {"role": "user", "content": f"<tool_response>\n{found}\n</tool_response>"},
+            {"role": "assistant", "content": f"Note {number} says nothing."},
+        ]
+    path = folder / "long.jsonl"
+    path.write_text(json.dumps({"messages": messages, "tools": []}) + "\n")
+    with served(path, {}, folder) as server:
+        yield server.url
+
+
+@pytest.fixture
+def viewed(built, tmp_path):
+    with served(built, manifest(built), tmp_path, DATA / "codex") as server:
+        yield server.url
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_from_the_list_to_a_sample_and_on(opened, viewed, size):
+    page = opened(viewed, size)
+    assert page.locator(".rows li").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    first = page.locator(".rows a").first.inner_text()
+    page.locator(".rows a").first.click()
+    expect(page.locator("h2.asked-for")).to_have_text(first)
+    assert page.locator("pre.rendered mark").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator(".subtitle")).to_have_text("Sample #1")
+    page.fill("input[name=to]", "0")
+    page.keyboard.press("Enter")
+    expect(page.locator(".subtitle")).to_have_text("Sample #0")
+    page.get_by_role("link", name="Overview").click()
+    assert page.locator("#flow > svg:visible").count() == 1
+    page.get_by_role("link", name="Rejects").click()
+    expect(page.locator(".subtitle")).to_have_text("Rejects")
+
+
+def test_facets_narrow_down_and_are_removed_again(opened, viewed):
+    page = opened(viewed)
+    count = page.locator(".facets li", has_text="codex").locator(".count").first.inner_text()
+    page.locator(".facets a", has_text="codex").first.click()
+    expect(page.locator(".hits")).to_contain_text(f"{count} of 3 samples")
+    assert page.locator(".rows li").count() == int(count)
+    assert page.locator(".facets a[aria-current]").inner_text() == "codex"
+    page.get_by_role("link", name="Remove: Format: codex").click()
+    expect(page.locator(".hits")).to_contain_text("3 of 3 samples")
+
+
+def test_a_search_marks_what_it_found_and_leads_to_it(opened, long):
+    page = opened(long)
+    page.fill("input[name=text]", "FILE 4")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits")).to_contain_text("1 of 1 samples holds the text")
+    assert page.locator(".excerpt mark.hit").first.inner_text() == "file 4"
+    page.locator(".rows a").click()
+    expect(page.locator(".turns mark.hit")).to_have_count(60)
+    # The fold that holds it is open, the others are not.
+    assert page.locator("details.fold[open]").count() == 1
+    expect(page.locator(".turns mark.hit").first).to_be_in_viewport()
+
+
+def test_the_outline_leads_to_turns_and_long_results_fold(opened, long):
+    page = opened(f"{long}row?at=0.0")
+    assert page.locator(".outline a").count() == 24
+    assert page.locator(".outline a").nth(1).inner_text() == "assistant read_file"
+    page.locator(".outline a").nth(23).click()
+    expect(page.locator("#turn-23")).to_be_in_viewport()
+    folds = page.locator("details.fold")
+    assert folds.count() == 6
+    button = page.get_by_role("button", name="long results")
+    assert button.get_attribute("aria-expanded") == "false"
+    button.click()
+    assert page.locator("details.fold[open]").count() == 6
+    assert button.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("f")
+    assert page.locator("details.fold[open]").count() == 0
+    folds.first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("details.fold[open]").count() == 1
+
+
+def test_the_raw_records_stand_at_the_side(opened, viewed):
+    page = opened(viewed)
+    page.locator(".facets a", has_text="codex").first.click()
+    page.locator(".rows a").first.click()
+    page.get_by_role("link", name="Raw records").click()
+    expect(page.locator(".raw h3")).to_have_text("Raw records")
+    turn, record = page.locator(".turns > li").first, page.locator(".raw li").first
+    assert turn.bounding_box()["x"] < record.bounding_box()["x"]
+    page.locator(".to-record").first.click()
+    expect(page.locator(".raw li:target")).to_be_in_viewport()
+
+
+def test_a_reject_leads_to_its_raw_record(opened, tmp_path):
+    logs = tmp_path / "in"
+    logs.mkdir()
+    row = {"messages": [{"role": "assistant", "content": "nobody asked <b>this</b>"}]}
+    (logs / "a.jsonl").write_text(json.dumps(row) + "\n")
+    name = dataset(tmp_path / "x.jsonl", ["fine"])
+    folder = tmp_path / "ds"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "train-00000-of-00001.jsonl").write_bytes(Path(name).read_bytes())
+    reject = {"source": "a.jsonl", "record": "line 1", "code": "no_user", "message": "no user"}
+    (folder / "rejects.jsonl").write_text(json.dumps(reject) + "\n")
+    with served(folder, {}, tmp_path, logs) as server:
+        page = opened(f"{server.url}rejects")
+        page.locator(".rows a").click()
+        expect(page.locator("h2 code")).to_have_text("no_user")
+        assert "no user message to answer" in page.inner_text("main").lower()
+        assert "nobody asked <b>this</b>" in page.inner_text(".raw")
+
+
+def test_keys_walk_through_the_samples(opened, viewed):
+    page = opened(viewed)
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.matches('.rows a')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("a[rel=next]")
+    first = page.url
+    page.keyboard.press("j")
+    page.wait_for_url(lambda address: address != first)
+    page.wait_for_selector("a[rel=prev]")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(first)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.type") == "search"
+    page.keyboard.type("jar?")
+    assert page.evaluate("document.activeElement.value") == "jar?"
+    assert page.url == first
+
+
+def test_a_review_by_keys_and_forms(opened, viewed, tmp_path):
+    page = opened(f"{viewed}row?at=0.1")
+    path = tmp_path / "r.review.jsonl"
+    with page.expect_navigation():
+        page.keyboard.press("r")
+    assert [item.decision for item in read_review(path).decisions.values()] == ["reject"]
+    pressed = page.locator("form.review button[aria-pressed=true]")
+    expect(pressed).to_have_text("Reject")
+    page.keyboard.press("n")
+    page.keyboard.type("asks a <i>")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save the note").click()
+    expect(page.locator("textarea")).to_have_value("asks a <i>")
+    expect(pressed).to_have_text("Reject")
+    with page.expect_navigation():
+        page.keyboard.press("a")
+    expect(pressed).to_have_text("Accept")
+    page.get_by_role("link", name="Back to the list").click()
+    assert page.locator(".state").all_inner_texts() == ["accepted"]
+    [decided] = read_review(path).decisions.values()
+    assert (decided.decision, decided.note) == ("accept", "asks a <i>")
+
+
+def test_hostile_rows_are_inert(opened, tmp_path):
+    name = dataset(tmp_path / "hostile.jsonl", HOSTILE)
+    with served(name, {"config": {"name": HOSTILE[0]}}, tmp_path) as server:
+        pages = ["", "?text=<script>", *(f"row?at=0.{row}" for row in range(len(HOSTILE)))]
+        for path in [*pages, "row?text=%3Cimg&at=0.1", "?format=%3Cscript%3E"]:
+            page = opened(server.url + path)
+            assert page.evaluate("window.owned") is None
+            assert page.locator("h1").count() == 1
+            assert page.locator("img, iframe, svg[onload], a[href^=javascript]").count() == 0

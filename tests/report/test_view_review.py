@@ -1,0 +1,246 @@
+"""The review in the viewer: who may write, what is kept, and what a build makes of it."""
+
+import csv
+import hashlib
+import http.client
+import io
+import json
+import stat
+import threading
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from builds import build, lines
+from places import DATA
+from report_pages import manifest
+from viewing import served, viewer_of
+
+from builder import cli
+from builder.dataset.review import Decision, read_review
+from builder.report.review_file import MAX_NOTE, ReviewFile, csv_bytes, review_path
+from builder.report.server import MAX_FORM
+
+
+def post(server, fields, *, path="review", **headers):
+    """(status, headers) of a form that is sent as a page of the server would send it."""
+    parts = urlsplit(server.url)
+    body = fields if isinstance(fields, bytes) else urlencode(fields).encode()
+    given = {
+        "Origin": f"http://127.0.0.1:{parts.port}",
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Content-Length": str(len(body)),
+    }
+    given |= {key.replace("_", "-"): value for key, value in headers.items()}
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection.putrequest("POST", parts.path + path, skip_host="Host" in given)
+    for key, value in given.items():
+        if value is not None:
+            connection.putheader(key, value)
+    connection.endheaders(body)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, dict(answer.getheaders())
+
+
+def get(server, path):
+    parts = urlsplit(server.url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection.request("GET", parts.path + path)
+    body = connection.getresponse().read().decode()
+    connection.close()
+    return body
+
+
+@pytest.fixture
+def reviewed(built, tmp_path):
+    with served(built, manifest(built), tmp_path) as server:
+        yield server, tmp_path / "r.review.jsonl"
+
+
+def ids(built):
+    return [line["id"] for line in lines(built / "meta" / "train-00000-of-00001.jsonl")]
+
+
+def test_a_decision_is_kept_shown_filtered_and_taken_back(built, reviewed):
+    server, path = reviewed
+    first, second, _ = ids(built)
+    form = {"at": "0.1", "decision": "reject", "note": " <b>wrong</b>\r\ntool ", "text": "a"}
+    status, headers = post(server, form)
+    assert (status, headers["Location"]) == (303, "row?text=a&at=0.1")
+    assert post(server, {"at": "0.0", "decision": "accept"})[0] == 303
+    expected = {first: Decision("accept"), second: Decision("reject", "<b>wrong</b>\ntool")}
+    assert read_review(path).decisions == expected
+    assert [line["id"] for line in lines(path)] == sorted([first, second])
+    page = get(server, "row?at=0.1")
+    assert "&lt;b&gt;wrong&lt;/b&gt;" in page
+    assert "<b>wrong" not in page
+    assert 'aria-pressed="true" class="reject"' in page
+    assert 'class="state rejected"' in get(server, "?review=rejected")
+    assert "1 of 3 samples" in get(server, "?review=undecided")
+    assert "1 of 3 samples" in get(server, "?review=with+a+note")
+    # The note of a decision that is taken back stays; without either nothing is left.
+    assert post(server, {"at": "0.1", "decision": "none"})[0] == 303
+    assert read_review(path).decisions[second] == Decision("", "<b>wrong</b>\ntool")
+    assert post(server, {"at": "0.1", "decision": "note", "note": ""})[0] == 303
+    assert list(read_review(path).decisions) == [first]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": None}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Host": "evil.example"}, 404),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "multipart/form-data; boundary=x"}, 415),
+        ({"Content_Length": str(MAX_FORM + 1)}, 413),
+        ({"Content_Length": "0"}, 413),
+        ({"Content_Length": "-5"}, 413),
+        ({"Content_Length": "x"}, 413),
+        ({"Content_Length": None}, 413),
+        ({"path": "samples"}, 404),
+        ({"path": "../review"}, 404),
+    ],
+)
+def test_only_a_form_of_the_pages_themselves_is_taken(reviewed, headers, status):
+    server, path = reviewed
+    given = dict(headers)
+    where = given.pop("path", "review")
+    assert post(server, {"at": "0.0", "decision": "accept"}, path=where, **given)[0] == status
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{}, {"at": "0.0"}, {"at": "9.9", "decision": "accept"}, {"at": "x", "decision": "accept"},
+     {"at": "0.0", "decision": "maybe"}, b"\xff\xfe%zz=&&&=", b"a=1&" * 5000],
+)  # fmt: skip
+def test_a_form_without_a_decision_changes_nothing(reviewed, form):
+    server, path = reviewed
+    assert post(server, form)[0] in (400, 413)
+    assert not path.exists()
+
+
+def test_the_longest_note_fits_and_a_longer_one_is_cut(built, reviewed):
+    server, path = reviewed
+    note = "€" * MAX_NOTE
+    assert post(server, {"at": "0.0", "decision": "accept", "note": note})[0] == 303
+    assert read_review(path).decisions[ids(built)[0]].note == note
+    assert post(server, {"at": "0.0", "decision": "accept", "note": "x" * (MAX_NOTE + 9)})[0] == 303
+    assert read_review(path).decisions[ids(built)[0]].note == "x" * MAX_NOTE
+
+
+def test_what_another_program_decides_is_taken_in_and_not_lost(built, reviewed):
+    server, path = reviewed
+    first, second, third = ids(built)
+    assert post(server, {"at": "0.0", "decision": "accept"})[0] == 303
+    other = ReviewFile(path)
+    other.decide(second, Decision("reject", "elsewhere"))
+    assert "1 of 3 samples" in get(server, "?review=rejected")
+    assert post(server, {"at": "0.2", "decision": "accept"})[0] == 303
+    assert set(other.decisions) == {first, second, third}
+
+
+def test_writers_at_the_same_time_lose_nothing(tmp_path):
+    files = [ReviewFile(tmp_path / "r.jsonl") for _ in range(3)]
+
+    def write(number):
+        for at in range(10):
+            files[number].decide(f"{number}-{at}", Decision("accept"))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(read_review(tmp_path / "r.jsonl").decisions) == 30
+
+
+def test_a_review_that_is_none_or_cannot_be_written_is_a_message(built, reviewed, capsys):
+    server, path = reviewed
+    path.write_text("{broken\n")
+    assert post(server, {"at": "0.0", "decision": "accept"})[0] == 409
+    assert "is not JSON" in get(server, "")
+    assert path.read_text() == "{broken\n"
+    assert "line 1" in capsys.readouterr().err
+    assert cli.main(["view", str(built), "--review", str(path), "--no-open"]) == 2
+    assert "line 1: is not JSON" in capsys.readouterr().err
+
+
+def test_the_review_lies_next_to_the_dataset_and_is_no_data(built, tmp_path, monkeypatch):
+    assert review_path(tmp_path / "out") == tmp_path / "out.review.jsonl"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_text('{"messages": []}\n')
+    assert review_path(tmp_path / ".").parent == tmp_path.parent
+    ReviewFile(review_path(tmp_path / "a.jsonl")).decide("x", Decision("accept"))
+    viewer = viewer_of(tmp_path, {}, tmp_path)
+    assert [opened.file.name for opened in viewer.rows.files] == ["a.jsonl"]
+    viewer.close()
+
+
+def test_a_sample_of_another_origin_is_decided_by_its_own_digest(tmp_path):
+    row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n[1]\n")
+    with served(tmp_path / "a.jsonl", {}, tmp_path) as server:
+        for at in ("0.0", "0.1"):
+            assert post(server, {"at": at, "decision": "reject"})[0] == 303
+    own = read_review(tmp_path / "r.review.jsonl").decisions
+    as_built = json.dumps({**row, "tools": []})  # the line that a build writes
+    assert hashlib.sha256(as_built.encode()).hexdigest() in own
+    assert len(own) == 2
+
+
+def table(data):
+    return list(csv.reader(io.StringIO(data.decode("utf-8"))))
+
+
+def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp_path):
+    server, path = reviewed
+    post(server, {"at": "0.1", "decision": "reject", "note": '=cmd("x"),\n"y"'})
+    ReviewFile(path).decide("gone", Decision("accept"))
+    meta = lines(built / "meta" / "train-00000-of-00001.jsonl")[1]
+    place = "data/train-00000-of-00001.jsonl:2"
+    expected = [
+        ["id", "decision", "note", "row", "source", "record"],
+        [meta["id"], "reject", '\'=cmd("x"),\n"y"', place, meta["source"], meta["record"]],
+        ["gone", "accept", "", "", "", ""],
+    ]
+    found = get(server, "review.csv")
+    assert table(found.encode())[0] == expected[0]
+    assert sorted(table(found.encode())[1:]) == sorted(expected[1:])
+    command = ["view", str(built), "--review", str(path), "--review-csv", str(tmp_path / "r.csv")]
+    assert cli.main(command) == 0
+    assert table((tmp_path / "r.csv").read_bytes()) == table(found.encode())
+
+
+@pytest.mark.parametrize("first", "=+-@\t\r")
+def test_no_cell_is_a_formula(first):
+    made = csv_bytes(iter([("id", Decision("", f"{first}1"), "", "", "")]))
+    assert f"'{first}1" in made.decode()
+
+
+def test_what_was_rejected_in_the_viewer_is_not_built_again(tmp_path):
+    out = tmp_path / "out"
+    assert build(out, inputs=(DATA / "codex",)) == 0
+    before = ids(out)
+    with served(out, manifest(out), tmp_path) as server:
+        post(server, {"at": "0.0", "decision": "reject"})
+    assert build(out, "--review", tmp_path / "r.review.jsonl", inputs=(DATA / "codex",)) == (
+        0 if len(before) > 1 else 1
+    )
+    rejects = lines(out / "rejects.jsonl")
+    if len(before) > 1:
+        assert ids(out) == before[1:]
+        assert [line["code"] for line in rejects].count("review") == 1
+
+
+def test_the_file_can_be_read_by_its_owner_and_group_as_other_files(tmp_path):
+    (tmp_path / "plain").write_text("")
+    ReviewFile(tmp_path / "r.jsonl").decide("a", Decision("accept"))
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "r.jsonl")]
+    assert modes[0] == modes[1]
