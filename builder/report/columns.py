@@ -55,7 +55,7 @@ class FacetColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ColumnView:
     """The columns of the first `count` rows; `is_complete` says whether there are no more."""
 
     count: int
@@ -75,7 +75,7 @@ class Columns:
         self._numbers = {name: array("Q") for name in numbers}
         self._count = 0
         self._is_complete = False
-        self._view: tuple[float, View] | None = None
+        self._view: tuple[float, ColumnView] | None = None
 
     def add(self, values: Mapping[str, Iterable[str]], numbers: Mapping[str, int]) -> None:
         """Adds a row. A facet that is not named has no value; numbers are 0 to 2^64 - 1."""
@@ -100,7 +100,7 @@ class Columns:
         """Whether all rows are in the columns."""
         return self._is_complete
 
-    def view(self) -> View:
+    def view(self) -> ColumnView:
         """Returns the columns as far as they are filled, or were half a second ago."""
         with self._lock:
             now = time.monotonic()
@@ -108,7 +108,7 @@ class Columns:
                 self._view = (now, self._copied())
             return self._view[1]
 
-    def _copied(self) -> View:
+    def _copied(self) -> ColumnView:
         def column(values: array[int], kind: type[np.unsignedinteger]) -> NDArray:  # type: ignore[type-arg]
             shared = np.frombuffer(values, dtype=kind) if len(values) else np.zeros(0, dtype=kind)
             return shared if self._is_complete else shared.copy()  # an array in use cannot grow
@@ -122,4 +122,4 @@ class Columns:
             for name in self._rows
         }
         numbers = {name: column(held, np.uint64) for name, held in self._numbers.items()}
-        return View(self._count, self._is_complete, facets, numbers)
+        return ColumnView(self._count, self._is_complete, facets, numbers)

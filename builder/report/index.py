@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from builder.conversation import Json
-from builder.report.columns import Columns, Mask, Numbers, View
+from builder.report.columns import Columns, ColumnView, Mask, Numbers
 from builder.report.facts import as_object, as_text
 from builder.report.query import Query
 from builder.report.sample_facets import (
@@ -51,7 +51,7 @@ class Result:
     """
 
     numbers: Numbers
-    view: View
+    view: ColumnView
     masks: Mapping[str, Mask]
     searched: float
 
@@ -86,7 +86,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class IndexedRows:
     """Where an index takes its rows from.
 
     fill   fills the columns, calling back when it should stop
@@ -104,7 +104,7 @@ class Origin:
 class Index:
     """Columns of all rows with what they are asked; results and searches are kept for a while."""
 
-    def __init__(self, columns: Columns, origin: Origin) -> None:
+    def __init__(self, columns: Columns, origin: IndexedRows) -> None:
         self._columns = columns
         self._origin = origin
         self._lock = threading.Lock()
@@ -135,12 +135,12 @@ class Index:
         self._done.wait(5)
 
     @property
-    def view(self) -> View:
+    def view(self) -> ColumnView:
         """The columns as far as they are filled."""
         return self._columns.view()
 
     def result(
-        self, query: Query, extra: Callable[[View, str, str], Mask | None], version: object
+        self, query: Query, extra: Callable[[ColumnView, str, str], Mask | None], version: object
     ) -> Result:
         """Returns the rows that fit.
 
@@ -173,7 +173,7 @@ class Index:
                     self._results.popitem(last=False)
         return found
 
-    def _sorted(self, numbers: Numbers, view: View, sort: str) -> Numbers:
+    def _sorted(self, numbers: Numbers, view: ColumnView, sort: str) -> Numbers:
         if sort not in self._origin.sorts:
             return numbers
         name, is_descending = self._origin.sorts[sort]
@@ -197,7 +197,7 @@ class SampleIndex(Index):
     def __init__(self, rows: Rows) -> None:
         columns = Columns([name for name in FACETS if name != "review"], NUMBERS)
         sorts = {key: (name, largest) for key, (_, name, largest) in SORTS.items() if name}
-        origin = Origin(
+        origin = IndexedRows(
             partial(_index_samples, rows), partial(_scan_samples, rows), sample_texts, sorts
         )
         super().__init__(columns, origin)
@@ -209,7 +209,7 @@ class RejectIndex(Index):
     def __init__(self, path: Path) -> None:
         self._path = path
         columns = Columns(REJECT_FACETS, ())
-        origin = Origin(self._fill, self._rows, reject_texts, {})
+        origin = IndexedRows(self._fill, self._rows, reject_texts, {})
         super().__init__(columns, origin)
 
     @cached_property

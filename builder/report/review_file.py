@@ -15,7 +15,7 @@ from builder.dataset.files import REVIEW_SUFFIX
 from builder.dataset.review import ACCEPT, REJECT, Decision, read_review, review_lines
 from builder.output.aside import write_whole
 from builder.problem import UsageError
-from builder.report.columns import Mask, View
+from builder.report.columns import ColumnView, Mask
 from builder.report.sample_facets import id_digest
 
 MAX_NOTE = 4_000
@@ -88,7 +88,7 @@ class ReviewFile:
             self._decisions = found
             self.version += 1
 
-    def masks(self, view: View) -> Mapping[str, Mask]:
+    def masks(self, view: ColumnView) -> Mapping[str, Mask]:
         """Returns which rows are in each of STATES."""
         decisions = self.decisions
         key = (self.version, view.count)

@@ -13,7 +13,7 @@ from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
 from builder.qwen3.tokenizer import Target, load
-from builder.report.columns import Mask, View
+from builder.report.columns import ColumnView, Mask
 from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, marked, number, shorten, tag, text
@@ -121,7 +121,7 @@ class Viewer:
     def result(self, query: Query) -> Result:
         """Returns the rows that fit a query."""
 
-        def reviewed(view: View, facet: str, value: str) -> Mask | None:
+        def reviewed(view: ColumnView, facet: str, value: str) -> Mask | None:
             if facet != "review":
                 return None
             return self.review.masks(view).get(value, np.zeros(view.count, dtype=np.bool_))
