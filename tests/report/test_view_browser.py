@@ -15,6 +15,7 @@ from viewing import served
 from builder.dataset.review import read_review
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
+pytestmark = pytest.mark.slow
 expect = sync_api.expect
 
 
