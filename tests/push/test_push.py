@@ -8,8 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from hub.built import ALLOWED, PATHS, build, edit_manifest, finding, listed
-from hub.client import Client
+from hub.built import ALLOWED, build, edit_manifest, finding, listed
 from hub.faults import Fault
 from hub.scenarios import LFS, XET, environment
 from hub.server import Hub
@@ -22,41 +21,6 @@ from builder.push.files import as_published, listed_files, read_manifest
 pytestmark = pytest.mark.slow
 
 READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
-
-
-@pytest.fixture(scope="module", params=PATHS)
-def server(request, tmp_path_factory):
-    """A Hub, and a process that pushes to it. Pages and parts are small, so there are several."""
-    with Hub(lfs_from=1000, page=3, part=3000) as hub:
-        hub.env = environment(request.param, hub.url, str(tmp_path_factory.mktemp("home")))
-        client = Client(hub.env)
-        hub.path, hub.run, hub.set = request.param, client.run, client.set
-        yield hub
-        client.close()
-
-
-@pytest.fixture
-def hub(server):
-    server.faults.clear()
-    server.requests.clear()
-    server.received.clear()
-    server.repos.clear()
-    server.spoiled.clear()
-    server.commits_made = 0
-    return server
-
-
-@pytest.fixture
-def push(hub):
-    def run(out, *options, token=WRITER):
-        return hub.run("push", out, "team/d", "--json", *options, token=token)
-
-    return run
-
-
-@pytest.fixture
-def out(tmp_path, request):
-    return build(tmp_path, [f"{request.node.name} {number}" for number in range(30)])
 
 
 # what is pushed

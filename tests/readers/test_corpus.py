@@ -1,10 +1,11 @@
 """On real logs, where they lie beside the project: recognised, accounted for, proven, repeatable.
 
-The number of calls is counted by independent means, in corpus_counts.py.
+The number of calls is counted by independent means, in corpus_counts.py and answered_counts.py.
 """
 
 import json
 
+import answered_counts
 import capture_counts
 import corpus_counts as counts
 import pytest
@@ -69,15 +70,16 @@ NOTHING = {
 
 
 ANSWERED = {
-    "claude-code/entire": (counts.claude_answered_calls, 0.99),
-    "claude-code/real_projects": (counts.claude_answered_calls, 0.99),
-    "codex": (counts.codex_answered_calls, 0.98),  # one file begins after the user's message
-    "gemini-cli": (counts.gemini_cli_answered_calls, 1),
+    "claude-code/entire": (answered_counts.claude_answered_calls, 0.99),
+    "claude-code/real_projects": (answered_counts.claude_answered_calls, 0.99),
+    # One file begins after the user's message.
+    "codex": (answered_counts.codex_answered_calls, 0.98),
+    "gemini-cli": (answered_counts.gemini_cli_answered_calls, 1),
     "mini-swe-agent": (counts.mini_swe_calls, 1),
-    "opencode": (counts.opencode_answered_calls, 1),
-    "openhands-v1-sdk": (counts.openhands_sdk_captured_calls, 1),
-    "pi": (counts.pi_answered_calls, 1),
-    "qwen-code": (counts.qwen_code_answered_calls, 1),
+    "opencode": (answered_counts.opencode_answered_calls, 1),
+    "openhands-v1-sdk": (answered_counts.openhands_sdk_captured_calls, 1),
+    "pi": (answered_counts.pi_answered_calls, 1),
+    "qwen-code": (answered_counts.qwen_code_answered_calls, 1),
     "swe-agent": (counts.swe_agent_calls, 1),
     "swe-smith": (counts.swe_smith_calls, 1),
 }

@@ -4,48 +4,25 @@ import gzip
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 
 import fsspec
 import pytest
 from builds import build, files, lines
 from places import CASES, DATA
+from stores import data_of, names
 
 from builder import cli
-from builder.problem import Problem, UsageError
+from builder.problem import UsageError
 from builder.readers.discovery import find_sources
 from builder.sources import store as remote
 from builder.sources.sqlite_file import open_sqlite
 from builder.sources.store import StoredObject, is_url
 
 
-@pytest.fixture
-def store():
-    """A store in memory, named anew for each test."""
-    system = fsspec.filesystem("memory")
-    system.store.clear()
-    system.pseudo_dirs[:] = [""]
-    return system
-
-
 def but_config(made):
     """All files, but of the manifest only what does not say where the inputs are."""
     manifest = json.loads(made["manifest.json"])
     return {**made, "manifest.json": {key: manifest[key] for key in ("inputs", "ledger")}}
-
-
-def data_of(made):
-    return {
-        name: data for name, data in made.items() if name.startswith(("data/", "meta/", "rejects"))
-    }
-
-
-def names(spec):
-    return [
-        (item.code, item.where) if isinstance(item, Problem) else item.name
-        for item in find_sources(spec)
-    ]
 
 
 def members(spec):
@@ -279,140 +256,3 @@ def test_a_folder_of_the_same_name_as_the_address_is_never_made(store, tmp_path,
     assert names("memory://logs")
     assert not list(tmp_path.iterdir())
     shutil.rmtree(tmp_path)
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """The folder in which datasets for stores are made."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def stored(system, root):
-    """All bytes below a folder of a store, as `files` gives those of a folder here."""
-    found = {
-        path.removeprefix(root).lstrip("/"): system.cat_file(path)
-        for path in system.find(root)
-        if "/.state/" not in path
-    }
-    manifest = json.loads(found["manifest.json"])
-    del manifest["run"]
-    return {**found, "manifest.json": json.dumps(manifest).encode()}
-
-
-def test_an_output_in_a_store_holds_the_same_bytes(store, cache, tmp_path):
-    assert build(tmp_path / "here", "--workers", "1") == 0
-    for _ in range(2):
-        assert build("memory://out/set", "--workers", "1") == 0
-        assert stored(store, "/out/set") == files(tmp_path / "here")
-        left = [path for path in cache.rglob("*") if path.is_file() and ".state" not in path.parts]
-        assert left == [], "only the state stays on this machine"
-
-
-def test_the_manifest_goes_first_and_comes_last(store, cache, tmp_path, monkeypatch):
-    assert build("memory://out", "--workers", "1") == 0
-    steps = []
-    put, remove = type(store).put_file, type(store).rm_file
-    monkeypatch.setattr(
-        type(store), "put_file", lambda self, a, b: (steps.append(("put", b)), put(self, a, b))
-    )
-    monkeypatch.setattr(
-        type(store), "rm_file", lambda self, a: (steps.append(("remove", a)), remove(self, a))
-    )
-    (tmp_path / "c.yaml").write_text("output: {formats: [parquet]}")
-    assert build("memory://out", "--workers", "1", "-c", tmp_path / "c.yaml") == 0
-    steps = [step for step in steps if "/.state/" not in step[1]]
-    assert steps[0] == ("remove", "/out/manifest.json")
-    assert steps[-1] == ("put", "/out/manifest.json")
-    assert ("remove", "/out/data/train-00000-of-00001.jsonl") in steps
-    assert store.exists("/out/data/train-00000-of-00001.parquet")
-    assert not store.exists("/out/data/train-00000-of-00001.jsonl")
-
-
-def test_an_upload_that_breaks_off_leaves_no_manifest_and_goes_on(
-    store, cache, tmp_path, monkeypatch, capsys
-):
-    put = type(store).put_file
-
-    def fail(self, here, there):
-        if there.endswith("rejects.jsonl"):
-            raise ConnectionError("no route")
-        put(self, here, there)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(store), "put_file", fail)
-        assert build("memory://out", "--workers", "1") == 2
-    assert "no route; the same command goes on" in capsys.readouterr().err
-    assert not store.exists("/out/manifest.json")
-    assert build("memory://out", "--workers", "1") == 0
-    assert build(tmp_path / "here", "--workers", "1") == 0
-    assert stored(store, "/out") == files(tmp_path / "here")
-
-
-def test_a_folder_of_a_store_that_is_not_ours_is_left_alone(store, cache, capsys):
-    store.pipe_file("memory://out/thesis.txt", b"x")
-    assert build("memory://out", "--workers", "1") == 2
-    assert "not made by build" in capsys.readouterr().err
-    assert store.find("/out") == ["/out/thesis.txt"]
-
-
-def test_a_manifest_in_a_store_removes_nothing_else(store, cache):
-    assert build("memory://out", "--workers", "1") == 0
-    names = ["../thesis.txt", "/thesis.txt", ".state/made-by-builder", "kept.txt/../../thesis.txt"]
-    store.pipe_file(
-        "memory://out/manifest.json", json.dumps({"files": [{"path": n} for n in names]}).encode()
-    )
-    store.pipe_file("memory://thesis.txt", b"x")
-    assert build("memory://out", "--workers", "1") == 0
-    assert store.cat_file("/thesis.txt") == b"x"
-
-
-@pytest.fixture(scope="module")
-def bucket():
-    """The address of an empty bucket of an S3 server on this machine."""
-    pytest.importorskip("s3fs", reason="the extra `s3` is not installed")
-    moto = pytest.importorskip("moto.server", reason="moto, the stand-in for S3, is not installed")
-    server = moto.ThreadedMotoServer("127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        fsspec.filesystem("s3").mkdir("logs")
-        yield "s3://logs"
-    server.stop()
-
-
-s3 = pytest.mark.filterwarnings("default")  # what those libraries warn of is their own
-
-
-@s3
-def test_s3_gives_the_same_bytes_with_several_workers(bucket, tmp_path):
-    fsspec.filesystem("s3").put(str(DATA), f"{bucket}/data", recursive=True)
-    assert build(tmp_path / "here", "--workers", "1") == 0
-    command = [sys.executable, "-m", "builder", "build", f"{bucket}/data", "--workers", "2"]
-    subprocess.run([*command, "-o", tmp_path / "there", "--quiet"], check=True)
-    assert data_of(files(tmp_path / "here")) == data_of(files(tmp_path / "there"))
-    assert names(f"{bucket}/data/**/*.jsonl") == names(f"{DATA}/**/*.jsonl")
-
-
-@s3
-def test_s3_takes_the_dataset(bucket, cache, tmp_path):
-    assert build(tmp_path / "here", "--workers", "1") == 0
-    assert build(f"{bucket}/out", "--workers", "1") == 0
-    assert stored(fsspec.filesystem("s3"), "logs/out") == files(tmp_path / "here")
-
-
-@s3
-def test_s3_that_cannot_be_written_is_known_before_the_work(bucket, cache, capsys):
-    assert build("s3://no-such-bucket/out", "--workers", "1") == 2
-    assert "s3://no-such-bucket/out" in capsys.readouterr().err
-    assert not fsspec.filesystem("s3").exists("no-such-bucket"), "none is made"
-
-
-@s3
-def test_s3_that_is_not_there_is_one_clear_line(bucket, tmp_path, capsys):
-    assert build(tmp_path / "out", inputs=["s3://no-such-bucket/x"]) == 2
-    assert "s3://no-such-bucket/x" in capsys.readouterr().err

@@ -1,0 +1,43 @@
+"""Fixtures of the tests of push: a stand-in for the Hub on loopback, and a client of it."""
+
+import pytest
+from hub.built import PATHS, build
+from hub.client import Client
+from hub.scenarios import environment
+from hub.server import Hub
+from hub.state import WRITER
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def server(request, tmp_path_factory):
+    """A Hub, and a process that pushes to it. Pages and parts are small, so there are several."""
+    with Hub(lfs_from=1000, page=3, part=3000) as hub:
+        hub.env = environment(request.param, hub.url, str(tmp_path_factory.mktemp("home")))
+        client = Client(hub.env)
+        hub.path, hub.run, hub.set = request.param, client.run, client.set
+        yield hub
+        client.close()
+
+
+@pytest.fixture
+def hub(server):
+    server.faults.clear()
+    server.requests.clear()
+    server.received.clear()
+    server.repos.clear()
+    server.spoiled.clear()
+    server.commits_made = 0
+    return server
+
+
+@pytest.fixture
+def push(hub):
+    def run(out, *options, token=WRITER):
+        return hub.run("push", out, "team/d", "--json", *options, token=token)
+
+    return run
+
+
+@pytest.fixture
+def out(tmp_path, request):
+    return build(tmp_path, [f"{request.node.name} {number}" for number in range(30)])

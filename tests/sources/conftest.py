@@ -1,0 +1,18 @@
+import fsspec
+import pytest
+
+
+@pytest.fixture
+def store():
+    """A store in memory, emptied for each test."""
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+    return system
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The folder in which datasets for stores are made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"

@@ -1,0 +1,61 @@
+"""S3, by a stand-in on this machine: the same bytes as from folders; faults are one clear line."""
+
+import subprocess
+import sys
+
+import fsspec
+import pytest
+from builds import build, files
+from places import DATA
+from stores import data_of, names, stored
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """The address of an empty bucket of an S3 server on this machine."""
+    pytest.importorskip("s3fs", reason="the extra `s3` is not installed")
+    moto = pytest.importorskip("moto.server", reason="moto, the stand-in for S3, is not installed")
+    server = moto.ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        fsspec.filesystem("s3").mkdir("logs")
+        yield "s3://logs"
+    server.stop()
+
+
+s3 = pytest.mark.filterwarnings("default")  # what those libraries warn of is their own
+
+
+@s3
+def test_s3_gives_the_same_bytes_with_several_workers(bucket, tmp_path):
+    fsspec.filesystem("s3").put(str(DATA), f"{bucket}/data", recursive=True)
+    assert build(tmp_path / "here", "--workers", "1") == 0
+    command = [sys.executable, "-m", "builder", "build", f"{bucket}/data", "--workers", "2"]
+    subprocess.run([*command, "-o", tmp_path / "there", "--quiet"], check=True)
+    assert data_of(files(tmp_path / "here")) == data_of(files(tmp_path / "there"))
+    assert names(f"{bucket}/data/**/*.jsonl") == names(f"{DATA}/**/*.jsonl")
+
+
+@s3
+def test_s3_takes_the_dataset(bucket, cache, tmp_path):
+    assert build(tmp_path / "here", "--workers", "1") == 0
+    assert build(f"{bucket}/out", "--workers", "1") == 0
+    assert stored(fsspec.filesystem("s3"), "logs/out") == files(tmp_path / "here")
+
+
+@s3
+def test_s3_that_cannot_be_written_is_known_before_the_work(bucket, cache, capsys):
+    assert build("s3://no-such-bucket/out", "--workers", "1") == 2
+    assert "s3://no-such-bucket/out" in capsys.readouterr().err
+    assert not fsspec.filesystem("s3").exists("no-such-bucket"), "none is made"
+
+
+@s3
+def test_s3_that_is_not_there_is_one_clear_line(bucket, tmp_path, capsys):
+    assert build(tmp_path / "out", inputs=["s3://no-such-bucket/x"]) == 2
+    assert "s3://no-such-bucket/x" in capsys.readouterr().err
