@@ -5,8 +5,8 @@ from itertools import cycle
 
 from hypothesis import given
 from hypothesis import strategies as st
+from planted import AWS, BEARER, GITHUB, PASSWORD, PEM
 from strategies import conversations
-from test_secrets import AWS, BEARER, GITHUB, PASSWORD, PEM
 
 from builder.normalize import NormalizeOptions, normalise
 from builder.normalize.units import UNITS, examples

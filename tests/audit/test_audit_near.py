@@ -10,7 +10,7 @@ from audit_rows import words
 from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from test_secrets import row
+from planted import row
 
 from builder import cli
 from builder.audit import shingles as words_of

@@ -7,8 +7,8 @@ from audit_rows import words
 from builds import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted import GITHUB, PASSWORD, row
 from strategies import json_values
-from test_secrets import GITHUB, PASSWORD, row
 
 from builder import cli
 from builder.audit.options import AuditOptions

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import double, helpers
 from places import ROOT
 
 from builder.parallel.pool import imap
@@ -109,22 +110,6 @@ def test_stuck_workers_of_a_killed_driver_end_too():
     assert wait_until_gone(list(map(int, pids)))
 
 
-def helpers(kind):
-    """The pids of this process's helpers: "forkserver" or "resource_tracker"."""
-    listed = subprocess.run(
-        ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(os.getpid())],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [int(line.split()[0]) for line in listed.stdout.splitlines() if f"{kind} import" in line]
-
-
-def double(number):
-    time.sleep(0.002)
-    return 2 * number
-
-
 def test_work_goes_on_when_the_fork_server_is_killed():
     found = imap(double, range(400), 2, None)
     first = [next(found) for _ in range(20)]
@@ -137,7 +122,7 @@ def test_work_goes_on_when_the_fork_server_is_killed():
 def test_a_fork_server_that_is_gone_is_an_error_of_one_line():
     """In a process of its own: reaping the server behind Python's back is not to be undone."""
     reaped = (
-        "from test_signals import double, helpers\n"
+        "from forked import double, helpers\n"
         "from builder.parallel.pool import WorkersNotStarted, worker_pool\n"
         "with worker_pool(2, None) as pool:\n"
         "    (server,) = helpers('forkserver')\n"

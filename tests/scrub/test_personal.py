@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 from builds import build, lines
-from test_secrets import every_byte, row, scrubber
+from personal_examples import NOT_PERSONAL, PERSONAL
+from planted import every_byte, row, scrubber
 
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
@@ -14,62 +15,14 @@ from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import KINDS, find_personal, is_card, is_iban, pseudonym
 from builder.scrub.redact import Scrubber
 
-FOUND = {
-    "mail": ("mail ada.l@mail.example.org, please", "ada.l@mail.example.org"),
-    "mail after an escape": (r'{"out": "by\\nada.l@mail.example.org"}', "ada.l@mail.example.org"),
-    "ip after an escape": (r'{"out": "by\\n198.51.100.23\\n"}', "198.51.100.23"),
-    "mail in a link": ("mailto:ada.l@mail.example.org", "ada.l@mail.example.org"),
-    "phone, international": ("call +49 30 901820-0.", "+49 30 901820-0"),
-    "phone, in one run": ("tel:+442079460958", "+442079460958"),
-    "phone, American": ("(212) 555-0187 or", "(212) 555-0187"),
-    "ip": ("from 198.51.100.23 port 22", "198.51.100.23"),
-    "ip in a URL": ("http://203.0.113.9:8080/", "203.0.113.9"),
-    "ip after a URL's escape": ("q=at%20198.51.100.23", "198.51.100.23"),
-    "ip in a colour": ("\x1b[1m198.51.100.23\x1b[0m", "198.51.100.23"),
-    "ip, version 6": ("[2001:db8::8a2e:370:7334]", "2001:db8::8a2e:370:7334"),
-    "iban": ("to DE89 3704 0044 0532 0130 00 today", "DE89 3704 0044 0532 0130 00"),
-    "card": ("paid with 4111 1111 1111 1111", "4111 1111 1111 1111"),
-    "card of fifteen digits": ("378282246310005,", "378282246310005"),
-    "home": ("cd /home/alovelace/src", "alovelace"),
-    "home on a Mac": ("/Users/ada.lovelace/x", "ada.lovelace"),
-    "home on Windows": (r"C:\Users\alovelace\x", "alovelace"),
-    "home in JSON text": (r'"C:\\Users\\alovelace\\x"', "alovelace"),
-    "home in a URL": ("file%3A%2F%2FUsers%2Falovelace%2Fx", None),
-    "encoded home": ("~/.claude/projects/-Users-alovelace-src-app/x.jsonl", "alovelace"),
-    "prompt, user": ("alovelace@tower7:~/src$ ls", "alovelace"),
-    "prompt, machine": ("alovelace@tower7:~/src$ ls", "tower7"),
-    "machine": ("Adas-MacBook-Pro.local", "Adas-MacBook-Pro.local"),
-    "machine on Windows": ("DESKTOP-4F7A2B1 says", "DESKTOP-4F7A2B1"),
-    "uname": ("Linux tower7 6.8.0-45-generic #45", "tower7"),
-    "uname of a BSD": ("FreeBSD tower8 14.1-RELEASE amd64", "tower8"),
-    "laptop": ("on adas-laptop now", "adas-laptop"),
-    "mac": ("on Adas-IMac now", "Adas-IMac"),
-    "named host": ('{"hostname": "tower7"}', "tower7"),
-    "inner host": ("https://wiki.corp/x", "wiki.corp"),
-}
 
-CLEAN = (
-    "postgres://app:secret1@db.example.org/x https://user:REDACTED_SECRET_123456789012@h.org",
-    "git@github.com:me/x.git noreply@example.org icon@2x.png getty@tty1.service",
-    "/home/ubuntu/x /Users/runner/y /home/user/z C:\\Users\\Public -home-user-x",
-    "127.0.0.1 0.0.0.0 192.168.1.7 10.0.0.1 8.8.8.8 v1.2.3.4 Chrome/120.0.6099.71 1.2.3.4.5",
-    "2024-01-31 12:30:45 1700000000000 0x1234567890",
-    "DE89 3704 0044 0532 0130 01",
-    "4111 1111 1111 1112 and 1234567890123456",
-    "+12345678901\n+9876543210",
-    "std::vector a::b ::1 fe80::1",
-    'hostname = socket.gethostname(); {"hostname": "localhost"} host: ${HOST}',
-    "desktop-app laptop macbook",
-)
-
-
-@pytest.mark.parametrize("case", [case for case, (_, datum) in FOUND.items() if datum])
+@pytest.mark.parametrize("case", [case for case, (_, datum) in PERSONAL.items() if datum])
 def test_found(case):
-    text, datum = FOUND[case]
+    text, datum = PERSONAL[case]
     assert datum in [text[hit.start : hit.end] for hit in find_personal(text)]
 
 
-@pytest.mark.parametrize("text", CLEAN)
+@pytest.mark.parametrize("text", NOT_PERSONAL)
 def test_clean(text):
     assert [text[hit.start : hit.end] for hit in find_personal(text)] == []
 

@@ -9,11 +9,9 @@ from itertools import product
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from personal_examples import NOT_PERSONAL, PERSONAL
+from planted import NO_SECRETS, SECRETS
 from strategies import MANY
-from test_personal import CLEAN as NOT_PERSONAL
-from test_personal import FOUND as PERSONAL
-from test_secrets import CLEAN as NO_SECRETS
-from test_secrets import FOUND as SECRETS
 
 from builder.scrub import assignments, encoded, personal, rules, secrets
 from builder.scrub import prefilter as gates

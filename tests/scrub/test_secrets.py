@@ -2,102 +2,40 @@
 
 import base64
 import json
-import random
 import runpy
-import string
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from builds import build, files, lines
 from places import ROOT
+from planted import (
+    AWS_SECRET,
+    BEARER,
+    GITHUB,
+    NO_SECRETS,
+    PASSWORD,
+    PEM,
+    SECRETS,
+    every_byte,
+    row,
+    scrubber,
+)
 
 from builder.problem import Problem
-from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn
-from builder.scrub.options import ScrubOptions
-from builder.scrub.redact import Scrubber, derive_key
+from builder.scrub.redact import derive_key
 from builder.scrub.secrets import find_secrets, named_secret
 from builder.sources.source import Source
 
-ALNUM = string.ascii_letters + string.digits
 
-
-def made(length, alphabet=ALNUM, seed=1):
-    """A value that is nobody's: never written down, so that no scanner finds it in this file."""
-    return "".join(random.Random(f"{seed}/{length}").choices(alphabet, k=length))
-
-
-GITHUB = "ghp" + "_" + made(36)
-AWS = "AK" + "IA" + made(16, string.ascii_uppercase + "234567")
-AWS_SECRET = made(40, ALNUM + "+/", seed=5)
-PEM_LINES = [made(64, ALNUM + "+/", seed=n) for n in range(5)]
-PEM = "\n".join(
-    ["-----BEGIN RSA PRIV" + "ATE KEY-----", *PEM_LINES, "-----END RSA PRIV" + "ATE KEY-----"]
-)
-BEARER = made(40)
-PASSWORD = "p4ss" + made(8) + "!"
-
-FOUND = {
-    "a form": (f"use {GITHUB}.", GITHUB),
-    "a form after an equals sign": (f"T={AWS}&x", AWS),
-    "the secret beside an access key": (f"{AWS},{AWS_SECRET}", f"{AWS_SECRET}"),
-    "a form after an escape": (f'{{"out": "key:\\n{GITHUB}\\nend"}}', GITHUB),
-    "a form in a URL": (f"q=token%3D{GITHUB}%26a", GITHUB),
-    "a form in colour": (f"\x1b[32m{GITHUB}\x1b[0m", GITHUB),
-    "bearer": (f"authorization: bearer {BEARER}", BEARER),
-    "basic": (f'"Authorization": "Basic {BEARER}"', BEARER),
-    "escaped JSON": (rf"{{\"Authorization\": \"Token {BEARER}\"}}", BEARER),
-    "netrc": (f"machine example.org\n  login me\n  password {PASSWORD}\n", PASSWORD),
-    "url": (f"postgres://app:{PASSWORD}@db:5432/x", PASSWORD),
-    "url without a user": (f"redis://:{PASSWORD}@cache:6379", PASSWORD),
-    "ado": (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=true", PASSWORD),
-    "curl": (f"curl -s -u admin:{PASSWORD} https://h/", PASSWORD),
-    "mysql": (f"mysql -h db -uroot -p{PASSWORD} shop", PASSWORD),
-    "option": (f"deploy --api-key {BEARER} now", BEARER),
-    "env file": (f"export DB_PASSWORD={PASSWORD}\n", PASSWORD),
-    "json": (f'{{"password": "{PASSWORD}"}}', PASSWORD),
-    "yaml": (f"client_secret: {BEARER}\n", BEARER),
-    "code": (f"api_key = '{BEARER}'", BEARER),
-    "element": (f"<password>{PASSWORD}</password>", PASSWORD),
-    "query of a url": (f"https://h/?a=1&access_token={BEARER}", BEARER),
-    "private key": (f"x\n{PEM}\ny", PEM),
-    "private key on one line": (PEM.replace("\n", "\\n"), PEM.replace("\n", "\\n")),
-    "private key cut off": (PEM[:200], PEM[:200]),
-}
-
-CLEAN = (
-    "the API token: see the password manager",
-    "max_tokens=4096, total_tokens: 12345678901234",
-    'password = os.environ["DB_PASSWORD_2"]',
-    "api_key=${API_KEY_1} token=$TOKEN_2 secret={{ vault.secret_3 }}",
-    'token = get_token("svc1"), secret: self.secret2',
-    '{"password": {"type": "string", "minLength": 8}}',
-    'password: "********" token: "<your-token-1>" api_key: "your_api_key_123"',
-    "sha256: " + made(64, "0123456789abcdef"),
-    "commit " + made(40, "0123456789abcdef"),
-    "integrity sha512-" + made(86, ALNUM + "+/") + "==",
-    '"next_page_token": "CAUQ' + made(20) + '"',
-    "-----BEGIN PUBLIC KEY-----\n" + PEM_LINES[0] + "\n-----END PUBLIC KEY-----",
-    "grep -r 'BEGIN RSA PRIV" + "ATE KEY' .",
-    "https://user@example.org:8080/path git@github.com:me/repo.git",
-    "REDACTED_GITHUB_TOKEN_123456789012 api_key=REDACTED_SECRET_123456789012",
-    "task-" + made(36) + " risk-" + made(20, string.ascii_lowercase),
-    "the secret: keep it simple 100%",
-    "PASS: test_login_2 (0.01s)\nPASS  tests/test_b_2.py",
-    "postgres://user:password@localhost/x mysql://root:root@db",
-    "send a bearer token-based-authentication header, Authorization: AWS4-HMAC-SHA256",
-    "token = tokens_2[0]; auth=HTTPBasicAuth('me', pw2); const token = jwt2.sign(x)",
-)
-
-
-@pytest.mark.parametrize("case", FOUND)
+@pytest.mark.parametrize("case", SECRETS)
 def test_found(case):
-    text, secret = FOUND[case]
+    text, secret = SECRETS[case]
     assert secret in [text[hit.start : hit.end] for hit in find_secrets(text)]
 
 
-@pytest.mark.parametrize("text", CLEAN)
+@pytest.mark.parametrize("text", NO_SECRETS)
 def test_clean(text):
     assert find_secrets(text) == ()
 
@@ -134,13 +72,6 @@ def test_hits_in_hostile_text_are_apart():
         hits = find_secrets(text)
         assert all(one.end <= two.start for one, two in pairwise(hits)), piece
         assert not hits or 0 <= hits[0].start < hits[-1].end <= len(text)
-
-
-KEY = b"k" * 32
-
-
-def scrubber(mode="redact", key=KEY):
-    return Scrubber(ScrubOptions(mode), key, ADDED_TOKENS)
 
 
 def dialogue(text):
@@ -289,11 +220,6 @@ def test_the_key_follows_from_the_logs():
     assert len({derive_key(items) for items in ([one], [other], [one, other], [other, one])}) == 4
 
 
-def row(text, **more):
-    message = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
-    return json.dumps({"messages": message, "tools": [], **more}) + "\n"
-
-
 @pytest.fixture
 def logs(tmp_path):
     folder = tmp_path / "in"
@@ -312,10 +238,6 @@ def logs(tmp_path):
     ]
     (folder / "c.jsonl").write_text(json.dumps({"messages": unfit}) + "\n" + row("c"))
     return folder
-
-
-def every_byte(folder):
-    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def test_no_file_of_a_build_holds_the_secret(logs, tmp_path):
