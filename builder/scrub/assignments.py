@@ -1,5 +1,8 @@
 """Values that a name marks as secret: `api_key = "…"`, `"password": "…"`, `--token …`.
 
+The name and its value may also be two members of one object (`name: API_TOKEN`, `value: …`), two
+attributes or elements of XML, or the name of a call and its argument (`with_token("…")`).
+
 A name ends with a keyword. Behind a keyword of passwords nearly any value counts; behind one of
 tokens and keys the value must look generated. Code (`password = get_password()`), variables and
 words of documentation are not values.
@@ -34,6 +37,8 @@ _KEY = (
 """What makes `key` the name of a secret; so does an environment variable, unless it is one of
 `_NO_KEY_BEFORE`."""
 _KEY_BEFORE = re.compile(rf"(?:{_KEY})[_-]?$")
+_KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{_KEY}) $", re.IGNORECASE)
+"""As in `API key: …`."""
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
 _NO_KEY_BEFORE = re.compile(
     r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
@@ -50,32 +55,49 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of a value without quotes."""
 _CLOSED = r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,24}"
-_SIGN = r":=|=>|={1,2}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+_BREAK = r"(?:\s|\\{1,3}[nrt]){0,40}"
+"""Space, also over a line end and where it is escaped."""
+_PAIR = (
+    rf"[,;{{]?{_BREAK}\\{{0,3}}[\"']?(?:value|default)\\{{0,3}}[\"']?[ \t]{{0,4}}[:=]"
+    r"|(?:[ \t][\w-]{1,20}=\\{0,3}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
+    rf"|</key>{_BREAK}<string>"
+)
+"""What stands between the name and the value that are two members, attributes or elements."""
+_SIGN = (
+    rf":=|=>|={{1,2}}|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+    r"|\((?=[ \t]{0,2}\\{0,3}[\"'])"
+)
 _VALUE = (
-    r"[ \t]{0,24}(?:\w{1,20} = )?"
+    r"[ \t]{0,24}(?:\w{1,20} = |[>|][+-]?(?:\n|\\{1,2}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
+    rf"|\[{_BREAK})?"
     r"(?:\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,3}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
-NAMED = re.compile(rf"{_CLOSED}(?P<sep>{_SIGN}|[ \t](?=\S)){_VALUE}")
+NAMED = re.compile(rf"(?P<plural>[sS]?){_CLOSED}(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)){_VALUE}")
 """What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
-_BEFORE = re.compile(r"[\w-]{0,40}$")
+_NEXT = re.compile(
+    rf"\\{{0,3}}[\"'`]{_BREAK},{_BREAK}\\{{0,3}}[\"'`](?P<quoted>[^\"'`\n\\]{{4,4000}})(?=\\{{0,3}}[\"'`])"
+)
+"""What follows a value in a list, with the next value."""
+MAX_LISTED = 50
+"""Values of a list that are examined."""
+_BEFORE = re.compile(r"[\w-]{0,40}\Z")
 
 _KEYWORD = re.compile(by_first(map(re.escape, sorted(KEYWORDS, key=len, reverse=True))))
 _NAME = "|".join((
-    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{_KEY})[_-]?key")), ignore_case=True),
+    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{_KEY})[_ -]?key")), ignore_case=True),
     necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
 ))  # fmt: skip
 _SIGNED = necessary(f"{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
 _SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
+_QUOTED = necessary(r"(?:\\{0,3}[\"'`])?[ \t]{1,24}\\{0,3}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
 _TABBED = necessary(rf"{_CLOSED}\t{_VALUE}", ignore_case=True)
 _LINES_WITH_NAME = LinePrefilter(
     "|".join(
         (
-            f"(?:{_NAME}){_SIGNED}",
+            f"(?:{_NAME})[sS]?{_SIGNED}",
             rf"-[\w?-]*(?:{_NAME}){_SPACED}",
-            rf"(?:{_NAME}){_TABBED}",
-            # what stands before a name may end the line before it (`$` in `_BEFORE`)
-            rf"\n{necessary('|'.join(KEYWORDS), ignore_case=True)}(?:{_SIGNED}|{_SPACED})",
+            rf"(?:{_NAME})(?:{_TABBED}|{_QUOTED})",
         )
     )
 )
@@ -87,8 +109,11 @@ _ASCII_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{8,40}/\d{8}/")
+_MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
+"""A password rather than the name of a test."""
+_HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _INDEXED = re.compile(r"\w+\[.*")
-_LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192)[ \t]*(?:- )?[\w.-]{0,60}$")
+_LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192)[ \t]*(?:- )?[\w.-]{0,60}\Z")
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -163,19 +188,29 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     is_option = prefix.startswith("-")
     if (sep == ">" and opened != "<") or (sep == ":" and opened == ":"):
         return  # arn:…:secret:name
-    if not sep and not is_option and not _is_environment(match["sep"], text, start, prefix):
-        return  # a space is enough after an option only, a tab also after a variable
     quoted = match["quote"] is not None
-    if keyword == "pass" and not prefix and (not quoted or sep == ","):
-        return  # PASS: test_2, ("pass", "arg1")
+    is_loose = sep == "(" or (
+        not sep and not is_option and not _is_environment(match["sep"], text, start, prefix)
+    )
+    if (is_loose or match["plural"]) and not quoted:
+        return  # a space is enough after an option only, a tab also after a variable
+    is_list = "[" in text[match.end("sep") : match.end("sep") + 2]
+    if (is_list and not match["plural"]) or (is_loose and keyword == "pass"):
+        return  # "PASS_TO_PASS": ["test_2", …], to pass "--all=true"
     begin = match.start("quoted" if quoted else "bare")
     value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
+    if keyword == "pass" and not prefix and (not quoted or sep == ","):
+        is_setting = not quoted and text.startswith("pass", start) and _is_line_start(text, start)
+        if not is_setting or not _MIXED.fullmatch(value) or ("_" in value and is_wordlike(value)):
+            return  # PASS: test_2, ("pass", "arg1")
+    if is_loose and keyword in PASSWORDS and not _HAS_SIGN.search(value):
+        return  # form.password("confirm")
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
     if _AWS_SCOPE.match(value):
         return  # the id of an access key and what it signs, which the key's own rule finds
     is_spaced = text[match.start("sep") - 1] == " "
-    if not quoted and sep == "=" and is_spaced and _is_variable(value):
+    if not quoted and sep == "=" and is_spaced and is_variable(value):
         return  # password = other1
     is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
     name = text[start - len(prefix) : start + len(keyword)]
@@ -184,17 +219,37 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     )
     if not quoted and (sep == ":" or (is_tight and not setting)) and keyword in PASSWORDS:
         ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
-        starts_line = _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
-        setting = starts_line and ends_line and value == value.lower()
+        setting = _is_line_start(text, start) and ends_line and value == value.lower()
     if sep == "," and value.isalpha():
         return  # in ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:
         setting = text.startswith("</", match.end("bare")) and value == value.lower()
-    if _is_named(keyword, prefix) and _is_value(keyword, value, quoted=quoted, setting=setting):
+    if keyword == "key" and not prefix and _KEY_WORD_BEFORE.search(text, max(0, start - 20), start):
+        prefix = "api_"
+    if not _is_named(keyword, prefix):
+        return
+    if _is_value(keyword, value, quoted=quoted, setting=setting):
         yield Hit(begin, begin + len(value), "secret", certain=False)
+    if is_list:
+        yield from _listed(text, match.end(), keyword)
 
 
-def _is_variable(value: str) -> bool:
+def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
+    """Yields the values of a list after its first, which ends at `at`."""
+    for _ in range(MAX_LISTED):
+        match = _NEXT.match(text, at)
+        if match is None:
+            return
+        at = match.end()
+        if _is_value(keyword, match["quoted"], quoted=True, setting=False):
+            yield Hit(match.start("quoted"), at, "secret", certain=False)
+
+
+def _is_line_start(text: str, start: int) -> bool:
+    return _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
+
+
+def is_variable(value: str) -> bool:
     """Is it rather the name of a variable than a value? Names are short or made of words."""
     return _CODE_NAME.fullmatch(value) is not None and (len(value) < 10 or is_wordlike(value))
 

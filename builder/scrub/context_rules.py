@@ -14,6 +14,14 @@ _Q = r"(?:\\{0,3}[\"'])?"
 """A quotation mark, escaped or not, or none."""
 _WORD = r"(?P<v>[^\s\"'`\\$<>|;&]{4,200})"
 """A value on a command line."""
+_MIXED = (
+    r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)[^\s\"'`\\$<>|;&()\[\]]{5,100})"
+)
+"""A value that no word is: with letters and digits."""
+_STRING = r"\\{0,3}[\"'][^\"'\\\n]{0,200}\\{0,3}[\"']"
+"""A string of code, escaped or not."""
+_ARGUMENTS = rf"[ \t]{{0,4}}\((?:\s|\\n){{0,8}}(?:(?:{_STRING}|[\w.]{{1,60}}),(?:\s|\\n){{0,20}})?{_STRING},(?:\s|\\n){{0,20}}\\{{0,3}}[\"']"
+"""The arguments of a call up to the one after a name of a user."""
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 _REST = r"\b[^\n|;&]{0,200}?[ \t]"
 """What stands between a command and its option, on one line and in one command."""
@@ -24,6 +32,8 @@ def _rule(
     pattern: str,
     prefilter: str,
     *hits: str,
+    lead: tuple[int, int] = (0, 0),
+    near: tuple[str, ...] = (),
     generated: bool = False,
     misses: tuple[str, ...] = (),
 ) -> SecretRule:
@@ -32,6 +42,8 @@ def _rule(
         "secret",
         pattern,
         tuple(prefilter.split("|")),
+        lead,
+        near,
         generated=generated,
         token=False,
         hits=hits,
@@ -42,11 +54,13 @@ def _rule(
 # fmt: off
 CONTEXT_RULES = (
     # Headers and cookies
-    _rule(r"bearer[ \t]{1,4}(?P<v>[\w.~+/=-]{16,4000})", "bearer", "authorization: bearer «{A40}»", '"Authorization": "Bearer «{L32}»"', generated=True, misses=("Bearer token-based-authentication", "bearer authenticationMiddleware", "Bearer {token}")),
+    _rule(r"bearer[ \t]{1,4}(?P<v>[\w.~+/=:-]{16,4000})", "bearer", "authorization: bearer «{A40}»", '"Authorization": "Bearer «{L32}»"', generated=True, misses=("Bearer token-based-authentication", "bearer authenticationMiddleware", "Bearer {token}")),
     _rule(rf"authorization{_SEP}(?:basic|token|apikey|digest|negotiate|key|ssws|bot|oauth|jwt|splunk|geniekey|pat|private-token)[ \t]{{1,4}}(?!realm=|username=)(?P<v>[\w.~+/=:-]{{8,4000}})", "authorization", '"Authorization": "Basic «{A40}»"', "Authorization: Token «{A40}»", r"{\"Authorization\": \"Token «{A40}»\"}"),
     _rule(rf"authorization{_SEP}(?P<v>[\w.~+/=-]{{16,4000}})", "authorization", "Authorization: «{A40}»", generated=True, misses=("authorization: AWS4-HMAC-SHA256",)),
     _rule(r"cookie(?:\\{0,3}[\"'])?[ \t]{0,4}[:=][^\n\"']{0,400}?(?:session|sess|sid|auth|token|jwt)[\w.-]{0,20}=(?P<v>[\w.~%+/-]{16,4000})", "cookie", "Cookie: theme=dark; sessionid=«{A40}»; a=b", "Set-Cookie: connect.sid=«s%3A{A32}»; Path=/"),
     _rule(r"(?:phpsessid|jsessionid|_gitlab_session|asp\.net_sessionid|connect\.sid|remember_token|laravel_session)=(?P<v>[\w.~%+/-]{16,400})", "phpsessid=|jsessionid=|_gitlab_session=|asp.net_sessionid=|connect.sid=|remember_token=|laravel_session=", "PHPSESSID=«{n26}»"),
+    _rule(r"(?:-b|--cookie)[ \t=]{1,2}\\{0,3}[\"']?[^\n\"']{0,400}?(?:session|sess|sid|auth|token|jwt)[\w.-]{0,20}=(?P<v>[\w.~%+/-]{16,4000})", "-b |--cookie", "curl -b 'session=«{W64}»' https://h"),
+    _rule(r"(?:li_at|sapisid|__secure-\dpsid)=(?P<v>[\w.~%+/-]{20,4000})", "li_at=|sapisid=|__secure-1psid=|__secure-3psid=", "Cookie: li_at=«{W150}»; lang=en", generated=True),
     # URLs
     _rule(r"://[^\s\"'<>/@:]{0,200}:(?P<v>[^\s\"'<>/@]{3,200})@[\w\[.-]", "://", "postgres://app:«{p}»@db:5432/x", "redis://:«{p}»@cache:6379", "https://x-access-token:«{A40}»@github.com/o/r.git", misses=("postgres://user:password@localhost/x mysql://root:root@db", "https://user@example.org:8080/path")),
     _rule(r"://(?P<v>[0-9a-f]{32})(?::[0-9a-f]{32})?@[\w\[.-]", "://", "https://«{h32}»@o1.ingest.sentry.io/42"),
@@ -75,26 +89,67 @@ CONTEXT_RULES = (
     _rule(r"\"kty\\{0,3}\"[^{}]{0,4000}?\"d\\{0,3}\":[ \t]{0,4}\\{0,3}\"(?P<v>[\w-]{20,800})", '"kty', '{"kty": "EC", "crv": "P-256", "d": "«{W43}»"}'),
     _rule(r"<d>(?P<v>[A-Za-z0-9+/]{40,800}={0,2})</d>", "<d>", "<RSAKeyValue><D>«{B86}==»</D></RSAKeyValue>"),
     _rule(r"private-lines: \d{1,3}(?:\\n|\s){1,4}(?P<v>[A-Za-z0-9+/]{8,64}={0,2}(?:(?:\\r|\\n|\s){1,4}[A-Za-z0-9+/]{8,64}={0,2}){0,80})", "private-lines:", "Private-Lines: 2\n«{B64}\n{B40}»\nPrivate-MAC: 1"),
+    _rule(rf"login(?:\s|\\n){{1,8}}[^\s\"']{{1,100}}(?:\s|\\n){{1,8}}password(?:\s|\\n){{1,8}}{_MIXED}", "login |login\n|login\t|login\\n", "default login anonymous password «{p}»\n"),
+    _rule(r"(?::(?:3306|5432|5433|6432|\*):|:\*:\*:)[^\s:]{1,63}(?::[^\s:]{1,63})?:(?P<v>[^\s:\"'\\]{4,200})(?=\s|$|\\)", ":3306:|:5432:|:5433:|:6432:|:*:*:", "*:*:*:postgres:«{p}»\n", "db.example.org:5433:shop:app:«{p}»\n", misses=("- '127.0.0.1:5432:5432'\n",)),
+    _rule(r"(?:jdbc:oracle:(?:thin|oci8?):|sqlplus(?:[ \t]-\w{1,8}){0,3}[ \t])[ \t]{0,2}[\"']?[\w.$#-]{1,60}/(?P<v>[^\s\"'@/\\]{3,100})@", "jdbc:oracle:|sqlplus", "jdbc:oracle:thin:app/«{p}»@//db:1521/ORCL", "sqlplus -s app/«{p}»@db @run.sql"),
+    _rule(r"(?<=[\w.-]):(?P<v>[^\s\"'@/:\\]{3,100})@(?:tcp|unix|udp)\(", "@tcp(|@unix(|@udp(", 'sql.Open("mysql", "app:«{p}»@tcp(127.0.0.1:3306)/shop")', lead=(4, 101)),
+    _rule(r"bindpw[ \t]{1,8}" + _WORD, "bindpw", "bindpw «{p}»\n"),
+    _rule(r":(?:_authtoken|_password|_auth)[ \t]{1,2}" + _WORD, ":_authtoken|:_password|:_auth", "npm config set //registry.npmjs.org/:_authToken «{A36}»"),
+    _rule(r"pass(?:word|wd)?\\{0,3}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,3}[\"']?(?P<v>[a-z]{4} [a-z]{4} [a-z]{4} [a-z]{4})(?=\\{0,3}[\"']|[ \t]{0,4}(?:$|\n|\r|\\n|#))", "pass", "SMTP_PASSWORD=«{l4} {l4} {l4} {l4}»\n"),
+    _rule(r"(?:(?:secure_)?auth|logged_in|nonce)_(?:key|salt)\\{0,3}[\"'],[ \t]{0,8}\\{0,3}'(?P<v>[^'\n\\]{32,120})'", "auth_key|auth_salt|logged_in_key|logged_in_salt|nonce_key|nonce_salt", "define('LOGGED_IN_SALT',  '«{W64}»');"),
+    _rule(r"openvpn static key v1-----(?P<v>(?:(?:\s|\\[nr]){1,4}[0-9a-f]{32}){4,16})", "openvpn static key", "-----BEGIN OpenVPN Static key V1-----«\n{h32}\n{h32}\n{h32}\n{h32}»\n-----END"),
+    _rule(r"recovery phrase(?: is)?:?(?:\s|\\n){1,4}[\"']?(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})", "recovery phrase", "Recovery phrase:\n«{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}»"),
+    _rule(r"(?:wallet|privatekeytoaccount|from_key|privkey|accounts)[ \t]{0,2}[(:=][ \t]{0,2}\[?[ \t]{0,2}\\{0,3}[\"'](?:0x)?(?P<v>[0-9a-f]{64})\b", "wallet|privatekeytoaccount|from_key|privkey|accounts", 'new ethers.Wallet("0x«{h64}»", provider)', 'accounts: ["0x«{h64}»"]'),
+    _rule(r":\d{3,5}:(?P<v>[0-9a-f]{32}:[0-9a-f]{32}):::", ":500:|:501:|:502:|:1000:|:1001:|:1002:|:1003:|:1004:|:1005:|:1103:|:1104:|:1105:|:1106:", "Administrator:500:«{h32}:{h32}»:::"),
+    _rule(r"(?:pbkdf2_sha256|pbkdf2_sha1|scrypt)\$\d{1,8}\$[\w./+=]{4,64}\$(?P<v>[A-Za-z0-9+/=]{24,120})", "pbkdf2_sha256$|pbkdf2_sha1$|scrypt$", "pbkdf2_sha256$600000${A22}$«{B43}=»"),
     # SQL and code
     _rule(r"identified[ \t]{1,4}(?:with[ \t]{1,4}\w{1,40}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?\\{0,3}'(?P<v>[^\"'\\\n]{4,200})'", "identified", "CREATE USER 'a'@'%' IDENTIFIED BY '«{p}»';"),
     _rule(r"password[ \t]{1,4}\\{0,3}'(?P<v>[^\"'\\\s]{4,200})'", "password", "ALTER USER app WITH PASSWORD '«{p}»';", misses=("the password 'is required' here",)),
     _rule(r"convertto-securestring[ \t]{1,4}(?:-string[ \t]{1,4})?\\{0,3}[\"'](?P<v>[^\"'\\\n]{4,200})", "convertto-securestring", 'ConvertTo-SecureString "«{p}»" -AsPlainText -Force'),
     _rule(r"(?:httpbasicauth|httpdigestauth|basicauth)\([ \t]{0,4}\\{0,3}[\"'][^\"'\\\n]{1,100}\\{0,3}[\"'],[ \t]{0,4}\\{0,3}[\"'](?P<v>[^\"'\\\n]{4,200})", "httpbasicauth|httpdigestauth|basicauth", "auth=HTTPBasicAuth('me', '«{p}»')", misses=("auth=HTTPBasicAuth('me', pw2)",)),
     _rule(r"auth[ \t]{0,2}=[ \t]{0,2}\([ \t]{0,4}\\{0,3}[\"'][^\"'\\\n]{1,100}\\{0,3}[\"'],[ \t]{0,4}\\{0,3}[\"'](?P<v>[^\"'\\\n]{4,200})", "auth", "requests.get(url, auth=('me', '«{p}»'))"),
+    _rule(rf"(?:networkcredential|passwordauthentication|directoryentry|mysqli?_(?:p?connect|real_connect)|mysqli|pdo|getconnection|wifi\.begin|basic_auth|basicauth|usernamepasswordcredential|graphdatabase\.driver){_ARGUMENTS}(?P<v>[^\"'\\\n]{{3,200}})", "networkcredential|passwordauthentication|directoryentry|mysql_connect|mysql_pconnect|mysqli_connect|mysqli_real_connect|mysqli|pdo|getconnection|wifi.begin|basic_auth|basicauth|usernamepasswordcredential", 'new NetworkCredential("me@example.org", "«{p}»")', "mysqli_connect('localhost', 'root', '«{p}»', 'shop')", "new PDO('mysql:host=h;dbname=d', 'root', '«{p}»')", 'DriverManager.getConnection(url, "app", "«{p}»")', 'WiFi.begin("home", "«{p}»");', misses=('new PDO("sqlite::memory:", null, null)', 'getConnection("a", user, pw2)')),
+    _rule(rf"\.login{_ARGUMENTS}(?P<v>(?=[^\"'\\\n]{{0,99}}\d|[a-z]{{16}}\\{{0,3}}[\"'])(?!/)[^\"'\\\s]{{5,100}})", ".login", "smtp.login('me@example.org', '«{l16}»')", "ftp.login('me', '«{p}»')", misses=("this.login('username', 'email')", "api.login('a', '/v2/auth')")),
+    _rule(rf"(?:jwt\.sign|jwt\.verify|jwt\.encode|jwt\.decode|createhmac|hmac\.new)[ \t]{{0,4}}\([^\"'\n]{{0,60}}(?:{_STRING},[ \t]{{0,4}})?\\{{0,3}}[\"'](?P<v>[^\"'\\\s]{{12,200}})", "jwt.sign|jwt.verify|jwt.encode|jwt.decode|createhmac|hmac.new", "jwt.sign(payload, '«{A32}»')", "crypto.createHmac('sha256', '«{A32}»')", generated=True),
+    _rule(r"api_key\\{0,3}[\"'],[ \t]{0,4}\\{0,3}[\"'](?:\\{1,7}[\"'])?(?P<v>[^\"'\\\s]{12,200})", "api_key", 'buildConfigField "String", "API_KEY", "\\"«{A32}»\\""', generated=True),
+    _rule(r"<string name=\\{0,3}\"[\w.]{0,40}(?:api_key|apikey|secret|token|app_key|password)\\{0,3}\">(?P<v>[^<\s]{12,200})<", "<string name=", '<string name="google_api_key">«{A32}»</string>', generated=True),
     # Commands
     _rule(rf"curl{_REST}(?:-u|--user|--proxy-user)[ \t=]{{0,2}}{_Q}[^\s:\"'$]{{1,100}}:(?P<v>[^\s\"'$\\]{{3,200}})", "curl", "curl -s -u admin:«{p}» https://h/", "curl --user 'a:«{p}»' https://h"),
+    _rule(rf"(?:--user|--auth|--creds|--src-creds|--dest-creds|--basic-auth|--userpass)[ \t=]{{1,2}}{_Q}[\w.@\\-]{{1,100}}:{_MIXED}", "--user|--auth|--creds|--src-creds|--dest-creds|--basic-auth|--userpass", "skopeo copy --src-creds me:«{p}» docker://a docker://b", "etcdctl --user root:«{p}» get x", misses=("docker run --user 1000:1000 img",)),
+    _rule(rf"https?(?:ie)?[ \t][^\n|;&]{{0,100}}?(?:-a|--auth)[ \t]{_Q}[\w.@-]{{1,100}}:{_MIXED}", "http -|https -|httpie ", "http -a me:«{p}» GET h/x"),
+    _rule(rf"lftp{_REST}-u[ \t]{{0,2}}{_Q}[\w.@-]{{1,100}},(?P<v>[^\s\"'$\\]{{3,100}})", "lftp", "lftp -u me,«{p}» ftp.example.org"),
+    _rule(rf"(?:(?<=[ \t])-u|--user(?:name)?)[ \t=]{{1,2}}[^\s\"']{{1,100}}[ \t][^\n|;&]{{0,60}}?(?<=[ \t])(?:-p|-pw)[ \t]{{1,2}}{_Q}(?![^\s]{{0,99}}/|\d{{1,5}}:){_MIXED}", "-u |--user", "twine upload -u me -p «{p}» dist/*", "cqlsh -u cassandra -p «{p}» host", misses=("docker run -u app -p 8080:80 img", "docker run -u 1000 -p 127.0.0.1:80:80 x")),
+    _rule(rf"mosquitto_(?:pub|sub|rr|passwd){_REST}(?-i:-P)[ \t]{_Q}{_WORD}", "mosquitto_", "mosquitto_pub -u me -P «{p}» -t x"),
+    _rule(rf"ssh-keygen{_REST}(?-i:-[NP])[ \t]{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{4,99}})", "ssh-keygen", "ssh-keygen -t ed25519 -N '«{p}»' -f k", misses=("ssh-keygen -t rsa -N '' -f k",)),
+    _rule(rf"user(?:add|mod){_REST}(?:-p|--password)[ \t]{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{4,199}})", "useradd|usermod", "useradd -m -p «{p}» me", misses=("useradd -p $(openssl passwd) me",)),
+    _rule(rf"send(?:[ \t]--)?[ \t]{{1,4}}\\{{0,3}}\"{_MIXED}\\{{1,4}}[rn]", "send", 'expect "password:"\nsend "«{p}»\\r"', near=("expect", "spawn")),
+    _rule(rf"vault login[ \t]{{1,4}}(?:-[\w-]{{1,20}}[ \t]{{1,4}}){{0,4}}(?:token=)?{_Q}{_WORD}", "vault login", "vault login «{A26}»", generated=True),
+    _rule(rf"(?:wandb login|ngrok (?:config )?(?:add-)?auth-?token|doctl auth init -t|cargo login|snyk auth|cloudflared (?:service install|tunnel run --token)|codecov -t|sentry-cli login --auth-token|npm token revoke|pulumi login|supabase login --token|rclone obscure|with-token <<<|password-stdin <<<)[ \t]{{1,4}}(?:-[\w-]{{1,20}}[ \t]{{1,4}}){{0,4}}{_Q}{_WORD}", "wandb login|ngrok |doctl auth init|cargo login|snyk auth|cloudflared |codecov -t|sentry-cli login|supabase login|rclone obscure|with-token <<<|password-stdin <<<", "wandb login «{h40}»", "ngrok config add-authtoken «{A27}_{A21}»", "cargo login «{A32}»", "gh auth login --with-token <<< «{A40}»", generated=True),
+    _rule(rf"nuget push{_REST}(?:-k|-apikey|--api-key)[ \t]{{1,2}}{_Q}{_WORD}", "nuget push", "dotnet nuget push a.nupkg -k «{n46}»", generated=True),
+    _rule(rf"secret set[ \t][^\n|;&]{{1,100}}?(?:-b|--body)[ \t=]{{1,2}}{_Q}{_WORD}", "secret set", "gh secret set TOKEN --body «{A40}»"),
+    _rule(rf"securestring{_REST}--value[ \t=]{{1,2}}{_Q}(?!file:){_WORD}", "securestring", "aws ssm put-parameter --name /db/p --type SecureString --value «{p}»"),
+    _rule(rf"auth[ \t]{{1,2}}(?:default[ \t])?{_Q}(?P<v>[^\s\"'`\\$<>|;&]{{12,200}})(?=\\{{0,2}}[\"']|\s{{0,2}}$|\r?\n|\\r)", "auth ", "redis> AUTH «{A20}»\r\n", near=("redis", "+ok"), generated=True),
+    _rule(rf"rclone config (?:create|update)[ \t][^\n|;&]{{1,200}}?[ \t]pass[ \t=]{_Q}{_WORD}", "rclone config", "rclone config create r sftp pass «{W30}»"),
+    _rule(rf"mc (?:alias|config host) (?:set|add)[ \t]{{1,4}}\S{{1,60}}[ \t]{{1,4}}\S{{1,200}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$\\]{{3,100}}[ \t]{{1,4}}[^\s\"'$\\]{{8,100}})", "mc alias set|mc config host add", "mc alias set m https://m.example.org «{A20} {B40}»"),
+    _rule(rf"setx[ \t]{{1,4}}\w{{0,40}}(?:token|secret|key|password|passwd|pwd)[ \t]{{1,4}}{_Q}{_WORD}", "setx", "setx API_TOKEN «{A32}»"),
+    _rule(rf"poetry config http-basic\.[\w-]{{1,60}}[ \t]{{1,4}}\S{{1,100}}[ \t]{{1,4}}{_Q}{_WORD}", "poetry config http-basic", "poetry config http-basic.priv me «{p}»"),
+    _rule(rf"(?:nmcli|iwctl)[ \t][^\n|;&]{{1,200}}?(?:password|passphrase|psk)[ \t=]{{1,2}}{_Q}{_WORD}", "nmcli|iwctl", "nmcli dev wifi connect home password «{p}»"),
+    # Prose
+    _rule(rf"(?:password|passwort|passphrase) for [^\n]{{1,60}}?[ \t](?:is|was|ist):?[ \t]{{1,2}}{_Q}{_MIXED}", "password for|passwort for|passphrase for", "the password for user 'bob' is '«{p}»'"),
+    _rule(rf"{_MIXED}[`'\"]? (?:as|for) (?:the|your|my|a|its|admin|root) (?:password|passphrase|passcode)\b", " as the | for the | as your | for your | as my | for my | as a | as its | as admin | as root ", "use «{p}» as the password", lead=(5, 102), near=("password", "passphrase", "passcode"), misses=("use step2 as the name of the password policy",)),
+    _rule(rf"(?:log ?in|sign in|credentials|logins?|connect|access)\b[^\n/]{{0,30}}?[ \t]{_Q}[\w.@-]{{2,60}}{_Q}[ \t]/[ \t]{_Q}{_MIXED}", "login with|login as|log in with|log in as|sign in with|credentials|logins|connect with|connect as|access with", "login with admin / «{p}»"),
     _rule(rf"(?:mysql|mariadb)(?:dump|admin|import)?{_REST}(?-i:-p)(?P<v>[^\s\"'$\\-]{{4,100}})", "mysql|mariadb", "mysql -h db -uroot -p«{p}» shop", misses=("mysql -h db -P3306 -u root -p", "mysql -p$PASS shop")),
-    _rule(rf"(?:docker|podman|helm registry|oras|buildah|skopeo|az|oc|cf) login{_REST}(?:-p|--password)[ \t=]?{_Q}(?P<v>[^\s\"'$\\-]{{4,200}})", "docker login|podman login|helm registry login|oras login|buildah login|skopeo login|az login|oc login|cf login", "docker login -u bot -p «{p}» reg.example.org", "az login -u me -p «{p}»", "podman login -u a -p «{p}» quay.io"),
+    _rule(rf"(?:docker|podman|helm registry|oras|buildah|skopeo|az|oc|cf) login{_REST}(?:-p|--password)[ \t=]?{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,200}})", "docker login|podman login|helm registry login|oras login|buildah login|skopeo login|az login|oc login|cf login", "docker login -u bot -p «{p}» reg.example.org", "az login -u me -p «{p}»", "podman login -u a -p «{p}» quay.io"),
     _rule(rf"redis-cli{_REST}(?:-a|--pass)[ \t]{_Q}{_WORD}", "redis-cli", "redis-cli -h cache -a «{p}» ping"),
     _rule(rf"mongo(?:sh|dump|restore|export|import)?{_REST}-p[ \t]{_Q}(?P<v>[^\s\"'$\\-]{{4,99}})", "mongo", "mongosh -u root -p «{p}» admin"),
     _rule(rf"(?:sqlcmd|bcp|isql|osql){_REST}(?-i:-P)[ \t]?{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,99}})", "sqlcmd|bcp|isql|osql", "sqlcmd -S db -U sa -P «{p}» -Q x"),
     _rule(rf"sshpass[ \t]{{1,4}}-p[ \t]{{0,4}}{_Q}(?P<v>[^\s\"'$\\]{{4,100}})", "sshpass", "sshpass -p '«{p}»' ssh me@h"),
     _rule(rf"(?:pgpassword|mysql_pwd|rediscli_auth|sshpass|restic_password|borg_passphrase|gpg_passphrase|vault_pass|ansible_password)={_Q}(?P<v>[^\s\"'$\\]{{4,200}})", "pgpassword=|mysql_pwd=|rediscli_auth=|sshpass=|restic_password=|borg_passphrase=|gpg_passphrase=|vault_pass=|ansible_password=", "PGPASSWORD=«sunflower» psql"),
-    _rule(r"(?:(?<=-passin )|(?<=-passout )|(?<=-pass ))pass:(?P<v>[^\s\"'$\\]{4,200})", "pass:", "openssl rsa -in k.pem -passin pass:«{p}» -out k2.pem", "openssl enc -aes-256-cbc -pass pass:«{p}»"),
+    _rule(r"(?:(?<=-passin )|(?<=-passout )|(?<=-pass )|(?<=-passin ['\"])|(?<=-passout ['\"])|(?<=-pass ['\"]))pass:(?P<v>[^\s\"'$\\]{4,200})", "pass:", "openssl rsa -in k.pem -passin pass:«{p}» -out k2.pem", "openssl enc -aes-256-cbc -pass pass:«{p}»"),
     _rule(rf"openssl{_REST}-(?:k|pass|passin|passout)[ \t]{_Q}(?!(?:pass|env|file|fd|stdin)\b){_WORD}", "openssl", "openssl enc -d -aes-256-cbc -k «{p}» -in a", misses=("openssl enc -pass file:key.txt",)),
     _rule(rf"(?:unzip|zip){_REST}(?-i:-P|--password)[ \t=]?{_Q}(?P<v>[^\s\"'$\\/.-][^\s\"'$\\/]{{3,99}})(?![\w./])", "unzip|zip", "unzip -P «{p}» a.zip", misses=("unzip -p archive.zip file", "gzip -k file", "unzip -p archive2.zip")),
     _rule(r"(?:7z|7za|7zz|rar|unrar|unar)[ \t](?:[^\n|;&]{0,200}?[ \t])??-(?:p|hp)(?P<v>[^\s\"'$\\-][^\s\"'$\\]{3,99})", "7z |7za |7zz |rar |unrar |unar ", "7z x a.7z -p«{p}»"),
-    _rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?{_Q}(?P<v>[^\s\"'`\\$<>|;&]{{3,200}})(?:\\{{1,2}}n)?{_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t][^\n|;]{{0,60}}?-\w{{0,4}}(?-i:S)\b|su[ \t]|[^\n|;]{{0,200}}?(?:--password-stdin|--with-token|--passphrase-fd|--pass-stdin))", "echo|printf", "echo «{p}» | sudo -S apt update", "echo '«sunflower»' | sudo -S ls", "echo «{A40}» | docker login --password-stdin", misses=("echo hello | sudo tee /etc/x", "echo $PASS | sudo -S ls")),
+    _rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?{_Q}(?P<v>[^\s\"'`\\$<>|;&]{{3,200}})(?:\\{{1,2}}n)?{_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t][^\n|;]{{0,60}}?-\w{{0,4}}(?-i:S)\b|su[ \t]|[^\n|;]{{0,200}}?(?:--password-stdin|--stdin|--with-token|--passphrase-fd|--pass-stdin))", "echo|printf", "echo «{p}» | sudo -S apt update", "echo '«sunflower»' | sudo -S ls", "echo «{A40}» | docker login --password-stdin", misses=("echo hello | sudo tee /etc/x", "echo $PASS | sudo -S ls")),
     _rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?{_Q}[\w.-]{{1,60}}:(?P<v>[^\s\"'`\\$<>|;&]{{3,200}})(?:\\{{1,2}}n)?{_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}})?chpasswd", "echo|printf", 'echo "root:«{p}»" | chpasswd'),
     _rule(rf"sudo[ \t][^\n|;]{{0,60}}?-\w{{0,4}}(?-i:S)\b[^\n|;<]{{0,200}}<<<[ \t]{{0,4}}{_Q}{_WORD}", "sudo", "sudo -S apt update <<< '«{p}»'", "sudo -S <<< «sunflower» ls"),
     _rule(rf"<<<[ \t]{{0,4}}{_Q}{_WORD}{_Q}[ \t]{{1,4}}sudo[ \t][^\n|;]{{0,60}}?-(?-i:S)\b", "<<<", "<<< «{p}» sudo -S ls"),

@@ -1,7 +1,8 @@
-"""Secrets inside base64: texts that it encodes, which Kubernetes, CI and HTTP write so.
+"""Secrets inside base64 and hexadecimal digits that encode text, as Kubernetes, CI and HTTP do.
 
-Base64 of binary data and of anything but printable text is passed over. What is found makes the
-whole run a secret, since none of it may stay.
+Base64 may be of the URL's alphabet and wrapped over lines. Runs that encode binary data or anything
+but printable text are passed over. What is found makes the whole run a secret, since none of it may
+stay.
 """
 
 from __future__ import annotations
@@ -16,18 +17,31 @@ from builder.scrub.prefilter import LinePrefilter
 
 MIN_QUADS = 5
 """Groups of four characters from which on a run is decoded: fifteen characters of text."""
+MIN_BYTES = 12
+"""Pairs of hexadecimal digits from which on a run is decoded."""
 MAX_ENCODED = 1 << 20
 """Characters of a run that are decoded."""
+MIN_WRAPPED = 56
+"""Characters of a line that the next line continues: the shortest width in use is 60."""
 
-_QUAD = r"[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]"
+_QUAD = r"[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
 """Four characters that encode three of printable ASCII or of line ends and tabs.
 
 The six bits of each character are parts of bytes in 0x20-0x7E or of 0x09, 0x0A and 0x0D.
 """
 _START = rf"(?:{_QUAD}){{{MIN_QUADS}}}"
-_RUN = re.compile(rf"(?<![A-Za-z0-9+/_-]){_START}[A-Za-z0-9+/]{{0,{MAX_ENCODED}}}={{0,2}}")
-_LINES = LinePrefilter(_START)
+_LINE_END = r"(?:\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,20}"
+_BEGIN = re.compile(rf"(?<![A-Za-z0-9+/_-]){_START}")
+_RUN = re.compile(
+    rf"{_START}[A-Za-z0-9+/_-]{{0,{MAX_ENCODED}}}"
+    rf"(?:(?<=[A-Za-z0-9+/_-]{{{MIN_WRAPPED}}}){_LINE_END}[A-Za-z0-9+/_-]{{4,200}}){{0,4000}}={{0,2}}"
+)
+_HEX_START = rf"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_BYTES}}}"
+_HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(?![A-Za-z0-9])")
+_LINES = LinePrefilter(f"{_START}|{_HEX_START}")
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]*")
+_TO_STANDARD = str.maketrans("-_", "+/")
+_NO_BASE64 = re.compile(rf"{_LINE_END}|=+$")
 
 
 def may_hold_encoded(text: str) -> bool:
@@ -36,23 +50,41 @@ def may_hold_encoded(text: str) -> bool:
 
 
 def find_encoded(text: str, find: Callable[[str], tuple[Hit, ...]]) -> Iterator[Hit]:
-    """Yields the base64 runs of a text in whose decoded text `find` finds something."""
+    """Yields the runs of a text in whose decoded text `find` finds something."""
+    done = 0
     for start, end in _LINES(text):
-        for run in _RUN.finditer(text, start, end):
-            decoded = _decoded(run[0])
-            hits = find(decoded) if decoded else ()
-            if hits:
-                certain = any(hit.certain for hit in hits)
-                kind = next((hit.kind for hit in hits if hit.certain), "secret")
-                yield Hit(run.start(), run.end(), kind, certain)
+        at = max(start, done)
+        while begin := _BEGIN.search(text, at, end):
+            run = _RUN.match(text, begin.start())
+            assert run is not None, "it begins as a run does"
+            at = done = run.end()
+            yield from _hit(run, _decoded(run[0]), find)
+        for run in _HEX.finditer(text, start, end):
+            yield from _hit(run, _of_hex(run[0]), find)
+
+
+def _hit(run: re.Match[str], decoded: str, find: Callable[[str], tuple[Hit, ...]]) -> Iterator[Hit]:
+    hits = find(decoded) if decoded else ()
+    if hits:
+        certain = any(hit.certain for hit in hits)
+        kind = next((hit.kind for hit in hits if hit.certain), "secret")
+        yield Hit(run.start(), run.end(), kind, certain)
 
 
 def _decoded(run: str) -> str:
-    """Returns the printable text that a run encodes, "" if it encodes none."""
-    body = run.rstrip("=")
+    """Returns the printable text that a run of base64 encodes, "" if it encodes none."""
+    body = _NO_BASE64.sub("", run).translate(_TO_STANDARD)
     body = body[: len(body) - (len(body) % 4 == 1)]
     try:
         text = base64.b64decode(body + "=" * (-len(body) % 4)).decode()
     except (binascii.Error, UnicodeDecodeError):
         return ""
+    return text if _PRINTABLE.fullmatch(text) else ""
+
+
+def _of_hex(run: str) -> str:
+    """Returns the printable text that hexadecimal digits encode, "" if they encode none."""
+    if len(run) % 2:
+        return ""
+    text = bytes.fromhex(run).decode("latin-1")
     return text if _PRINTABLE.fullmatch(text) else ""

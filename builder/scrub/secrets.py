@@ -1,7 +1,7 @@
 """Finds secrets in decoded text: by their own form, by where they stand, and by their name.
 
 - a form or a place: the tables `builder.scrub.token_rules` and `builder.scrub.context_rules`
-- a name: `builder.scrub.assignments`
+- a name: `builder.scrub.assignments`, and as the head of a column `builder.scrub.columns`
 - a private key in PEM, whole or cut off
 - base64 of a text that holds one of these: `builder.scrub.encoded`
 
@@ -18,6 +18,7 @@ from typing import Any
 
 from builder.scrub import assignments
 from builder.scrub.assignments import find_named, lines_with_name
+from builder.scrub.columns import find_in_columns, may_hold_columns
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.encoded import find_encoded, may_hold_encoded
 from builder.scrub.hits import Hit, apart, found_in, remembering
@@ -64,6 +65,7 @@ def _may_hold(text: str) -> bool:
         bool(_RULES_IN(text))
         or _PEM.search(text) is not None
         or next(lines_with_name(text), None) is not None
+        or may_hold_columns(text)
         or may_hold_encoded(text)
     )
 
@@ -83,6 +85,7 @@ def _plain(text: str) -> Iterator[Hit]:
                 yield from _aws_secrets(text, hit.start, hit.end)
     yield from _pems(text)
     yield from find_named(text)
+    yield from find_in_columns(text)
 
 
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")

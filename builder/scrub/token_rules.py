@@ -70,6 +70,9 @@ TOKEN_RULES = (
     _rule("docker_token", r"dckr_[op]at_[\w-]{24,60}", "dckr_oat_ dckr_pat_", "«dckr_pat_{W27}»"),
     _rule("docker_swarm_token", r"SWMTKN-1-[a-z0-9]{40,60}-[a-z0-9]{20,30}", "SWMTKN-1-", "«SWMTKN-1-{n50}-{n25}»"),
     _rule("docker_swarm_token", r"SWMKEY-1-[A-Za-z0-9+/]{40,60}", "SWMKEY-1-", "«SWMKEY-1-{B43}»"),
+    _rule("yandex_key", r"AQVN[\w-]{35,38}", "AQVN", "«AQVN{W36}»", generated=True),
+    _rule("yandex_key", r"t1\.[A-Z0-9a-z_-]{20,400}={0,2}\.[A-Z0-9a-z_-]{86}={0,2}", "t1.", "«t1.{A40}.{W86}»"),
+    _rule("yandex_key", r"YC[A-Z][\w-]{38}", "YC", "«YCA{A38}»", generated=True),
     # Code, packages and delivery
     _rule("github_token", r"gh[pousr]_[A-Za-z0-9]{36,255}", "ghp_ gho_ ghu_ ghs_ ghr_", "«ghp_{A36}»", "{\"out\": \"key:\\n«ghs_{A36}»\\nend\"}", "q=token%3D«gho_{A36}»%26a", "\x1b[32m«ghp_{A36}»\x1b[0m", misses=("ghp_your_token_here",)),
     _rule("github_token", r"github_pat_[A-Za-z0-9_]{22,255}", "github_pat_", "«github_pat_{A22}_{A59}»"),
@@ -109,6 +112,9 @@ TOKEN_RULES = (
     _rule("readme_key", r"rdme_[a-z0-9]{70}", "rdme_", "«rdme_{n70}»"),
     _rule("wakatime_key", r"waka_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|waka_[a-z0-9]{36,64}", "waka_", "«waka_{u}»"),
     _rule("tailscale_key", r"tskey-[a-z]{3,12}-[\w-]{16,90}", "tskey-", "«tskey-auth-{A12}-{A32}»"),
+    _rule("jenkins_secret", r"AQAAABAAAA[A-Za-z0-9+/]{30,400}={0,2}", "AQAAABAAAA", "<apiToken>{«AQAAABAAAAAw{B64}»}</apiToken>"),
+    _rule("cargo_token", r"cio[A-Za-z0-9]{32}", "cio", "«cio{A32}»", generated=True),
+    _rule("snyk_token", r"snyk_(?:uat|sat)\.[0-9a-f]{8}\.[\w.-]{40,120}", "snyk_uat. snyk_sat.", "«snyk_uat.{h8}.{W60}»"),
     # Models and agents
     _rule("anthropic_key", r"sk-ant-[a-z]{3,8}\d{2}-[\w-]{20,200}", "sk-ant-", "«sk-ant-api03-{W93}AA»"),
     _rule("openrouter_key", r"sk-or-v\d-[\w-]{20,80}", "sk-or-v", "«sk-or-v1-{h64}»"),
@@ -143,6 +149,9 @@ TOKEN_RULES = (
     _rule("devin_key", r"apk_(?:user_)?[A-Za-z0-9+/]{80,180}={0,2}", "apk_", "«apk_user_{B140}»"),
     _rule("devin_key", r"cog_[a-z2-7]{52}", "cog_", "«cog_{t52}»"),
     _rule("zapier_key", r"hooks\.zapier\.com/hooks/catch/\d{4,12}/[A-Za-z0-9]{5,20}", "hooks.zapier.com/", "https://«hooks.zapier.com/hooks/catch/{d7}/{n7}»/"),
+    _rule("browserbase_key", r"bb_live_[\w-]{20,40}", "bb_live_", "«bb_live_{W27}»"),
+    _rule("calcom_key", r"cal_(?:live|test)_[0-9a-f]{32}|cal_[0-9a-f]{32}", "cal_", "«cal_live_{h32}»"),
+    _rule("trello_token", r"ATTA[0-9a-f]{64,72}[0-9A-Fa-f]{0,12}", "ATTA", "«ATTA{h72}»"),
     # Chat, mail and telephony
     _rule("slack_token", r"xox[abceoprsd](?:\.xox[a-z])?-[A-Za-z0-9%/+-]{10,400}={0,2}", "xoxa xoxb xoxc xoxd xoxe xoxo xoxp xoxr xoxs", "«xoxb-{d12}-{d13}-{A24}»", "«xoxe.xoxp-1-{A166}»"),
     _rule("slack_token", r"xapp-\d{1,10}-[A-Za-z0-9-]{20,250}", "xapp-", "«xapp-1-{U11}-{d13}-{h64}»"),
@@ -217,6 +226,7 @@ TOKEN_RULES = (
     _rule("grafana_token", r"glc_[A-Za-z0-9+/]{32,400}={0,2}", "glc_", "«glc_{B120}»"),
     _rule("grafana_token", r"eyJrIjoi[A-Za-z0-9+/]{40,400}={0,2}", "eyJrIjoi", "«eyJrIjoi{B80}»"),
     _rule("newrelic_key", r"NR(?:AK|II|JS|RA|BR|IQ|AL)-[A-Za-z0-9-]{19,40}", "NRAK- NRII- NRJS- NRRA- NRBR- NRIQ- NRAL-", "«NRAK-{U27}»"),
+    _rule("newrelic_key", r"[0-9a-f]{36}(?:NRAL|FFFFNRAL)", "NRAL FFFFNRAL", "«{h36}NRAL»", lead=(36, 36)),
     _rule("sentry_token", r"sntry[su]_[A-Za-z0-9+/=_-]{40,400}", "sntrys_ sntryu_", "«sntryu_{h64}»"),
     _rule("dynatrace_token", r"dt0[a-z]\d\d\.[A-Za-z0-9]{8,24}\.[A-Za-z0-9]{64}", "dt0", "«dt0c01.{U24}.{U64}»"),
     _rule("posthog_key", r"phx_[\w-]{41,49}", "phx_", "«phx_{A43}»"),

@@ -35,10 +35,11 @@ _MEAN_HUMP = 2.7
 _WORDS = re.compile(
     r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*"
 )
+_LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:]+(?:-|->.*)?$|%\w+%$|%[sd(]|<|\{|@[\w.-]+$|&\w|\*|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"^(?:\$[{(]|\$[\w:]+(?:-|->.*)?$|%\w+%$|%[sd(]|<|\{|@[\w.-]+$|&\w|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
@@ -46,6 +47,11 @@ _STAND_IN = re.compile(
     r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
+
+_BASE64 = re.compile(
+    r"(?=(?:[^A-Z]*[A-Z]){4})(?=(?:[^a-z]*[a-z]){4})(?=(?:\D*\d){3})[A-Za-z0-9+/]{24,4000}={0,2}"
+)
+"""Base64 that may begin as a path does."""
 
 DOCUMENTED = frozenset((
     "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
@@ -56,7 +62,9 @@ DOCUMENTED = frozenset((
 
 def is_stand_in(value: str) -> bool:
     """Does the value stand for another: a variable, a path, a placeholder of documentation?"""
-    return _STAND_IN.search(value[:LOOKED_AT]) is not None
+    found = _STAND_IN.search(value[:LOOKED_AT])
+    is_base64 = found is not None and found[0].startswith("/") and _BASE64.fullmatch(value)
+    return found is not None and not is_base64
 
 
 def entropy(text: str) -> float:
@@ -94,7 +102,7 @@ def looks_random(value: str) -> bool:
     if not has_digit:
         return len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
     if len(value) < 60 and _WORDS.fullmatch(value) and (is_wordlike(value) or not value.isalnum()):
-        return False
+        return any(not is_wordlike(run) for run in _LONG_RUN.findall(value))
     letters = sum(map(str.isalpha, begin))
     is_identifier = letters >= 0.8 * len(begin) and not _HEX.fullmatch(begin)
     return not (is_identifier and is_wordlike(begin))

@@ -1,0 +1,98 @@
+"""Secrets below the name of a column, in tables of plain text: CSV, TSV, Markdown, psql.
+
+A line is a header if all its cells are names and one of them is the name of a secret as in
+`builder.scrub.assignments`; the rows below it have as many cells. Source code has such lines too
+(`user, password, host`), so a value that could be a variable is none below a header with commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builder.scrub.assignments import PASSWORDS, TOKENS, is_variable, named_secret
+from builder.scrub.hits import Hit
+from builder.scrub.prefilter import LinePrefilter, necessary
+
+MAX_ROWS = 1000
+"""Rows below a header that are examined."""
+MAX_LINE = 4000
+"""Code points of a line; longer ones are no rows of such a table."""
+MAX_TABLES = 50
+
+_KEY = r"(?:api|access|secret|private|auth|account)[_ -]?key"
+_CELL = rf"[\w .-]{{0,8}}(?:{'|'.join((*PASSWORDS, *TOKENS))}|{_KEY})[\"']?[ ]{{0,8}}"
+_CELL_NAME = necessary(_CELL, ignore_case=True)
+_HEADERS = LinePrefilter(
+    rf"[,;|\t][ ]*[\"']?{_CELL_NAME}(?:[,;|\t\r\n]|$)|(?:^|\n)[\"']?{_CELL_NAME}[,;|\t]"
+)
+_NAMES = re.compile(r"[\w .|,;\t\"'-]+")
+_RULE = re.compile(r"[\s|:+-]*")
+_HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
+_EDGES = " \t\r\"'`"
+
+
+def may_hold_columns(text: str) -> bool:
+    """May a line of the text be a header with the name of a secret?"""
+    return next(_HEADERS(text), None) is not None
+
+
+def find_in_columns(text: str) -> Iterator[Hit]:
+    """Yields the secrets below names of columns."""
+    tables = done = 0
+    for start, end in _header_lines(text):
+        header = text[start:end]
+        if start < done or not _NAMES.fullmatch(header) or header.startswith("  "):
+            continue
+        hits, done = _below(text, header, end)
+        yield from hits
+        tables += bool(hits)
+        if tables == MAX_TABLES:
+            return
+
+
+def _header_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Yields [start, end) of the lines that may be headers; without RE2 of all."""
+    for start, end in _HEADERS(text):
+        at = start
+        while at < end:
+            stop = text.find("\n", at, end)
+            stop = end if stop < 0 else stop
+            if stop - at <= MAX_LINE:
+                yield at, stop
+            at = stop + 1
+
+
+def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
+    """Returns the secrets in the rows below a header that ends at `end`, and where these end."""
+    separator = next((sign for sign in "\t|;," if sign in header), "")
+    cells = [cell.strip(_EDGES).replace(" ", "_") for cell in header.split(separator or None)]
+    columns = [
+        number for number, name in enumerate(cells) if name and named_secret(name, _LIKELY_SECRET)
+    ]
+    hits: list[Hit] = []
+    if not separator or not columns:
+        return hits, end
+    for _ in range(MAX_ROWS):
+        start = end + 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end] if end - start <= MAX_LINE else ""
+        if not line:
+            break
+        if _RULE.fullmatch(line):
+            continue
+        row = line.split(separator)
+        if len(row) != len(cells):
+            break
+        for column in columns:
+            cell = row[column]
+            value = cell.strip(_EDGES)
+            may_be_code = separator in ",;" and is_variable(value)
+            if not may_be_code and _HAS_SIGN.search(value) and named_secret(cells[column], value):
+                at = start + sum(map(len, row[:column])) + column + cell.index(value)
+                hits.append(Hit(at, at + len(value), "secret", certain=False))
+    return hits, end
+
+
+_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - nobody's: asks about the name alone
