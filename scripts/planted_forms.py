@@ -36,10 +36,32 @@ ALPHABETS = {
     "b": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "t": _UPPER + "234567",
 }
-_WORDS = (
-    "river falcon copper maple quartz winter harbor saddle pepper violet meadow tunnel orange basket"
-    " silver dragon monkey garden rocket summer thunder castle pirate walnut"
-).split()
+_WORDS = [
+    "river",
+    "falcon",
+    "copper",
+    "maple",
+    "quartz",
+    "winter",
+    "harbor",
+    "saddle",
+    "pepper",
+    "violet",
+    "meadow",
+    "tunnel",
+    "orange",
+    "basket",
+    "silver",
+    "dragon",
+    "monkey",
+    "garden",
+    "rocket",
+    "summer",
+    "thunder",
+    "castle",
+    "pirate",
+    "walnut",
+]
 _FIELD = re.compile(r"\{(?:([AaBWLlUKnhHdSbt])(\d+)|([upgw]))\}")
 
 
@@ -60,7 +82,9 @@ def draw(template: str, pick: random.Random) -> tuple[str, list[str]]:
             return pick.choice(_WORDS)
         if field[3] == "p":
             word = pick.choice(_WORDS)
-            return f"{pick.choice((word, word.title()))}{pick.randint(10, 9999)}{pick.choice('!#*?')}"
+            return (
+                f"{pick.choice((word, word.title()))}{pick.randint(10, 9999)}{pick.choice('!#*?')}"
+            )
         alphabet, size = (ALPHABETS["S"], 16) if field[3] else (ALPHABETS[field[1]], int(field[2]))
         while True:
             made = "".join(pick.choices(alphabet, k=size))
@@ -91,10 +115,16 @@ TOKENS: dict[str, str] = {
     "linear": "lin_api_{A40}", "notion": "ntn_{d11}{A35}", "notion old": "secret_{A43}", "airtable": "pat{A14}.{h64}", "atlassian": "ATATT3xFfGF0{W180}={H8}", "bitbucket app": "ATBB{A32}", "asana": "1/{d16}:{h32}", "clickup": "pk_{d8}_{K32}", "figma": "figd_{W40}", "hubspot": "pat-na1-{u}", "shopify": "shpat_{h32}", "shopify secret": "shpss_{h32}", "square": "EAAA{W60}", "square oauth": "sq0csp-{W43}", "paypal braintree": "access_token$production${n16}${h32}", "plaid": "access-production-{u}", "razorpay": "rzp_live_{A14}", "duffel": "duffel_live_{W43}", "easypost": "EZAK{A54}", "flutterwave": "FLWSECK_TEST-{h32}-X", "dropbox": "sl.{W135}", "contentful": "CFPAT-{W43}", "typeform": "tfp_{W44}_{W14}", "intercom": "dG9rO{A50}=", "facebook": "EAA{A180}", "instagram": "IGQV{A150}", "twitter bearer": "AAAAAAAAAAAAAAAAAAAAA{A30}%3D{A50}", "mapbox": "sk.eyJ1Ijoi{A60}.{W22}", "okta": "00{W40}", "auth0 management": "eyJhbGciOiJSUzI1NiIs{W40}.eyJ{W120}.{W342}", "jwt": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiI{W60}.{W43}", "1password service": "ops_eyJ{B260}", "1password secret": "A3-{K6}-{K11}-{K5}-{K5}-{K5}", "age": "AGE-SECRET-KEY-1{U58}", "adobe": "p8e-{n32}", "tailscale": "tskey-auth-k{A11}CNTRL-{A32}", "cloudflare ca": "v1.0-{h24}-{h146}", "readme": "rdme_{n70}", "prefect": "pnu_{A36}", "infracost": "ico-{A32}", "scalingo": "tk-us-{W48}", "bitcoin wif": "K{b51}", "bip32": "xprv9s21ZrQH143K{b96}", "resend": "re_{b8}_{b24}", "brevo": "xkeysib-{h64}-{A16}", "mailersend": "mlsn.{h64}", "onesignal": "os_v2_app_{l103}", "apify": "apify_api_{A36}", "browserbase": "bb_live_{W27}", "exa": "{u}", "clerk": "sk_live_{A42}", "workos": "sk_live_{A40}", "segment": "sgp_{A64}", "launchdarkly": "sdk-{u}", "launchdarkly api": "api-{u}", "statsig": "secret-{A43}", "algolia": "{h32}", "cloudinary": "cloudinary://{d15}:«{W27}»@acme", "sentry dsn": "https://«{h32}»:{h32}@o4504.ingest.sentry.io/450", "ngrok": "2{A26}_{A21}", "cal.com": "cal_live_{h32}", "pagerduty": "u+{W18}", "opsgenie": "{u}", "zapier": "https://«hooks.zapier.com/hooks/catch/{d7}/{n7}»/", "turso": "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCJ9.eyJhIjoicnci{W80}.{W86}", "upstash": "AX{W54}", "bearer opaque": "{A64}", "confluent secret": "{B64}", "coinbase": "{W64}", "sumologic": "{A64}", "twitch": "{n30}", "fastly": "{W32}", "jumpcloud": "{h40}", "mattermost": "{n26}", "messagebird": "{A25}", "rapidapi": "{h10}msh{h15}p1{h6}jsn{h12}", "kraken": "{B86}==", "virustotal": "{h64}", "gitea": "{h40}", "drone": "{A32}", "travis": "{A22}", "etherscan": "{K34}", "infura": "{h32}", "cisco meraki": "{h40}", "datadog api": "{h32}", "datadog app": "{h40}", "heroku": "{u}", "snyk": "{u}", "codecov": "{u}", "deepgram": "{h40}", "assemblyai": "{h32}", "mistral": "{A32}", "cohere": "{A40}", "ai21": "{A32}", "together": "{h64}", "stability": "sk-{A48}", "wandb": "{h40}", "zendesk": "{A40}", "lob": "live_{h35}", "shodan": "{A32}", "trello": "{h32}", "trello token": "ATTA{h72}",
 }
 UNMARKED = frozenset(
-    "railway,ibm,linode,okta,exa,algolia,opsgenie,bearer opaque,confluent secret,coinbase,sumologic,twitch,fastly,jumpcloud,"
-    "mattermost,messagebird,kraken,virustotal,gitea,drone,travis,etherscan,infura,cisco meraki,datadog api,datadog app,"
-    "heroku,snyk,codecov,deepgram,assemblyai,mistral,cohere,ai21,together,wandb,zendesk,shodan,trello,upstash,ngrok,pagerduty,"
-    "lob,azure storage,rapidapi,crates.io,bitcoin wif,litellm,cohere v2,vault legacy,mailgun new,statsig,discord mfa,snyk pat,honeycomb,airtable,asana,yandex iam".split(",")
+    re.split(
+        r"\|",
+        "railway|ibm|linode|okta|exa|algolia|opsgenie|bearer opaque|confluent secret|coinbase|"
+        "sumologic|twitch|fastly|jumpcloud|mattermost|messagebird|kraken|virustotal|gitea|drone|"
+        "travis|etherscan|infura|cisco meraki|datadog api|datadog app|heroku|snyk|codecov|"
+        "deepgram|assemblyai|mistral|cohere|ai21|together|wandb|zendesk|shodan|trello|upstash|"
+        "ngrok|pagerduty|lob|azure storage|rapidapi|crates.io|bitcoin wif|litellm|cohere v2|"
+        "vault legacy|mailgun new|statsig|discord mfa|snyk pat|honeycomb|airtable|asana|"
+        "yandex iam",
+    )
 )
 """Tokens that nothing but a name or a header marks; so are those whose prefix code may have too."""
 

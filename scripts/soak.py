@@ -14,6 +14,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,10 @@ SEEDS = [
     if path.is_file() and path.suffix in (".json", ".jsonl", ".yaml", ".har", ".txt", ".traj")
 ]
 SECONDS_PER_MB = 30
-START_SECONDS = 60
-"""What a command may take besides: imports on a busy machine."""
+START_SECONDS = 30
+"""What a command may take besides: imports, in each process."""
+WAITS = 6
+"""How many times longer than that a command may take on a busy machine."""
 
 TOKENS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_response>", "<think>", "</think>")
 TEXTS = (
@@ -126,27 +129,41 @@ def corrupted(data: bytes, pick: random.Random) -> bytes:
 
 
 def run(arguments: list[str], limit: float, log: Path) -> str | None:
-    """Runs a command; returns what is wrong with how it went, or None."""
+    """Runs a command; returns what is wrong with how it went, or None.
+
+    `limit` is in seconds of CPU time of the command and its workers, as other programs may keep the
+    machine busy; what waits longer than `WAITS` times that hangs, and the log holds its stack.
+    """
     begun = time.monotonic()
+    before = os.times()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "builder", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"},
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "builder", *arguments],
-            capture_output=True,
-            timeout=limit,
-            check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
+        written, _ = process.communicate(timeout=limit * WAITS)
     except subprocess.TimeoutExpired:
-        return f"took longer than {limit:.0f} s"
-    log.write_bytes(done.stdout + done.stderr)
-    if b"Traceback (most recent call last)" in done.stderr + done.stdout:
+        process.send_signal(signal.SIGABRT)
+        written, _ = process.communicate()
+        log.write_bytes(written)
+        return f"took longer than {limit * WAITS:.0f} s"
+    log.write_bytes(written)
+    after = os.times()
+    cpu = after.children_user + after.children_system
+    cpu -= before.children_user + before.children_system
+    if cpu > limit:
+        return f"took {cpu:.0f} s of CPU time"
+    if b"Traceback (most recent call last)" in written:
         return "a traceback"
-    if done.returncode not in (0, 1, 2):
-        return f"exit code {done.returncode}"
-    if b"bug of this program" in done.stderr:
+    if process.returncode not in (0, 1, 2):
+        return f"exit code {process.returncode}"
+    if b"bug of this program" in written:
         return "a bug that the program noticed"
     seconds = time.monotonic() - begun
-    print(f"    {arguments[0]:8} exit {done.returncode}  {seconds:5.1f} s", flush=True)
+    print(f"    {arguments[0]:8} exit {process.returncode}  {seconds:5.1f} s", flush=True)
     return None
 
 
