@@ -27,7 +27,7 @@ from planted_forms import ANYWHERE, BARE, PLACES, TOKENS, UNMARKED, draw
 from builder import cli
 
 PER_FILE = 20
-EXPORTS = ("openai", "sharegpt", "verl")
+EXPORTS = ("messages", "sharegpt", "verl")
 
 
 class Planted(NamedTuple):
