@@ -1,5 +1,6 @@
 """The public API: its names, its documentation run as it is written, its cost."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from places import DATA, ROOT
 import builder
 
 PAGE = ROOT / "docs" / "library.md"
+NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
@@ -26,6 +28,29 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     assert "no such file or folder" in printed
     assert namespace["built"].ledger.samples == namespace["summary"].samples > 0
     assert namespace["exported"].rows == namespace["exported"].equal > 0
+
+
+def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch, capsys):
+    """In order, from the folder that Jupyter starts in, without Jupyter."""
+    shutil.copytree(DATA, tmp_path / "data")
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path / "docs")
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
+    namespace = {}
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [], "commit it without outputs"
+            exec(compile(source, cell["id"], "exec"), namespace)
+        for target in re.findall(r"\]\(([\w.]+)\)", source):
+            assert (NOTEBOOK.parent / target).exists(), target
+    assert namespace["summary"].proven == namespace["ledger"].samples == len(namespace["rows"]) > 0
+    assert namespace["exported"].equal == namespace["exported"].rows > 0
+    printed = capsys.readouterr().out
+    for shown in ("claude-code", "trained: 'I", "in parity, non-thinking", "conversations: {"):
+        assert shown in printed
 
 
 def test_every_public_name_is_there_and_in_the_page():
