@@ -142,7 +142,7 @@ def _rows(name: str) -> Iterator[Json]:
         elif path.suffix in (".txt", ".md") and path.is_file():
             yield from path.read_text(encoding="utf-8", errors="replace").split("\n")
         else:
-            yield from (row.value for row in dataset_rows(name))
+            yield from (row.value for row in dataset_rows(name, as_is=True))
     except OSError as error:
         raise UsageError(f"audit.contamination: {name!r}: {error.strerror or error}") from error
 

@@ -48,8 +48,9 @@ def run_build(
     """Build and print; the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
     progress = BuildProgress(shown=not (quiet or as_json))
+    out = local_path(out)
     remote = RemoteOutput(out) if is_url(out) else None
-    here = remote.here if remote is not None else Path(local_path(out))
+    here = remote.here if remote is not None else Path(out)
     with engine as running:
         if remote is not None:
             remote = replace(remote, shares=running.name == "ray")

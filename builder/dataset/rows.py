@@ -136,16 +136,16 @@ class DatasetRow:
         return sample.line if isinstance(sample, Sample) else dumps(self.stored).encode()
 
 
-def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
+def dataset_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
     """Yields the rows of a file, a folder or a Hub dataset.
 
     Raises UsageError if there is no such dataset, a file cannot be read, or it holds no rows of a
-    known form.
+    known form. `as_is`: only the values of the rows are wanted, so any form will do.
     """
     files = dataset_files(dataset)
     for item in files:
         try:
-            for row in file_rows(item):
+            for row in file_rows(replace(item, built=item.built or as_is)):
                 if row.fault is None or row.fault.code != NO_ROW:
                     yield row
         except OSError as error:
@@ -154,7 +154,7 @@ def dataset_rows(dataset: str) -> Iterator[DatasetRow]:
         return
     if not is_hub_name(dataset) or dataset.endswith((*DATA_SUFFIXES, ".json")):
         raise UsageError(f"dataset {dataset!r}: no such file or folder")
-    yield from hub_rows(dataset)
+    yield from hub_rows(dataset, as_is=as_is)
 
 
 def file_rows(item: DataFile) -> Iterator[DatasetRow]:
@@ -245,8 +245,11 @@ def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
         yield number, plain_row(row)
 
 
-def hub_rows(dataset: str) -> Iterator[DatasetRow]:
-    """Yields the rows of a Hub dataset as the loader streams them. Raises UsageError."""
+def hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
+    """Yields the rows of a Hub dataset as the loader streams them. Raises UsageError.
+
+    `as_is` as in `dataset_rows`.
+    """
     import datasets  # noqa: PLC0415 - two seconds of import
 
     repository, _, revision = hub_name(dataset).partition("@")
@@ -255,10 +258,10 @@ def hub_rows(dataset: str) -> Iterator[DatasetRow]:
         for split, rows in splits.items():
             values = map(plain_row, rows)
             first = list(islice(values, PEEK_LINES))
-            reader = reader_of_rows(first, dataset)
+            reader = None if as_is else reader_of_rows(first, dataset)
             for number, value in enumerate(chain(first, values), start=1):
                 yield DatasetRow(
-                    str(split), repository, number, stored=value, foreign=True, reader=reader
+                    str(split), repository, number, stored=value, foreign=not as_is, reader=reader
                 )
     except UsageError:
         raise

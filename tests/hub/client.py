@@ -31,13 +31,13 @@ class Ran(NamedTuple):
 class Client:
     """`run(*arguments)` is `builder …` with a token."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], cwd: Path = ROOT) -> None:
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=ROOT,
+            cwd=cwd,
             env={**env, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
         )
 

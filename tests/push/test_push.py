@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import sys
 import pytest
 from hub.built import ALLOWED, build, edit_manifest, finding, listed
 from hub.faults import Fault
-from hub.scenarios import LFS, XET, environment
+from hub.scenarios import LFS, environment
 from hub.server import Hub
 from hub.state import WRITER
 from places import ROOT
@@ -347,7 +346,7 @@ def test_a_secret_that_was_left_is_not_pushed(hub, push, tmp_path):
     assert push(gone).code == 0
 
 
-# the README's path
+# another Hub
 
 
 def test_another_hub(tmp_path):
@@ -364,26 +363,3 @@ def test_another_hub(tmp_path):
         run = [sys.executable, "-m", "builder", *command]
         ran = subprocess.run(run, check=True, cwd=ROOT, capture_output=True, text=True)
     assert "30 of 30 samples proven" in ran.stdout
-
-
-def test_from_logs_to_the_hub_in_the_commands_of_the_readme(tmp_path):
-    section = (ROOT / "README.md").read_text().partition("\n### From logs to the Hub\n")[2]
-    block = section.partition("\n## ")[0].partition("```sh\n")[2].partition("\n```")[0]
-    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
-    assert len(commands) == 5
-    assert all(command[0] == "builder" for command in commands)
-    assert any("push" in command for command in commands)
-    with Hub() as hub:
-        env = environment(XET, hub.url, str(tmp_path / "home"))
-        env |= {"HF_TOKEN": WRITER, "PYTHONPATH": str(ROOT)}
-        (tmp_path / "data").symlink_to(ROOT / "data")
-        for command in commands:
-            named = [part.replace("you/", "team/") for part in command[1:]]
-            run = [sys.executable, "-m", "builder", *named]
-            ran = subprocess.run(
-                run, check=False, env=env, cwd=tmp_path, capture_output=True, text=True
-            )
-            assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
-        assert commands[-1][-1].startswith("hf://")
-        assert "9 of 9 samples proven" in ran.stdout
-        assert hub.commits_made == 1
