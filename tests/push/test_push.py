@@ -9,8 +9,7 @@ import sys
 import pytest
 from hub.built import ALLOWED, build, edit_manifest, finding, listed
 from hub.faults import Fault
-from hub.scenarios import LFS, environment
-from hub.server import Hub
+from hub.scenarios import LFS
 from hub.state import WRITER
 from places import ROOT
 
