@@ -7,7 +7,26 @@ import copy
 import hashlib
 import json
 
+from builder.conversation import Conversation
+from builder.readers.agents.claude_code.reader import READER
+from builder.sources.source import Source
+
 SESSION = "0a0a0a0a-0000-4000-8000-000000000001"
+
+
+def conversations(lines):
+    """What the reader makes of a session file with these lines."""
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    return [e for e in READER.read(Source("s.jsonl", data=data)) if isinstance(e, Conversation)]
+
+
+def contexts(conversation):
+    """The context of each target."""
+    return [
+        message.context or conversation.context
+        for message in conversation.messages
+        if message.role == "assistant" and message.untrained is None
+    ]
 
 
 def digest(value):
@@ -49,6 +68,13 @@ class SessionLog:
         if sent:
             blocks = [text(content)] if isinstance(content, str) else content
             self.history.append({"role": "user", "content": blocks})
+
+    def note(self, kind, words, **values):
+        """A line of the program that no request holds, such as an error in an answer's place."""
+        message = {"role": kind, "content": [text(words)]}
+        if kind == "assistant":
+            message |= {"id": f"note_{len(self.lines)}", "type": "message", "model": "<synthetic>"}
+        return self._line(kind, message=message, **values)
 
     def attachment(self, words, role="system"):
         """An attachment; where it stands in a request is up to the test."""

@@ -13,12 +13,16 @@ from wire.shapes import Body, Tool
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model says next: a thought, a text, calls (tool, arguments), and its token count."""
+    """What the model says next: a thought, a text, calls (tool, arguments), and its token count.
+
+    `stop` is Anthropic's stop reason, if it is not the usual one.
+    """
 
     text: str = ""
     calls: tuple[tuple[Tool, Any], ...] = ()
     thought: str = ""
     tokens: int = 100
+    stop: str = ""
 
 
 Event = tuple[str, Body | str]
@@ -60,7 +64,7 @@ def _anthropic(body: Body, answer: Answer) -> tuple[Body, list[Event]]:
         "role": "assistant",
         "model": body.get("model"),
         "content": content,
-        "stop_reason": "tool_use" if answer.calls else "end_turn",
+        "stop_reason": answer.stop or ("tool_use" if answer.calls else "end_turn"),
         "stop_sequence": None,
         "usage": usage,
     }
@@ -81,14 +85,23 @@ def _anthropic(body: Body, answer: Answer) -> tuple[Body, list[Event]]:
 
 def _anthropic_deltas(block: Body) -> tuple[Body, list[Body]]:
     if block["type"] == "text":
-        return {"type": "text", "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+        return {"type": "text", "text": ""}, [
+            {"type": "text_delta", "text": half} for half in _halves(block["text"])
+        ]
     if block["type"] == "thinking":
         return {"type": "thinking", "thinking": "", "signature": ""}, [
             {"type": "thinking_delta", "thinking": block["thinking"]},
             {"type": "signature_delta", "signature": block["signature"]},
         ]
-    text = json.dumps(block["input"])
-    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": text}]
+    return {**block, "input": {}}, [
+        {"type": "input_json_delta", "partial_json": half}
+        for half in _halves(json.dumps(block["input"]))
+    ]
+
+
+def _halves(text: str) -> tuple[str, str]:
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
 
 
 def _chat(body: Body, answer: Answer) -> tuple[Body, list[Event]]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import select
+import socket
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -77,8 +79,8 @@ def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
     text = step.get("text", "")
     if wanted and not calls:
         text = f"{text} (no such tool offered)".strip()
-    answer = Answer(text, tuple(calls), step.get("think", ""), step.get("tokens", 100))
-    return answer, step
+    thought, tokens, stop = step.get("think", ""), step.get("tokens", 100), step.get("stop", "")
+    return Answer(text, tuple(calls), thought, tokens, stop), step
 
 
 def _instruction(request: Request) -> str:
@@ -173,6 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
     folder: Path
     lock = threading.Lock()
     count = 0
+    played: ClassVar[set[str]] = set()
 
     def log_message(self, *_: object) -> None:
         pass
@@ -206,20 +209,62 @@ class _Handler(BaseHTTPRequestHandler):
         if not answer.text and not answer.calls:
             answer = Answer("Done.", tokens=answer.tokens)
         full, stream = write_answer(api, body, answer)
-        if status := step.get("status"):
-            error = {"type": "invalid_request_error", "message": "a scripted error"}
+        streams = bool(body.get("stream")) or "streamGenerateContent" in self.path
+        fault = step.get("fault") if self._is_first(step) else None
+        if status := fault if isinstance(fault, int) else step.get("status"):
+            kind = "overloaded_error" if status == 529 else "invalid_request_error"
+            error = {"type": kind, "message": "a scripted error"}
             self._write({**record, "status": status, "response": None})
             self._reply(status, {"type": "error", "error": error})
             return
-        self._write({**record, "status": 200, "response": full})
+        if fault and streams:
+            self._write({**record, "status": 200, "response": None, "fault": fault})
+            self._fail(stream, str(fault))
+            return
+        file = self._write({**record, "status": 200, "response": full})
         time.sleep(step.get("delay", 0))
         try:
-            if body.get("stream") or "streamGenerateContent" in self.path:
+            if self._is_gone():
+                text = json.dumps(
+                    {**record, "status": 200, "response": full, "received": False},
+                    ensure_ascii=False,
+                    indent=1,
+                )
+                file.write_text(text, encoding="utf-8")
+            elif streams:
                 self._reply(200, stream.encode(), "text/event-stream")
             else:
                 self._reply(200, full)
         except ConnectionError:
             pass  # the agent was interrupted
+
+    def _is_first(self, step: Body) -> bool:
+        """Whether a step is played for the first time: faults happen once."""
+        with _Handler.lock:
+            key = json.dumps(step, sort_keys=True)
+            is_first = key not in _Handler.played
+            _Handler.played.add(key)
+        return is_first
+
+    def _is_gone(self) -> bool:
+        """Whether the agent closed the connection while it waited."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+
+    def _fail(self, stream: str, fault: str) -> None:
+        """Sends a stream up to the middle of its last block, and an error event or nothing more."""
+        events = stream.split("\n\n")
+        deltas = [at for at, event in enumerate(events) if "content_block_delta" in event]
+        data = "\n\n".join(events[: deltas[-1]]) + "\n\n"
+        if fault == "error event":
+            error = {"type": "overloaded_error", "message": "Overloaded"}
+            data += f"event: error\ndata: {json.dumps({'type': 'error', 'error': error})}\n\n"
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(data.encode())
+        self.close_connection = True
 
     def _body(self) -> bytes:
         data = b""
@@ -240,11 +285,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _write(self, record: Body) -> None:
+    def _write(self, record: Body) -> Path:
+        """Writes an exchange under the next number and returns its file."""
         with _Handler.lock:
             _Handler.count += 1
-            text = json.dumps(record, ensure_ascii=False, indent=1)
-            (self.folder / f"{_Handler.count:03d}.json").write_text(text, encoding="utf-8")
+            file = self.folder / f"{_Handler.count:03d}.json"
+        file.write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
+        return file
 
     def _note(self, method: str, raw: bytes = b"") -> None:
         with _Handler.lock, (self.folder / "other.log").open("a", encoding="utf-8") as log:

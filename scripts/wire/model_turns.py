@@ -2,8 +2,10 @@
 
 A step is one answer: `think`, `text` and `calls` (of tools named by what they do: read, bash,
 edit, write, skill, agent, or by their own name), `tokens` (what the answer says the request had),
-`delay` (seconds before it comes) and `status` (an HTTP error instead of an answer). The step is
-the number of assistant messages after the marker; the last one repeats.
+`stop` (another stop reason), `delay` (seconds before it comes), `status` (an HTTP error instead of
+an answer) and `fault`, which happens the first time only: an HTTP status, "broken" (the stream ends
+in the middle of the last block) or "error event" (an error follows there). The step is the number
+of assistant messages after the marker; the last one repeats.
 """
 
 from __future__ import annotations
@@ -203,5 +205,160 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     ],
     "slow": [{"text": "A slow answer.", "delay": 20}],
     "overloaded": [{"status": 400}],
+    "broken": [
+        {"text": "I'll read it.", "calls": [_read("app.py")]},
+        {"text": "A long answer that breaks off in the middle of a sentence.", "fault": "broken"},
+    ],
+    "brokencall": [
+        {"text": "I'll read it.", "calls": [_read("app.py")], "fault": "broken"},
+        {"text": "app.py prints a greeting."},
+    ],
+    "brokenlater": [
+        {
+            "text": "Two at once.",
+            "calls": [_read("app.py"), _bash("cat data.txt")],
+            "fault": "error event",
+        },
+        {"text": "app.py prints a greeting, data.txt has lines."},
+    ],
+    "busy": [
+        {"text": "I'll read it.", "calls": [_read("app.py")], "fault": 529},
+        {"text": "app.py prints a greeting.", "fault": 500},
+    ],
+    "cutoff": [
+        {"text": "I'll read it.", "calls": [_read("app.py")]},
+        {"text": "This answer is longer than the limit and", "stop": "max_tokens"},
+        {"text": "ends here."},
+    ],
+    "denied3": [
+        {
+            "text": "Three commands.",
+            "calls": [_bash("touch one.txt"), _bash("touch two.txt"), _bash("touch three.txt")],
+        },
+        {"text": "One of them was refused."},
+    ],
+    "backgrounds": [
+        {
+            "text": "Two in the background.",
+            "calls": [
+                _bash("sleep 1; echo first done", run_in_background=True),
+                _bash("sleep 2; echo second done; exit 3", run_in_background=True),
+            ],
+        },
+        {"calls": [_bash("sleep 4; echo waited")]},
+        {"text": "Both have ended."},
+    ],
+    "agentsbg": [
+        {
+            "text": "Two sub-agents do it.",
+            "calls": [_agent("subslow", background=True), _agent("sub", background=True)],
+        },
+        {"text": "Both work in the background."},
+        {"text": "I have heard of one."},
+        {"text": "I have heard of both."},
+    ],
+    "pdf": [{"calls": [_read("page.pdf")]}, {"text": "A page."}],
+    "picture": [
+        {
+            "calls": [
+                {
+                    "tool": "ToolSearch",
+                    "args": {"query": "select:mcp__demo__picture,mcp__demo__big", "max_results": 5},
+                }
+            ]
+        },
+        {"calls": [{"tool": "mcp__demo__picture", "args": {}}]},
+        {"calls": [{"tool": "mcp__demo__big", "args": {}}]},
+        {"text": "A picture and a long text."},
+    ],
+    "grow": [
+        {
+            "calls": [
+                {
+                    "tool": "ToolSearch",
+                    "args": {"query": "select:mcp__demo__grow", "max_results": 5},
+                }
+            ]
+        },
+        {"calls": [{"tool": "mcp__demo__grow", "args": {}}]},
+        {"calls": [_bash("sleep 1; echo waited")]},
+        {
+            "calls": [
+                {
+                    "tool": "ToolSearch",
+                    "args": {"query": "select:mcp__demo__late", "max_results": 5},
+                }
+            ]
+        },
+        {"calls": [{"tool": "mcp__demo__late", "args": {}}]},
+        {"text": "The new tool works."},
+    ],
+    "enterplan": [
+        {"calls": [{"tool": "EnterPlanMode", "args": {}}]},
+        {"calls": [_read("app.py")]},
+        {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
+        {"text": "Here is my plan."},
+    ],
+    "tasks": [
+        {
+            "calls": [
+                {
+                    "tool": "TaskCreate",
+                    "args": {"subject": "One", "description": "Do one.", "activeForm": "Doing one"},
+                }
+            ]
+        },
+        {"calls": [{"tool": "TaskUpdate", "args": {"taskId": "1", "status": "in_progress"}}]},
+        *({"calls": [_bash(f"echo step {n}")]} for n in range(3, 14)),
+        {"calls": [{"tool": "TaskUpdate", "args": {"taskId": "1", "status": "completed"}}]},
+        {"text": "The task is done."},
+    ],
+    "question": [
+        {
+            "calls": [
+                {
+                    "tool": "AskUserQuestion",
+                    "args": {
+                        "questions": [
+                            {
+                                "question": "Which colour?",
+                                "header": "Colour",
+                                "multiSelect": False,
+                                "options": [
+                                    {"label": "Red", "description": "Warm."},
+                                    {"label": "Blue", "description": "Cold."},
+                                ],
+                            }
+                        ]
+                    },
+                }
+            ]
+        },
+        {"text": "As you chose."},
+    ],
+    "skills": [
+        {"calls": [{"tool": "skill", "args": {"skill": "shout", "args": "one"}}]},
+        {"calls": [{"tool": "skill", "args": {"skill": "whisper", "args": "two"}}]},
+        {"text": "shouted and whispered."},
+    ],
+    "structured": [
+        {"calls": [_read("app.py")]},
+        {"calls": [{"tool": "StructuredOutput", "args": {"greeting": "hello"}}]},
+        {"text": "Given."},
+    ],
+    "files": [
+        {
+            "calls": [
+                {"tool": "write", "args": {"path": f"{WORK}/new.txt", "content": "one\ntwo\n"}}
+            ]
+        },
+        {
+            "calls": [
+                {"tool": "edit", "args": {"path": f"{WORK}/new.txt", "old": "two", "new": "three"}}
+            ]
+        },
+        {"calls": [_read("new.txt"), _read("sub"), _bash("ls nowhere")]},
+        {"text": "Written."},
+    ],
 }
 """Scripts by name."""

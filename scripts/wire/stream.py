@@ -1,9 +1,9 @@
 """Drives an agent by its stream of JSON lines: stream.py STEP… -- COMMAND….
 
 Steps: `user:TEXT`, `wait:SECONDS`, `result` (waits for the end of an answer), `interrupt`,
-`model:NAME`, `allow` and `deny:TEXT` (wait for a permission question and answer it). Questions
-that no step waits for are allowed. The protocol is that of Claude Code's `--input-format
-stream-json`.
+`model:NAME`, `mode:NAME` (of permissions), `shell:COMMAND`, `allow` and `deny:TEXT` (wait for a
+permission question and answer it), `choose:LABEL` (likewise a question to the user). The protocol
+is that of Claude Code's `--input-format stream-json`.
 """
 
 from __future__ import annotations
@@ -84,11 +84,18 @@ def main() -> None:
                 agent.control(subtype="interrupt")
             case "model":
                 agent.control(subtype="set_model", model=text)
-            case "allow" | "deny":
+            case "mode":
+                agent.control(subtype="set_permission_mode", mode=text)
+            case "shell":
+                subprocess.run(text, shell=True, check=True)  # noqa: S602 - the scenario's own
+            case "allow" | "deny" | "choose":
                 question = agent.questions.get(timeout=_PATIENCE)
                 asked = question["request"].get("input", {})
                 reply = {"behavior": "deny", "message": text}
-                if kind == "allow":
+                if kind == "choose":
+                    answers = {item["question"]: text for item in asked["questions"]}
+                    asked = {**asked, "answers": answers}
+                if kind != "deny":
                     reply = {"behavior": "allow", "updatedInput": asked}
                 agent.answer(question, reply)
             case _:

@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from session_logs import SessionLog, plain_session, text, tool
+from session_logs import SessionLog, contexts, conversations, plain_session, text, tool
 
 from builder.conversation import Context, Conversation, Ignored
 from builder.readers import recognise
@@ -12,25 +12,11 @@ from builder.readers.agents.claude_code.reader import READER
 from builder.sources.source import Source
 
 
-def conversations(lines):
-    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    return [e for e in READER.read(Source("s.jsonl", data=data)) if isinstance(e, Conversation)]
-
-
 def spoken(conversation):
     """(role, text) of each message."""
     return [
         (message.role, "|".join(getattr(part, "text", "*") for part in message.parts))
         for message in conversation.messages
-    ]
-
-
-def contexts(conversation):
-    """The context of each target."""
-    return [
-        message.context or conversation.context
-        for message in conversation.messages
-        if message.role == "assistant" and message.untrained is None
     ]
 
 

@@ -90,6 +90,72 @@ cat > mcp.json <<X
 X
 """
 
+_PDF = """
+python3 - <<'X'
+text = b"BT /F1 24 Tf 20 100 Td (A page of text.) Tj ET"
+objects = [
+    b"<< /Type /Catalog /Pages 2 0 R >>",
+    b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R"
+    b" /Resources << /Font << /F1 5 0 R >> >> >>",
+    b"<< /Length %d >>\\nstream\\n%s\\nendstream" % (len(text), text),
+    b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+]
+data, places = b"%PDF-1.4\\n", []
+for number, item in enumerate(objects, 1):
+    places.append(len(data))
+    data += b"%d 0 obj\\n%s\\nendobj\\n" % (number, item)
+table = b"".join(b"%010d 00000 n \\n" % place for place in places)
+end = b"trailer << /Size 6 /Root 1 0 R >>\\nstartxref\\n%d\\n%%%%EOF" % len(data)
+open("page.pdf", "wb").write(data + b"xref\\n0 6\\n0000000000 65535 f \\n" + table + end)
+X
+"""
+
+_JSON_HOOKS = """
+mkdir -p .claude hooks
+hook() { printf '{"hookSpecificOutput": {"hookEventName": "%s", %s}}' "$2" "$3" > "hooks/$1"; }
+hook prompt UserPromptSubmit '"additionalContext": "PROMPT-CONTEXT 3"'
+hook start SessionStart '"additionalContext": "START-CONTEXT 4"'
+hook changed PreToolUse '"permissionDecision": "allow", "additionalContext": "PRE-CONTEXT 5",
+  "updatedInput": {"command": "echo changed by a hook"}'
+printf '{"decision": "block", "reason": "READ-AGAIN 6"}' > hooks/blocked
+hook agent SubagentStart '"additionalContext": "AGENT-CONTEXT 7"'
+entry() { printf '[{"matcher": "%s", "hooks": [{"type": "command", "command": "cat %s"}]}]' \\
+  "$1" "$PWD/hooks/$2"; }
+cat > .claude/settings.json <<X
+{"hooks": {"UserPromptSubmit": $(entry "" prompt), "SessionStart": $(entry "" start),
+ "PreToolUse": $(entry Bash changed), "PostToolUse": $(entry Read blocked),
+ "SubagentStart": $(entry "" agent)}}
+X
+"""
+
+_SKILLS = """
+for name in shout whisper; do
+mkdir -p .claude/skills/$name/parts
+cat > .claude/skills/$name/SKILL.md <<X
+---
+name: $name
+description: To $name.
+allowed-tools: Bash, Read
+---
+
+$name BODY \\$ARGUMENTS.
+X
+echo part > .claude/skills/$name/parts/one.md
+done
+"""
+
+_EARLIER = """
+earlier() { python3 - "$1" <<'X'
+import json, pathlib, sys
+file = next(pathlib.Path.home().glob(".claude/projects/*/*.jsonl"))
+rows = [json.loads(line) for line in file.open()]
+ids = [row["uuid"] for row in rows if row["type"] == sys.argv[1]]
+print("--resume", rows[-1].get("sessionId") or file.stem, "--resume-session-at", ids[0])
+X
+}
+"""
+
 
 def _stream(*steps: str) -> str:
     """A run with several steps on one process: see stream.py."""
@@ -162,6 +228,100 @@ _SCENARIOS = {
         "user:[[S:plain]] What does app.py do?", "result",
         "user:[[S:second]] And data.txt?", "result", "user:[[S:third]] Go on.", "result",
     ),
+    "stream-broken": '$P "[[S:broken]] What does app.py do?"',
+    "stream-broken-call": '$P "[[S:brokencall]] What does app.py do?"',
+    "stream-error": '$P "[[S:brokenlater]] What do app.py and data.txt hold?"',
+    "busy": '$P "[[S:busy]] What does app.py do?"; $P --continue "[[S:second]] And data.txt?"',
+    "cut-off": '$P "[[S:cutoff]] What does app.py do?"; $P --continue "[[S:second]] And data.txt?"',
+    "denied-one": _stream(
+        "user:[[S:denied3]] Make three files.", "allow", "deny:Not the second.", "allow", "result"
+    ),
+    "denied-silent": _stream(
+        "user:[[S:denied3]] Make three files.", "allow", "deny:", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    ),
+    "denied-interrupted": _stream(
+        "user:[[S:denied3]] Make three files.", "allow", "interrupt", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    ),
+    "backgrounds": _stream(
+        "user:[[S:backgrounds]] Run two in the background.", "result", "wait:3",
+        "user:[[S:second]] And data.txt?", "result",
+    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    "agents-background": _stream(
+        "user:[[S:agentsbg]] Count with two.", "result", "wait:6",
+        "user:[[S:second]] And data.txt?", "result",
+    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    "compact-middle": _stream(
+        "user:[[S:parallel]] Change hello.", "result", "user:/compact keep the names", "result",
+        "user:[[S:second]] And data.txt?", "result", "user:[[S:third]] Go on.", "result",
+    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    "compact-twice": '$P "[[S:plain]] What does app.py do?"; $P --continue "/compact"; '
+    '$P --continue "[[S:second]] And data.txt?"; $P --continue "/compact"; '
+    '$P --continue "[[S:parallel]] Go on."',
+    "pdf": _PDF + '$P "[[S:pdf]] Read page.pdf."; $P --continue "[[S:second]] And data.txt?"',
+    "image-mentioned": f"echo {_PIXEL} | base64 -d > dot.png; "
+    '$P "[[S:second]] Look at @dot.png"; $P --continue "[[S:plain]] Go on."',
+    "mcp-picture": _MCP + '$P "[[S:picture]] Show it." --mcp-config mcp.json',
+    "mcp-grows": _MCP + '$P "[[S:grow]] Grow." --mcp-config mcp.json; '
+    '$P --continue "[[S:second]] And data.txt?" --mcp-config mcp.json',
+    "mcp-gone": _MCP + '$P "[[S:search]] Add 2 and 3." --mcp-config mcp.json; '
+    '$P --continue "[[S:second]] And data.txt?"',
+    "plan-entered": '$P "[[S:enterplan]] Plan a change."',
+    "plan-left": _stream(
+        "mode:plan", "user:[[S:plan]] Plan a change.", "allow", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    ),
+    "plan-refused": _stream(
+        "mode:plan", "user:[[S:plan]] Plan a change.", "deny:Plan more.", "result",
+        "mode:default", "user:[[S:third]] Go on.", "result",
+    ),
+    "hooks-json": _JSON_HOOKS + '$P "[[S:parallel]] Change hello."; '
+    '$P --continue "[[S:agent]] Count the lines."',
+    "hooks-compact": _JSON_HOOKS + '$P "[[S:plain]] What does app.py do?"; '
+    '$P --continue "/compact"; $P --continue "[[S:third]] Go on."',
+    "skills": _SKILLS + '$P "[[S:skills]] Shout and whisper."; $P --continue "/compact"; '
+    '$P --continue "[[S:second]] And data.txt?"',
+    "tasks": '$P "[[S:tasks]] Do one task."; $P --continue "[[S:second]] And data.txt?"',
+    "question": _stream("user:[[S:question]] Ask me.", "choose:Blue", "result"),
+    "structured": '$P "[[S:structured]] What does app.py print?" --json-schema '
+    '\'{"type": "object", "properties": {"greeting": {"type": "string"}}}\'',
+    "files": '$P "[[S:files]] Write a file."; $P --continue "[[S:second]] And data.txt?"',
+    "changed-outside": _stream(
+        "user:[[S:parallel]] Change hello.", "result", "shell:echo x = 2 >> app.py",
+        "shell:echo four >> data.txt", "user:[[S:second]] And data.txt?", "result",
+    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    "cleared": _stream(
+        "user:[[S:plain]] What does app.py do?", "result", "user:/clear", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    ),
+    "max-turns": '$P "[[S:parallel]] Change hello." --max-turns 2; '
+    '$P --continue "[[S:second]] And data.txt?"',
+    "own-agents": '$P "[[S:agent]] Count." --agents '
+    '\'{"general-purpose": {"description": "Counts.", "prompt": "OWN AGENT PROMPT 8.", '
+    '"tools": ["Bash"]}}\'',
+    "few-tools": '$P "[[S:plain]] What does app.py do?" --tools Read,Bash; '
+    '$P --continue "[[S:second]] And data.txt?" --tools Bash',
+    "resume-earlier": _EARLIER + '$P "[[S:parallel]] Change hello."; '
+    '$P --continue "[[S:third]] Go on."; $P $(earlier assistant) "[[S:second]] And data.txt?"',
+    "resume-earlier-fork": _EARLIER + '$P "[[S:parallel]] Change hello."; '
+    '$P --continue "[[S:third]] Go on."; '
+    '$P $(earlier assistant) --fork-session "[[S:second]] And data.txt?"',
+    "fork-compact": '$P "[[S:plain]] What does app.py do?"; $P --continue "/compact"; '
+    '$P --continue --fork-session "[[S:second]] And data.txt?"; $P --continue "[[S:third]] Go on."',
+    "killed-parallel": '(timeout -s KILL 5 $P "[[S:sleep2]] Run two."); '
+    '$P --continue "[[S:second]] What is in data.txt?"',
+    "tui-compact": 'tui "[[S:plain]] What does app.py do?" wait:4 "/compact" wait:5 '
+    '"[[S:second]] And data.txt?" wait:5',
+    "tui-shell": 'tui "!seq 1 20000" wait:3 "[[S:plain]] What does app.py do?" wait:4 '
+    '"!ls nowhere" wait:2 "[[S:second]] And data.txt?" wait:4',
+    "tui-queued": 'tui "[[S:sleepshort]] Run a command." wait:1 "also tell me the date" wait:7 '
+    '"[[S:second]] And data.txt?" wait:4',
+    "tui-rewind-code": 'tui "[[S:parallel]] Change hello." wait:7 "[[S:third]] Go on." wait:3 '
+    'key:esc wait:1 key:esc wait:2 key:up key:up key:enter wait:1 key:enter wait:2 '
+    '"[[S:second]] And data.txt?" wait:4',
+    "tui-plan": 'tui key:shift-tab key:shift-tab wait:1 "[[S:plan]] Plan a change." wait:5 '
+    'key:enter wait:4 "[[S:second]] And data.txt?" wait:4',
     "tui": 'tui "[[S:plain]] What does app.py do?" wait:4 "!echo shell mode" wait:2 '
     '"[[S:second]] And data.txt?" wait:4',
     "tui-rewind": 'tui "[[S:plain]] What does app.py do?" wait:4 "[[S:third]] Go on." wait:3 '
@@ -182,5 +342,5 @@ AGENT = Agent(
     setup=_SETUP,
     scenarios=_SCENARIOS,
     logs=(".claude/projects",),
-    limits={"long": 120, "tui": 60, "tui-rewind": 60},
+    limits={"long": 120, "tui": 60, "tui-rewind": 60, "tui-rewind-code": 60},
 )

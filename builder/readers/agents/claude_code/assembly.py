@@ -112,6 +112,7 @@ class _Builder:
         self._renders = renders
         self._system_turns = system_turns
         self._answers = turns.answered(lines)
+        self._cut = turns.cut_on(lines)
         self._claimed = {answer.key for found in self._answers.values() for answer in found}
         self._open: SessionTurn | None = None
 
@@ -130,6 +131,13 @@ class _Builder:
                 self._skip(len(made.messages))
             return
         turn = self._turns.of(line)
+        if turn.key in self._cut:
+            made.members.add(line.uuid)
+            blocks, self._cut[turn.key] = self._cut[turn.key], []
+            if blocks:
+                value: dict[str, Json] = {"role": "assistant", "content": [*blocks]}
+                made.messages.append(Sent(value, code="stripped"))
+            return
         made.members.update(item.uuid for item in turn.lines)
         made.members.update(answer.line.uuid for answer in self._answers[turn.key])
         made.changes["repeated_block"] += turn.repeated

@@ -22,7 +22,7 @@ from functools import cached_property
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.turns import LoggedResult, SessionTurn
+from builder.readers.agents.claude_code.turns import SessionTurn, Turns
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
@@ -40,10 +40,12 @@ class Sent:
 
     value   role and content as sent, string content as one text block
     turn    the turn of the log that it is, if it is one
+    code    why an assistant message that is no turn is no target
     """
 
     value: dict[str, Json]
     turn: SessionTurn | None = None
+    code: str = "inserted"
 
     @cached_property
     def canonical(self) -> str:
@@ -153,11 +155,13 @@ class Requests:
     def add_lines(
         self,
         lines: Sequence[SessionLine],
-        turns: Iterable[SessionTurn],
-        results: Mapping[str, Sequence[LoggedResult]],
+        turns: Turns,
     ) -> None:
-        """Registers the lines of a branch in the forms in which a request may hold them."""
-        for turn in turns:
+        """Makes the lines of a branch known, in the forms in which a request holds them."""
+        results = turns.answered(lines)
+        for held in turns.cut_on(lines).values():
+            self._add({"role": "assistant", "content": [*held]}, "stripped")
+        for turn in turns.on(lines):
             for blocks in _answer_forms(turn):
                 sent = self._add({"role": "assistant", "content": blocks})
                 self._turns.setdefault(sent.digest, {})[turn.key] = turn
@@ -189,8 +193,8 @@ class Requests:
                 others = [b for b in blocks if as_dict(b).get("type") != "tool_result"]
                 self._add({"role": "user", "content": [*results, *others]})
 
-    def _add(self, message: dict[str, Json]) -> Sent:
-        sent = Sent(listed(message))
+    def _add(self, message: dict[str, Json], code: str = "inserted") -> Sent:
+        sent = Sent(listed(message), code=code)
         return self._known.setdefault(sent.digest, sent)
 
     def of(self, reference: str) -> Rebuilt | None:

@@ -178,8 +178,7 @@ class _Log:
         ]
         if requests:
             for branch in branches:
-                answers = turns.answered(branch.lines)
-                requests.add_lines(branch.lines, turns.on(branch.lines), answers)
+                requests.add_lines(branch.lines, turns)
         for branch in branches:
             yield from self._branch(branch, turns, requests, renders=renders)
 
@@ -194,7 +193,9 @@ class _Log:
             if prompt:
                 made.begin_with(prompt)
                 made.changes["parent_prompt"] += 1
-        stretches = find_stretches(lines, made, requests, renders=renders, repeated=self.targets)
+        kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
+        repeated = self.targets | kept
+        stretches = find_stretches(lines, made, requests, renders=renders, repeated=repeated)
         about = _About.of(branch, made.changes)
         untrained = dict.fromkeys(_warmups(lines, stretches), "warmup")
         for stretch in stretches or [Stretch(made.before_turns())]:

@@ -75,7 +75,8 @@ def find_stretches(
 ) -> list[Stretch]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
-    `repeated`: keys of turns that are targets of another branch and not of this one.
+    `repeated`: turns that are no targets of this branch, by key: they are targets of another one,
+    or a compaction kept them.
     """
     turns = [
         sent.turn
@@ -136,7 +137,7 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
     """Returns the views assembled from the lines, lowered where the lines do not hold everything.
 
     Turns after an omission lack `history`, and turns after a notification of a background task lack
-    the note around it (`reminders`). Another model may get attachments in another form (`logged`).
+    the note around it (`reminders`). Another model gets attachments in another form (`history`).
     """
     found = []
     for turn, view in zip(turns, views, strict=True):
@@ -152,7 +153,7 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
         if missing:
             context = Context("partial", tuple(sorted(missing)))
         elif turn.lines[0].model != turns[0].lines[0].model:
-            context = Context("logged")
+            context = Context("partial", ("history",))
         found.append(replace(view, context=context))
     return found
 
@@ -282,7 +283,7 @@ def messages_of(
         role = as_str(sent.value.get("role"))
         parts = read_parts(sent.value.get("content"), unknown)
         if role == "assistant":
-            yield Message(role, tuple(parts), untrained="inserted")
+            yield Message(role, tuple(parts), untrained=sent.code)
             continue
         results = [
             mark_result(part, denials.get(part.call_id or "", ""))

@@ -18,11 +18,13 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 class Branch:
     """The lines from a root to a leaf, and those that the program logged below the leaf.
 
-    `rewound`: the user abandoned it, and the session continues on another branch.
+    rewound  the user went back from it, and the session goes on along another branch
+    kept     lines that a compaction kept: they were answered in the context before it, by uuid
     """
 
     lines: tuple[SessionLine, ...]
     rewound: bool
+    kept: frozenset[str] = frozenset()
 
 
 def find_branches(
@@ -56,7 +58,8 @@ def find_branches(
         trees[root].update(line.uuid for line in lines)
         trees[root].update(lines_of(lines))
         covered |= trees[root]
-        found.append(Branch(tuple(lines), rewound))
+        kept = frozenset(uuid for line in lines for uuid in tree.kept.get(line.uuid, ()))
+        found.append(Branch(tuple(lines), rewound, kept))
     return sorted(
         found, key=lambda branch: (branch.lines[0].at, branch.rewound, branch.lines[-1].at)
     )
@@ -74,6 +77,7 @@ class _Tree:
             if not _speaks(line):
                 self.silent.setdefault(self.parents[line.uuid], line)
         self.moved: dict[str, list[tuple[int, str]]] = {}
+        self.kept: dict[str, list[str]] = {}  # by boundary
         below: dict[str | None, list[SessionLine]] = {}
         for line in nodes.values():
             below.setdefault(line.parent, []).append(line)
@@ -91,6 +95,7 @@ class _Tree:
         segment = as_dict(about.get("preservedSegment"))
         anchor = as_str(messages.get("anchorUuid")) or as_str(segment.get("anchorUuid"))
         kept = self._kept(messages, segment)
+        self.kept[boundary.uuid] = kept
         staying = set(kept)
         if anchor not in self.nodes or not kept:
             return

@@ -5,7 +5,7 @@ Source: claude-code.md "Rebuilding the conversation", 3 to 6.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.agents.claude_code.lines import SessionLine
+from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
 
@@ -73,7 +74,10 @@ class Turns:
     def __init__(self, lines: Iterable[SessionLine]) -> None:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
+        broken: set[str | None] = set()
         for line in lines:
+            if line.kind in ("user", "assistant") and _breaks(line):
+                broken.add(line.parent)
             if line.is_answer:
                 responses.setdefault((*line.group, line.response), []).append(line)
             elif line.kind == "user":
@@ -81,7 +85,10 @@ class Turns:
                     named = self._answers.setdefault((line.agent, result.call_id or ""), [])
                     named.append(LoggedResult(line, number, result))
         self._turns = {
-            line.uuid: turn for turn in map(_turn, responses.values()) for line in turn.lines
+            line.uuid: turn
+            for found in responses.values()
+            for turn in [_turn(found, broken)]
+            for line in turn.lines
         }
 
     def of(self, line: SessionLine) -> SessionTurn:
@@ -92,6 +99,26 @@ class Turns:
         """Returns the turns of a branch in the order of their first lines on it."""
         turns = (self.of(line) for line in branch if line.is_answer)
         return list({turn.key: turn for turn in turns}.values())
+
+    def cut_on(self, branch: Sequence[SessionLine]) -> dict[str, list[dict[str, Json]]]:
+        """Returns the turns that a branch goes on from the middle of, by key: the blocks it has.
+
+        The user went back to a line before the turn's last. The branches of parallel calls miss
+        lines of a turn as well, but hold a result of it.
+        """
+        uuids = {line.uuid for line in branch}
+        named = {result.call_id for line in branch for result in line.results}
+        found = {}
+        for turn in self.on(branch):
+            held = [line for line in turn.lines if line.uuid in uuids]
+            is_beginning = held == list(turn.lines[: len(held)])
+            if not is_beginning or len(held) == len(turn.lines) or not turn.calls:
+                continue
+            if branch[-1].uuid in uuids.intersection(line.uuid for line in held):
+                continue  # nothing follows
+            if named.isdisjoint(call_id for call_id, _ in turn.calls):
+                found[turn.key] = [block for line in held for block in line.blocks]
+        return found
 
     def lines_of(self, branch: Iterable[SessionLine]) -> Iterator[str]:
         """Yields the lines of the turns of a branch and of their results, on it or not, by uuid."""
@@ -151,8 +178,19 @@ def _distance(
     )
 
 
-def _turn(lines: list[SessionLine]) -> SessionTurn:
-    """Returns the turn of these lines; a block that is logged again (a replay) counts once."""
+def _breaks(line: SessionLine) -> bool:
+    """Whether a line says that the answer before it broke off before its end."""
+    texts = [as_str(block.get("text")) for block in line.blocks]
+    if line.kind == "user":
+        return line.is_meta and any(text.startswith(CUT_OFF) for text in texts)
+    return not line.is_answer and any(text.endswith(INCOMPLETE) for text in texts)
+
+
+def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTurn:
+    """Returns the turn of these lines; a block that is logged again (a replay) counts once.
+
+    `broken`: lines that a note follows which says that the answer broke off, by uuid.
+    """
     blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
     calls: list[tuple[str, SessionLine]] = []
@@ -174,8 +212,10 @@ def _turn(lines: list[SessionLine]) -> SessionTurn:
             parts.append(found)
             if isinstance(found, ToolCall) and found.id is not None:
                 calls.append((found.id, line))
-    if stop == "max_tokens":
+    if stop == "max_tokens" or any(line.uuid in broken for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
+    elif stop == "tool_use" and not any(block.get("type") == "tool_use" for block in blocks):
+        parts.append(Unparsed("", "stripped"))  # by a fork in the middle of the turn
     return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated)
 
 

@@ -13,6 +13,10 @@ from builder.conversation import Text
 INTERRUPTED = "[Request interrupted by user"
 """The beginning of the note that the user stopped the model; the rest differs by version."""
 
+CUT_OFF = "Your response above was cut off mid-stream"
+INCOMPLETE = "The response above may be incomplete."
+"""How the program notes, to the model and to the user, that the stream of an answer broke off."""
+
 _TAGS = (
     "command-name", "command-message", "command-args", "command-contents", "local-command-stdout",
     "local-command-stderr", "local-command-caveat", "bash-input", "bash-stdout", "bash-stderr",

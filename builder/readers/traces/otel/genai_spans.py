@@ -6,6 +6,8 @@ attributes, and JSON texts under `gen_ai.prompt` and `gen_ai.completion` (otel-g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from builder.conversation import Json, Message, ToolCall, ToolResult
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import read_outcome
@@ -85,7 +87,8 @@ def read_span(span: Span) -> SpanReading | None:
         reasons=as_list(decoded(reasons)),
     )
     whole = run is not None or len(history.messages) > len(logged.sent)
-    return SpanReading(kind, history, answers, tools=tools, whole=whole, session=session)
+    own = len(logged.sent) if run is None else _after_last_prompt(history.messages)
+    return SpanReading(kind, history, answers, tools=tools, whole=whole, own=own, session=session)
 
 
 def _kind(span: Span) -> str:
@@ -307,6 +310,11 @@ def _assembled(completion: Json) -> Json:
     """Returns the response; for a streamed response, Logfire keeps the text of its chunks."""
     text = as_dict(decoded(completion)).get("combined_chunk_content")
     return {"role": "assistant", "content": text} if isinstance(text, str) else completion
+
+
+def _after_last_prompt(messages: Sequence[Message]) -> int:
+    """Returns where a run begins: before its prompt stands what the client gave as history."""
+    return max((at for at, one in enumerate(messages, 1) if one.role == "user"), default=0)
 
 
 def _whole_run(given: dict[str, Json]) -> Logged | None:

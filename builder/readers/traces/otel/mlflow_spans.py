@@ -95,6 +95,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     answers: Sequence[ApiAnswer] = outcome.answers
     if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: its text has no role
         notes.unknown.append("prompt in plain text")
+    own = len(sent)
     if not sent:
         sent, logged = _chat_messages(given, notes)
         answers = answers or logged
@@ -129,7 +130,8 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
         history = replace(history, problems=(*history.problems, failed))
     history = replace(history, outcome=_outcome(info))
     whole = bool(outcome.before)
-    return replace(reading, history=history, answers=tuple(answers), whole=whole)
+    own = own if whole else len(sent)
+    return replace(reading, history=history, answers=tuple(answers), whole=whole, own=own)
 
 
 def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:

@@ -82,8 +82,8 @@ class _Log:
     """Collects the spans of one source into conversations: call `take` for each, then `rest`."""
 
     def __init__(self) -> None:
-        self._histories = Histories()
         self._logged = LoggedAnswers()
+        self._histories = Histories(self._logged)
         self._origins: dict[str, _Origin] = {}  # by where
         self._logged_traces: set[str] = set()  # traces with requests whose content is logged
         self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
@@ -156,13 +156,16 @@ class _Log:
         if history.messages:
             self._remember(history, reading.answers)
             self._logged.add(answer.message for answer in reading.answers)
+            self._logged.add(history.messages[reading.own :] if reading.own is not None else ())
             if not any(answer.usable for answer in reading.answers):
                 # Only the request: its last message may not be an answer of the model at all.
                 history = replace(history, messages=tuple(map(self._logged.mark, history.messages)))
             roles = {message.role for message in history.messages}
             if session and "tool" in roles and "assistant" not in roles:
                 self._partial.add(session)
-        for event in self._histories.take(Exchange(span.where), history, reading.answers):
+        for event in self._histories.take(
+            Exchange(span.where), history, reading.answers, own=reading.own
+        ):
             yield self._completed(event)
 
     def _remember(self, history: History, answers: Sequence[ApiAnswer]) -> None:
