@@ -20,8 +20,6 @@ MISTAKE = 2
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
 
-_CHOICE = re.compile(r"Invalid value for (.*): (?:Value error, )?'(.*)' is not one of (.*)")
-
 
 def run(arguments: list[str]) -> int:
     """Runs a command; returns its exit code and lets no exception of the data or the user pass."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import JsonFault, loads
 
 SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -337,8 +337,3 @@ def _kind(value: Json) -> str:
         case list():
             return "array"
     return "object"
-
-
-def fingerprint(tools: Iterable[Json]) -> str:
-    """The tools as one text, for caching and comparing."""
-    return "\n".join(dumps(tool) for tool in tools)

@@ -1,7 +1,8 @@
 """Members of a zip archive, zstd among their methods, read one at a time and with limits.
 
-`zipfile` reads the directory; the members are unpacked here, since it knows zstd (method 93) only
-from Python 3.14 on, does not limit the size of a zstd member there, and trusts the stated sizes.
+`zipfile` reads the directory; the members are unpacked here. The zipfile of Python 3.14 and of
+`backports.zstd` reads one zstd frame of a member and trusts its stated size: members of several
+frames, cut off or with a false size are all "Bad CRC-32" (tests/sources/test_zip_file.py).
 Nothing is extracted to disk, and no member's name is used as a path.
 """
 

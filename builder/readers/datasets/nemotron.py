@@ -55,18 +55,11 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
     """Returns the definitions of the row, those of its own column first. Raises JsonFault."""
-    own = _value(row.get("tools"), changes)
+    own = literals.column(row.get("tools"), changes)
     if own:
         return own
-    about = as_dict(_value(row.get("metadata"), changes))
-    return _value(about.get("tools"), changes) if "tools" in about else own
-
-
-def _value(value: Json, changes: Counter[str]) -> Json:
-    """Returns a value, or the one that a text holds. Raises JsonFault."""
-    if not isinstance(value, str):
-        return value
-    return literals.value(value, changes) if value.strip() else None
+    about = as_dict(literals.column(row.get("metadata"), changes))
+    return literals.column(about.get("tools"), changes) if "tools" in about else own
 
 
 READER = Reader(

@@ -19,7 +19,8 @@ from builder.readers.toolkit.function_text import assistant_parts, parameter_typ
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.sources.source import Record, Source
+from builder.readers.toolkit.rows import read_rows
+from builder.sources.source import Source
 
 _WRAPPED = frozenset({"old_str", "new_str", "file_text"})
 """Parameters whose values SWE-smith writes on lines of their own."""
@@ -45,18 +46,13 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields one conversation for each row."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        yield record if isinstance(record, Problem) else _row(record, names)
+    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
-def _row(record: Record, names: Counter[str]) -> Event:
-    row = record.value
-    if not isinstance(row, dict):
-        return Problem("not_object", record.where, f"a row is a {type(row).__name__}")
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     items = [as_dict(item) for item in as_list(row.get("messages"))]
     if not items:
-        return Problem("no_messages", record.where, "no list of messages")
+        return Problem("no_messages", where, "no list of messages")
     unknown: list[str] = []
     changes: Counter[str] = Counter()
     tools: tuple[Json, ...] | None = None
@@ -78,16 +74,16 @@ def _row(record: Record, names: Counter[str]) -> Event:
         else:
             messages.append(Message(role, content(text, unknown)))
     if not messages:
-        return Problem("no_messages", record.where, "nothing but an answer that no model gave")
+        return Problem("no_messages", where, "nothing but an answer that no model gave")
     name = as_str(row.get("traj_id")) or as_str(row.get("instance_id")) or "row"
     return Conversation(
         id=unique_name(name[:200], names),
-        record=record.where,
+        record=where,
         messages=tuple(messages),
         tools=tools,
         model=name_or_none(row.get("model")),
         records=1,
-        problems=unknown_parts(unknown, record.where),
+        problems=unknown_parts(unknown, where),
         changes=changes,
         complete=_calls(messages[-1]),
         outcome=logged_outcome(row),

@@ -34,6 +34,7 @@ from builder.readers.toolkit.chat_messages import assistant_parts, tool_result, 
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import read_rows
 from builder.sources.source import Source
 
 _HALLUCINATED = "invalid_hallucination_function_name"
@@ -63,19 +64,13 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields for each answer the chain for training and a conversation for every other branch."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the answer is no JSON object")
-        elif "answer_generation" not in record.value and "query" in record.value:
-            yield Ignored("query")
-        else:
-            yield from _answer(record.where, record.value, names)
+    return read_rows(source, _answer)
 
 
 def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+    if "answer_generation" not in answer and "query" in answer:
+        yield Ignored("query")
+        return
     generated = as_dict(answer.get("answer_generation"))
     unknown: list[str] = []
     chain = _chain(generated, unknown)

@@ -65,7 +65,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     unknown: list[str] = []
     problems: list[Problem] = []
     try:
-        items = _value(row.get("messages"), changes)
+        items = literals.column(row.get("messages"), changes)
     except JsonFault as fault:
         return Problem("bad_json", where, f"messages: {fault.detail}")
     if not isinstance(items, list) or not items:
@@ -91,13 +91,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     )
 
 
-def _value(value: Json, changes: Counter[str]) -> Json:
-    """Returns a column: a value, or the text of one. Raises JsonFault."""
-    if not isinstance(value, str):
-        return value
-    return literals.value(value, changes) if value.strip() else None
-
-
 def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:
     """Returns the first list of definitions that can be read.
 
@@ -106,7 +99,7 @@ def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ..
     broken: JsonFault | None = None
     for candidate in found:
         try:
-            value = _value(candidate, changes)
+            value = literals.column(candidate, changes)
         except JsonFault as fault:
             broken = broken or fault
             continue

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from builder.conversation import Conversation, Event, Message, ToolCall
+from builder.conversation import Conversation, Event, Json, Message, ToolCall
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message, unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.sources.source import Record, Source
+from builder.readers.toolkit.rows import read_rows
+from builder.sources.source import Source
 
 _ENDING = "transfer_to_human_agents"
 """The tool that ends a run in both domains of the benchmark: nothing answers its result."""
@@ -36,28 +37,23 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields one conversation for each run."""
-    names: Counter[str] = Counter()
-    for record in source.records():
-        yield record if isinstance(record, Problem) else _run(record, names)
+    return read_rows(source, lambda where, run, names: [_run(where, run, names)])
 
 
-def _run(record: Record, names: Counter[str]) -> Event:
-    run = record.value
-    if not isinstance(run, dict):
-        return Problem("not_object", record.where, f"a run is a {type(run).__name__}")
+def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     if "messages_display" in run:
-        return Problem("flattened", record.where, "a conversation as one text, without its calls")
+        return Problem("flattened", where, "a conversation as one text, without its calls")
     unknown: list[str] = []
     messages = [chat_message(as_dict(item), unknown) for item in as_list(run.get("traj"))]
     if not messages:
         error = as_str(as_dict(run.get("info")).get("error"))
-        return Problem("no_messages", record.where, error[:200] or "the run holds no messages")
+        return Problem("no_messages", where, error[:200] or "the run holds no messages")
     return Conversation(
         id=unique_name(f"task {run.get('task_id')} trial {run.get('trial')}"[:200], names),
-        record=record.where,
+        record=where,
         messages=tuple(messages),
         records=1,
-        problems=unknown_parts(unknown, record.where),
+        problems=unknown_parts(unknown, where),
         complete=_ended_by_call(messages),
         outcome=logged_outcome(
             benchmark="tau-bench",

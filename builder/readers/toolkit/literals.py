@@ -79,6 +79,16 @@ def value(text: str, changes: Counter[str]) -> Json:
     return found[0]
 
 
+def column(held: Json, changes: Counter[str]) -> Json:
+    """Returns the value of a column that may hold it as text; None for an empty text.
+
+    Raises JsonFault; see `values`.
+    """
+    if not isinstance(held, str):
+        return held
+    return value(held, changes) if held.strip() else None
+
+
 def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
     """Returns the literal that begins at `at`, and the position after it. Raises JsonFault."""
     if depth > MAX_DEPTH:

@@ -1,14 +1,15 @@
-"""Files of rows: each record is one whole conversation, independent of the others."""
+"""Files of records: rows that are whole conversations, and records that make them together."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from builder.conversation import Event, Json
 from builder.problem import Problem
 from builder.readers.toolkit.places import unique_name
-from builder.sources.source import Source
+from builder.sources.source import Record, Source
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
 """Reads one row: (place of the record, the row, names taken so far) → its events."""
@@ -29,6 +30,26 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
             yield Problem("not_object", record.where, "the row is no JSON object")
         else:
             yield from row(record.where, record.value, names)
+
+
+class Collector(Protocol):
+    """Collects records into conversations; yields the events of each, and at the end the rest."""
+
+    def take(self, record: Record, /) -> Iterator[Event]:
+        """Reads one record."""
+
+    def rest(self) -> Iterator[Event]:
+        """Yields what is still open after the last record."""
+
+
+def collected(records: Iterable[Record | Problem], collector: Collector) -> Iterator[Event]:
+    """Yields the events of records that make conversations together."""
+    for record in records:
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from collector.take(record)
+    yield from collector.rest()
 
 
 def row_name(where: str, name: Json, names: Counter[str]) -> str:

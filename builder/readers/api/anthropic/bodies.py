@@ -47,11 +47,7 @@ def read_body(body: dict[str, Json]) -> History:
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the answer, or () if the response is an error or holds nothing."""
-    if exchange.status is not None and exchange.status >= 400:
-        return ()
-    body = exchange.response or {}
-    if exchange.events is not None:
-        body = whole_message(exchange.events)
+    body = exchange.answer_body(whole_message)
     unknown: list[str] = []
     parts = read_parts(body.get("content"), unknown)
     if not parts and not unknown:

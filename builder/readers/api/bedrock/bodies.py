@@ -168,11 +168,7 @@ def _result(result: dict[str, Json]) -> Part:
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the answer of a response; () if it is an error or there is none."""
-    if exchange.status is not None and exchange.status >= 400:
-        return ()
-    body = exchange.response or {}
-    if exchange.events is not None:
-        body = whole_response(exchange.events)
+    body = exchange.answer_body(whole_response)
     logged = as_dict(body.get("output")).get("message")
     if not isinstance(logged, dict):
         return ()

@@ -9,7 +9,7 @@ the same file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -89,6 +89,15 @@ class Exchange:
     log: str | None = None
     api: str | None = None
     sent: dict[str, Json] | None = None
+
+    def answer_body(self, whole: Callable[[tuple[Json, ...]], dict[str, Json]]) -> dict[str, Json]:
+        """Returns the body of the response; {} if it is an error or there is none.
+
+        `whole` joins the events of a streamed answer.
+        """
+        if self.status is not None and self.status >= 400:
+            return {}
+        return self.response or {} if self.events is None else whole(self.events)
 
     @property
     def dialect(self) -> str | None:

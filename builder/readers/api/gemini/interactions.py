@@ -149,11 +149,7 @@ def _result(step: dict[str, Json], unknown: list[str]) -> ToolResult:
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the answer of an interaction; () if it has no steps."""
-    if exchange.status is not None and exchange.status >= 400:
-        return ()
-    body = exchange.response or {}
-    if exchange.events is not None:
-        body = whole_interaction(exchange.events)
+    body = exchange.answer_body(whole_interaction)
     unknown: list[str] = []
     steps = steps_of(body)
     if not steps:

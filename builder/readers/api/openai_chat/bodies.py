@@ -207,11 +207,7 @@ def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the choices of a response by index; () if it is an error or there is none."""
-    if exchange.status is not None and exchange.status >= 400:
-        return ()
-    body = exchange.response or {}
-    if exchange.events is not None:
-        body = whole_response(exchange.events)
+    body = exchange.answer_body(whole_response)
     choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
     choices.sort(key=lambda choice: at if isinstance(at := choice.get("index"), int) else 0)
     sent = [as_dict(item) for item in as_list((exchange.request or {}).get("messages"))]

@@ -17,6 +17,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import name_or_none
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.any_vendor.requests import tools_of
 from builder.readers.traces.langchain import langgraph_store
@@ -65,13 +66,7 @@ def read(source: Source) -> Iterator[Event]:
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source, found))
         return
-    reading = _Reading()
-    for item in source.records():
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from reading.take(item)
-    yield from reading.rest()
+    yield from collected(source.records(), _Reading())
 
 
 def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:

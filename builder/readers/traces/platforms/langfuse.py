@@ -15,6 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
 from builder.readers.traces.platforms.steps import Held
@@ -53,13 +54,8 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source's traces and the outcome of its other records."""
-    reading = _Reading(source)
-    for item in csv_rows(source) if csv_header(source) else source.records():
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from reading.take(item)
-    yield from reading.rest()
+    records = csv_rows(source) if csv_header(source) else source.records()
+    return collected(records, _Reading(source))
 
 
 def _kind(value: dict[str, Json]) -> str | None:

@@ -15,6 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
 from builder.readers.traces.any_vendor.requests import (
@@ -50,13 +51,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source's traces and the outcome of its other records."""
-    reading = _Reading(source)
-    for item in source.records():
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from reading.take(item)
-    yield from reading.rest()
+    return collected(source.records(), _Reading(source))
 
 
 def _is_run(value: Json) -> bool:

@@ -19,6 +19,7 @@ from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import (
@@ -61,13 +62,7 @@ def read(source: Source) -> Iterator[Event]:
     if first_dialect(source) == VERCEL:
         yield from read_spans(source)
         return
-    reading = _Reading()
-    for item in source.records():
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from reading.take(item)
-    yield from reading.rest()
+    yield from collected(source.records(), _Reading())
 
 
 @dataclass(slots=True)
