@@ -120,6 +120,16 @@ def loads(data: bytes | str) -> Json:
         raise JsonFault("too_deep", "nesting is too deep to read") from None
 
 
+def loads_text(value: Json) -> Json:
+    """Returns the value of a JSON text; any other value, and other text, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return loads(value)
+    except JsonFault:
+        return value
+
+
 def loads_leniently(data: bytes) -> tuple[Json, bool]:
     """Decodes like `loads`, but numbers that it refuses become `NotANumber`.
 

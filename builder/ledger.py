@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from builder.conversation import Conversation, Json, ToolCall
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import dumps, loads_text
 from builder.problem import BuilderError
 
 
@@ -106,21 +106,12 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
     for ordinal, call in enumerate(calls):
         identity: list[Json] = [source, conversation.id, ordinal]
         if call.key is not None:
-            identity = [format, call.key, call.name, _by_value(call.arguments)]
+            # A response has text where a later request has an object.
+            identity = [format, call.key, call.name, loads_text(call.arguments)]
         text = dumps(identity).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=15).digest()
         keys.append(bytes([call.key is not None]) + digest)
     return keys
-
-
-def _by_value(arguments: Json) -> Json:
-    """Returns decoded arguments: a response has text where a later request has an object."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return loads(arguments)
-    except JsonFault:
-        return arguments
 
 
 class CallOutcomes:

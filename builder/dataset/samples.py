@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builder.conversation import Json
 from builder.finding import Finding
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault, loads, loads_text
 from builder.sample import Sample
 
 
@@ -65,7 +65,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
         return findings
     listed = tools if isinstance(tools, list) else []
     given = tuple(weights) if any(weight is not None for weight in weights) else ()
-    return Sample(tuple(messages), tuple(map(_definition, listed)), given)
+    return Sample(tuple(messages), tuple(map(loads_text, listed)), given)
 
 
 def is_encoded(tools: Json) -> bool:
@@ -92,13 +92,3 @@ def targets(sample: Sample, unit: str, trained: int | None = None) -> tuple[int,
     turns = sum(role == "assistant" for role, _ in sample.messages)
     first = 0 if trained is None else max(turns - trained, 0)
     return tuple(range(first, turns))
-
-
-def _definition(tool: Json) -> Json:
-    """Decodes a definition that is JSON text; anything else is left for the verifier to judge."""
-    if not isinstance(tool, str):
-        return tool
-    try:
-        return loads(tool)
-    except JsonFault:
-        return tool

@@ -17,7 +17,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import loads_text
 from builder.problem import Problem, UsageError
 from builder.sources.chunk import ItemChunk
 from builder.sources.store import hub_name
@@ -208,12 +208,7 @@ def _parsed(value: Any) -> Json:
     """Returns the JSON value of a text, or of each text of a list."""
     if isinstance(value, list):
         return [_parsed(item) for item in value]
-    if not isinstance(value, str):
-        return _plain(value)
-    try:
-        return loads(value)
-    except JsonFault:
-        return value
+    return loads_text(value) if isinstance(value, str) else _plain(value)
 
 
 def _plain(value: Any) -> Json:

@@ -91,11 +91,8 @@ class Exchange:
     sent: dict[str, Json] | None = None
 
     def answer_body(self, whole: Callable[[tuple[Json, ...]], dict[str, Json]]) -> dict[str, Json]:
-        """Returns the body of the response; {} if it is an error or there is none.
-
-        `whole` joins the events of a streamed answer.
-        """
-        if self.status is not None and self.status >= 400:
+        """Returns the response's body, {} of an error; `whole` joins the events of a stream."""
+        if (self.status or 0) >= 400:
             return {}
         return self.response or {} if self.events is None else whole(self.events)
 
@@ -113,9 +110,8 @@ class Exchange:
     @property
     def failed(self) -> bool:
         """Tells whether the answer is an error, by its status or body."""
-        if self.status is not None and self.status >= 400:
-            return True
-        return any(as_dict(body).get("error") for body in (self.response, *(self.events or ())))
+        bodies = (self.response, *(self.events or ()))
+        return (self.status or 0) >= 400 or any(as_dict(body).get("error") for body in bodies)
 
 
 def peeked(source: Source) -> Iterator[Json]:
