@@ -9,7 +9,8 @@ What a log calls a value, and what it is:
 
 Records, conversations, calls:
 
-    rows             read_rows, row_name, splits: one conversation in each record
+    rows             read_rows, row_name, splits: one conversation in each record;
+                     Collector, collected: records that make conversations together
     places           span, unique_name, ignored
     call_keys        CallKeys, with_session_keys, with_request_keys, looks_random
     outcomes         logged_outcome: how a run ended
@@ -51,10 +52,11 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import ignored, span, unique_name
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import Collector, collected, read_rows, row_name, splits
 
 __all__ = [
     "CallKeys",
+    "Collector",
     "as_dict",
     "as_harness",
     "as_list",
@@ -62,6 +64,7 @@ __all__ = [
     "assistant_parts",
     "calls",
     "chat_message",
+    "collected",
     "content",
     "digests",
     "finish_fault",
