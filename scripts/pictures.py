@@ -1,11 +1,14 @@
 """Makes the pictures of the README from the quickstart: docs/images/report.png and sample.png.
 
     python scripts/pictures.py [CHROMIUM]
+    python scripts/pictures.py --pages FOLDER DATASET [LOGS]   every page, on a desk and a phone,
+                                                               light and dark, to be looked at
 
 Needs the extra `browser` and a Chromium of the system. Text is drawn by the fonts of the machine,
 so the bytes differ from machine to machine; look at the pictures before you commit them.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -19,7 +22,57 @@ IMAGES = ROOT / "docs" / "images"
 WIDE = {"width": 1180, "height": 760}
 
 
+PAGES = {
+    "list": "",
+    "search": "?text=the&sort=longest",
+    "sample": "row?at=0.{middle}",
+    "records": "row?side=records&at=0.{middle}",
+    "rejects": "rejects",
+    "reject": "reject?line=0",
+    "overview": "overview",
+}
+LOOKS = {"desk": (1280, 900), "phone": (390, 844)}
+
+
+def pages(folder: Path, dataset: Path, logs: Path | None) -> None:
+    """Writes a picture of the first screens of every page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "builder", "view", str(dataset), "--no-open", "--json"]
+    command += ["--review", str(folder / "pictures.review.jsonl")]
+    command += ["--logs", str(logs)] if logs is not None else []
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as viewer,
+        sync_playwright() as playwright,
+    ):
+        assert viewer.stdout is not None
+        url = json.loads(viewer.stdout.readline())["url"]
+        addresses = {name: url + path.format(middle=7) for name, path in PAGES.items()}
+        if (dataset / "report.html").is_file():
+            addresses["report"] = (dataset / "report.html").absolute().as_uri()
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for look, (width, height) in LOOKS.items():
+            for scheme in ("light", "dark"):
+                page = browser.new_page(
+                    viewport={"width": width, "height": height}, color_scheme=scheme
+                )
+                for name, address in addresses.items():
+                    page.goto(address)
+                    tall = page.evaluate("document.documentElement.scrollHeight")
+                    clip = {"x": 0, "y": 0, "width": width, "height": min(tall, 2 * height)}
+                    path = folder / f"{name}-{look}-{scheme}.png"
+                    page.screenshot(path=path, clip=clip, full_page=True)
+                page.close()
+        browser.close()
+        viewer.terminate()
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--pages"]:
+        folder, dataset, *logs = map(Path, sys.argv[2:])
+        pages(folder, dataset, logs[0] if logs else None)
+        return
     chromium = sys.argv[1] if len(sys.argv) > 1 else shutil.which("chromium")
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         out = Path(scratch) / "quickstart"

@@ -1,70 +1,91 @@
-"""What the codes of a report mean, and what mends them, in the words of a user."""
+"""What the codes of a report mean, with an example and a remedy, in the words of a user.
+
+The texts are in assets/codes.tsv, a line for each code. Between backticks stands code.
+"""
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import cycle
 
 from builder.normalize import NormalizeOptions, remedy
+from builder.report.html import EMPTY, Html, join, tag, text
 
-MEANINGS = MappingProxyType(
-    {
-        # records
-        "bad_json": "the line or file is not JSON",
-        "truncated": "the file ends in the middle of a record",
-        "too_large": "the record is larger than `limits.max_record_mb`",
-        "too_deep": "the record is nested too deeply to be read safely",
-        "number": "a number that JSON readers change or refuse",
-        "unreadable": "the file cannot be opened or decoded",
-        "unrecognised": "no reader knows the format of the file",
-        "ambiguous": "several readers claim the file; name one with `inputs[].format`",
-        "unknown_shape": "a record of a kind that the reader does not know",
-        "not_object": "a record that is not a JSON object",
-        # conversations
-        "no_user": "no user message to answer",
-        "no_assistant": "no answer of the model",
-        "no_response": "no answer of the model",
-        "no_content": "messages without any text or call",
-        "no_target": "no turn left that may be trained",
-        "no_final_answer": "it ends with a call, and `normalize.end` asks for an answer",
-        "unanswered": "a call has no result",
-        "orphan_result": "a result answers no call",
-        "parallel_calls": "several calls in one turn",
-        "duplicate_id": "two calls have the same id, so results cannot be assigned",
-        "bad_arguments": "arguments of a call that are not a JSON object",
-        "bad_tools": "tool definitions that cannot be read",
-        "missing_tools": "no tool definitions in the log",
-        "tools_changed": "the definitions changed in the middle",
-        "late_system": "a system message after the first turn",
-        "control_tokens": "trained text holds a control token such as `<|im_end|>`",
-        "media": "images, sound or files, which the template cannot show",
-        "server_tool": "the provider ran a tool whose result is not in the log",
-        "reasoning": "a thought that the chat template cannot keep",
-        "nfc": "text that is not in Unicode's NFC form once rendered",
-        "loader": "values that `datasets` is known to change when loading",
-        "max_tokens": "longer than `limits.max_tokens`",
-        "schema": "arguments that violate their tool's schema",
-        "parity": "a trained turn whose context differs from that at inference",
-        "context": "what the model saw is known less well than `verify.context` asks",
-        "secret": "a secret was found, and `audit.secrets` says reject",
-        "personal_data": "personal data were found, and `audit.personal_data` says reject",
-        "near_duplicate": "nearly the same text as another sample, which was kept",
-        "duplicate": "exactly the same as another sample, which was kept",
-        "weight": "not in the share of its input that is taken",
-        "mix": "left out so that the behaviours have their target shares",
-        "evaluation_data": "the data of a benchmark, which must not be trained on",
-        "evaluation_run": "a run of a public benchmark",
-        "rewound": "turns that the user took back",
-        "aborted": "an answer that was stopped",
-        "internal": "a fault of this program: please report it",
-    }
+SELECTED = "select_"
+"""Begins the codes of `select.where`: the rest is the user's field."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeText:
+    """What a code means, an example of what it is found in, and what can be done about it."""
+
+    meaning: str
+    example: str
+    remedy: str
+
+
+_CONDITION = CodeText(
+    "does not meet a condition of `select.where`",
+    "`select.where: {tokens: {max: 32768}}` and a longer sample",
+    "`select.where`: another condition",
 )
 
 
+@cache
+def code_texts() -> Mapping[str, CodeText]:
+    """Returns the text of every code that is explained."""
+    table = (files("builder.report") / "assets" / "codes.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in table.splitlines()[1:])
+    return {code: CodeText(*cells) for code, *cells in rows}
+
+
+def explain(code: str) -> CodeText | None:
+    """Returns the text of a code; None for one that is the name of a record's kind."""
+    found = code_texts().get(code)
+    if found is None and code.startswith(SELECTED):
+        return _CONDITION
+    return found
+
+
 def meaning(code: str) -> str:
-    """Returns what a code means, or "" for one that explains itself."""
-    return MEANINGS.get(code, "")
+    """Returns what a code means, or ""."""
+    found = explain(code)
+    return found.meaning if found is not None else ""
 
 
 def mending(code: str) -> str:
     """Returns the line of configuration or the option that keeps what was lost, or ""."""
     return remedy(code, NormalizeOptions()) or ""
+
+
+def explained(code: str) -> Html:
+    """Returns meaning, example and remedy of a code as a paragraph, or nothing."""
+    found = explain(code)
+    if found is None:
+        return EMPTY
+    parts = [*_prose(f"{found.meaning[:1].upper()}{found.meaning[1:]}. "),
+             text("Example: "), *_prose(f"{found.example}. "),
+             text("Remedy: "), *_prose(f"{found.remedy}.")]  # fmt: skip
+    return tag("p", *parts, class_="note")
+
+
+def _prose(words: str) -> list[Html]:
+    """Returns text in which code stands between backticks."""
+    kinds = cycle((False, True))
+    pieces = [(piece, next(kinds)) for piece in words.split("`")]
+    return [
+        tag("code", text(piece)) if is_code else text(piece) for piece, is_code in pieces if piece
+    ]
+
+
+def codes_html(codes: Mapping[str, int]) -> Html:
+    """Returns a list that explains those of the codes that have a text."""
+    terms = [
+        join((tag("dt", tag("code", text(code))), tag("dd", explained(code))))
+        for code in codes
+        if explain(code) is not None
+    ]
+    return tag("dl", *terms, class_="codes") if terms else EMPTY

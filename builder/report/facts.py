@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from builder.conversation import Json
 from builder.report.html import shorten
 
+IGNORED = "ignored by design"
+"""The name of the loss of records that hold nothing of a conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:
@@ -63,7 +66,7 @@ def read_ledger(manifest: dict[str, Json]) -> LedgerCounts | None:
             "used",
             whole(records.get("used")),
             (
-                _loss("ignored by design", records.get("ignored"), meant=True),
+                _loss(IGNORED, records.get("ignored"), meant=True),
                 _loss("rejected", records.get("rejected")),
             ),
         ),

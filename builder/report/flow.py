@@ -6,20 +6,30 @@ from collections.abc import Sequence
 
 from builder.audit.result import AuditTable
 from builder.report.charts import figure, table_html
-from builder.report.facts import LedgerCounts, Loss, Stage
+from builder.report.codes import codes_html
+from builder.report.facts import IGNORED, LedgerCounts, Loss, Stage
 from builder.report.html import Html, join, number, plain, shorten, tag, text
 
 _WIDE, _NARROW = 960.0, 340.0
 _NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0
 _NAMED = 2
 """Codes that a loss names in the drawing; the tables below name all."""
+_KINDS = (
+    "Kinds of records as the logs name them: state of a program, copies, measurements. They hold"
+    " nothing of a conversation that is not read elsewhere, so nothing has to be done."
+)
 
 
 def ledger_figure(ledger: LedgerCounts) -> Html:
     """Two flows, records to samples and calls logged to calls kept, and a table of each loss."""
     stages = (ledger.records, ledger.conversations)
     tables = [
-        tag("div", tag("h4", text(f"{stage.what.capitalize()}: {loss.name}")), _codes(loss))
+        tag(
+            "div",
+            tag("h4", text(f"{stage.what.capitalize()}: {loss.name}")),
+            _codes(loss),
+            class_="by-design" if loss.meant else None,
+        )
         for stage in (*stages, ledger.calls)
         for loss in stage.losses
         if loss.count
@@ -51,7 +61,11 @@ def ledger_figure(ledger: LedgerCounts) -> Html:
 
 def _codes(loss: Loss) -> Html:
     rows = loss.codes or ((loss.name, loss.count),)
-    return table_html(AuditTable("", "", ("code", "count"), rows, bars="count"))
+    table = table_html(AuditTable("", "", ("code", "count"), rows, bars="count"))
+    if loss.name == IGNORED:
+        return join((table, tag("p", text(_KINDS), class_="note")))
+    head = tag("summary", text("What these codes mean, and what to do"))
+    return join((table, tag("details", head, codes_html(dict(rows)))))
 
 
 def described(stages: Sequence[Stage], last: str, count: int) -> str:

@@ -37,12 +37,15 @@ class ListPage:
     sorts: Mapping[str, str]
     top: Top
 
-    def html(self, page: int, items: Sequence[Html]) -> Html:
-        """The page: `items` are the rows of page number `page`, counted from 0."""
+    def html(self, page: int, items: Sequence[Html], tools: Html = EMPTY) -> Html:
+        """The page: `items` are the rows of page number `page`, counted from 0.
+
+        `tools` stand next to the search.
+        """
         listed = tag("ol", *items, class_="rows", start=page * PAGE_ROWS + 1) if items else EMPTY
         return join(
             (
-                self._form(),
+                tag("div", self._form(), tools, class_="tools-bar"),
                 self._status(),
                 self._chosen(),
                 tag(
@@ -95,8 +98,10 @@ class ListPage:
         if pending:
             again = tag("a", text("Look again"), href=self.query.url(self.address))
             more = tag("span", text(f". {' and '.join(pending)}. "), again)
-        return tag("p", tag("strong", text(words)), more, class_="hits", role="status",
-                   data_pending="" if pending else None)  # fmt: skip
+        status = tag("p", tag("strong", text(words)), more, class_="hits", role="status",
+                     data_pending="" if pending else None)  # fmt: skip
+        below = tag("a", text("Narrow down"), href="#facets")
+        return join((status, tag("p", below, class_="to-facets")))
 
     def _chosen(self) -> Html:
         """What is chosen, each with a link that removes it."""

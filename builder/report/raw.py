@@ -52,7 +52,7 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
         return None
     document = opened.document()
     if isinstance(document, Problem):
-        return None
+        return _text(path) if items is None else None
     if items is None:
         return [("the whole file", indented(document))]
     return _items(document, items["key"], *_range(items))
@@ -63,6 +63,15 @@ def _is_file_inside(path: Path, folder: Path) -> bool:
         return path.resolve().is_relative_to(folder.resolve()) and path.is_file()
     except (OSError, ValueError):  # a name that no file can have
         return False
+
+
+def _text(path: Path) -> list[Record] | None:
+    """Returns the beginning of a file that is no JSON; None: it is not text."""
+    with path.open("rb") as stream:
+        data = stream.read(4 * _CHARACTERS)
+    if b"\0" in data:
+        return None
+    return [("the beginning of the file", data.decode("utf-8", "replace")[:_CHARACTERS])]
 
 
 def _range(found: re.Match[str]) -> tuple[int, int]:

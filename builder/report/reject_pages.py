@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from builder.conversation import Json
+from builder.report.codes import explained
 from builder.report.facts import as_text
 from builder.report.html import EMPTY, Html, join, marked, shorten, tag, text
 from builder.report.index import REJECT_FACETS, RejectIndex, Result
 from builder.report.list_page import PAGE_ROWS, ListPage
 from builder.report.query import Query, whole_number
 from builder.report.raw import raw_html, raw_records
-from builder.report.rejects import explained
 from builder.report.turns import indented
 
 _FIELDS = 20
@@ -92,4 +92,4 @@ def _item(at: int, line: Mapping[str, Json] | None, query: Query) -> Html:
     link = tag("a", marked(words, pattern), href=query.url("reject", line=at), class_="asked",
                dir="auto")  # fmt: skip
     code = tag("code", text(shorten(as_text(found.get("code")), 60)), class_="count")
-    return tag("li", code, link, tag("span", marked(about, pattern), class_="about"))
+    return tag("li", code, link, tag("span", marked(about, pattern), class_="about below"))

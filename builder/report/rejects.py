@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from builder.conversation import Json
 from builder.dataset.rows import json_lines
 from builder.paths import expand_home
-from builder.report.codes import meaning, mending
+from builder.report.codes import explained
 from builder.report.facts import as_object, as_text
-from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
+from builder.report.html import Html, join, number, shorten, tag, text
 from builder.report.page import fit
 
 FILE = "rejects.jsonl"
@@ -77,17 +77,6 @@ def _group(item: tuple[str, Rejects]) -> Html:
     about = explained(code)
     table = reject_table(rejects.examples)
     return tag("details", head, about, table, class_="reject", data_item="")
-
-
-def explained(code: str) -> Html:
-    """Returns what the code means and what would keep its rejects, where that is known."""
-    words, keeps = meaning(code), mending(code)
-    if not words and not keeps:
-        return EMPTY
-    parts = [text(f"{words[:1].upper()}{words[1:]}. " if words else "")]
-    if keeps:
-        parts += [text("Kept by "), tag("code", text(keeps)), text(".")]
-    return tag("p", *parts, class_="note")
 
 
 def reject_table(lines: Iterable[dict[str, Json]]) -> Html:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -79,6 +80,7 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
     return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
 
 
+@lru_cache(maxsize=4096)
 def facet_value(value: str) -> str:
     """Returns a value as it is listed and stands in addresses: short, without lone surrogates."""
     return shorten(value, _MAX_VALUE).encode("utf-8", "replace").decode()

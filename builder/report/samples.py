@@ -114,7 +114,7 @@ def _body(
     limits: Limits,
     reading: Reading,
 ) -> Html:
-    parts = [_source(picked)]
+    parts = [_source(picked, is_folded=reading.outline)]
     if not isinstance(sample, Sample):
         row = cut(indented(picked.row.value), limits.content)
         fault = "This row is no sample: it has no list of messages of role and content."
@@ -150,7 +150,7 @@ def _tokens(rendered: Rendered, limits: Limits) -> Html:
     return tag("details", head, tokens_html(rendered, limits))
 
 
-def _source(picked: Picked) -> Html:
+def _source(picked: Picked, *, is_folded: bool) -> Html:
     """Where the sample comes from, and what meta/ says of it. The raw record is only named."""
     meta = picked.row.meta
     pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
@@ -162,7 +162,12 @@ def _source(picked: Picked) -> Html:
         for key, value in pairs
         if value
     ]
-    return tag("dl", *rows, class_="facts")
+    facts = tag("dl", *rows, class_="facts")
+    if not is_folded:
+        return facts
+    where = " · ".join(as_text(meta.get(key)) for key in ("source", "record") if meta.get(key))
+    head = tag("summary", text(f"Origin and facts: {shorten(where or picked.where, 160)}"))
+    return tag("details", head, facts, class_="facts-of")
 
 
 def _shown(value: Json) -> str:

@@ -114,8 +114,7 @@ class Viewer:
         at = min(whole_number(asked.get("page", "")), listed.pages - 1)
         numbers = result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
         items = [item for item in (self._item(each, query) for each in numbers) if item]
-        main = join((tag("div", _jump(), self._exports(), class_="tools-bar"),
-                     listed.html(at, items)))  # fmt: skip
+        main = listed.html(at, items, join((_jump(), self._exports())))
         return self._page("Samples", main)
 
     def result(self, query: Query) -> Result:
@@ -215,6 +214,7 @@ class Viewer:
         counts = Survey(samples=ledger.samples if ledger is not None else 0)
         main = join(
             (
+                tag("h2", text("Overview")),
                 verdict(counts, ledger, self.manifest, None),
                 ledger_figure(ledger) if ledger is not None else EMPTY,
                 tag("section", tag("h2", text("How it was made")), how_made(self.manifest)),

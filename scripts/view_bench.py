@@ -1,0 +1,156 @@
+"""Measures `builder view` on a large dataset: start, index, memory, the time of each kind of page.
+
+    python scripts/view_bench.py SAMPLES [FOLDER]
+
+Writes a synthetic dataset of that many samples into FOLDER (default: a temporary one, removed at
+the end), unless it is there, and prints a Markdown table as in docs/report.md. Reads /proc, so it
+needs Linux.
+"""
+
+import http.client
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+PER_FILE = 250_000
+WORDS = [
+    "the",
+    "file",
+    "tool",
+    "result",
+    "error",
+    "build",
+    "test",
+    "index",
+    "search",
+    "value",
+    "path",
+    "reads",
+    "writes",
+    "line",
+]
+PAGES = (
+    ("the first page", ""),
+    ("the last page", "?page=999999999"),
+    ("two facets", "?format=format-3&tool=tool_17"),
+    ("a source", "?source=session-77.jsonl"),
+    ("longest first", "?sort=longest"),
+    ("a rare text", "?text=" + quote("needle 500")),
+    ("the same text again", "?text=" + quote("needle 500")),
+    ("a frequent text", "?text=error"),
+    ("one sample", "row?at=0.0"),
+    ("a sample in the middle", "row?sort=longest&at={middle}"),
+    ("go to the last number", "go?to={last}"),
+)
+
+
+def write_rows(folder: Path, count: int) -> None:
+    """Writes data/ and meta/ as `build` lays them out; the text is drawn from a seed."""
+    draw = random.Random(0)  # noqa: S311 - the same dataset every time
+    for name in ("data", "meta"):
+        (folder / name).mkdir(parents=True)
+    files = -(-count // PER_FILE)
+    for file in range(files):
+        name = f"train-{file:05d}-of-{files:05d}.jsonl"
+        numbers = range(file * PER_FILE, min((file + 1) * PER_FILE, count))
+        with (folder / "data" / name).open("w") as data, (folder / "meta" / name).open("w") as meta:
+            for number in numbers:
+                row, about = sample(number, draw)
+                data.write(json.dumps(row) + "\n")
+                meta.write(json.dumps(about) + "\n")
+
+
+def sample(number: int, draw: random.Random) -> tuple[dict, dict]:
+    tool = f"tool_{draw.randrange(40)}"
+    words = " ".join(draw.choices(WORDS, k=draw.randrange(40, 400)))
+    call = f'<tool_call>\n{{"name": "{tool}", "arguments": {{"at": {number}}}}}\n</tool_call>'
+    messages = [
+        {"role": "user", "content": f"question {number}: needle {number % 1000}"},
+        {"role": "assistant", "content": call},
+        {"role": "user", "content": f"<tool_response>\n{words}\n</tool_response>"},
+        {"role": "assistant", "content": f"answer {number}"},
+    ]
+    definition = {"type": "function", "function": {"name": tool, "parameters": {"type": "object"}}}
+    about = {
+        "id": f"{number:064x}",
+        "source": f"session-{number // 3}.jsonl",
+        "format": f"format-{number % 9}",
+        "record": f"line {number}",
+        "model": f"model-{number % 23}",
+        "context": {"level": ("logged", "proven")[number % 2], "missing": []},
+        "outcome": {"success": number % 5 > 0},
+        "unit": "conversation",
+        "changes": {"json_result": 1} if number % 4 else {},
+        "pattern": ("single_call", "chain")[number % 2],
+        "calls": 1,
+        "assistant_turns": 2,
+        "tokens": len(words) // 4 + 60,
+        "spans": [[10, 20], [100, 120]],
+    }
+    return {"messages": messages, "tools": [definition]}, about
+
+
+def memory(process: int) -> float:
+    """Returns the resident memory of a process in MB."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1000
+
+
+def ask(url: str, path: str) -> tuple[float, str]:
+    """Returns the seconds that a page takes, and the page."""
+    parts = urlsplit(url)
+    started = time.perf_counter()
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=600)
+    connection.request("GET", parts.path + path)
+    body = connection.getresponse().read().decode()
+    connection.close()
+    return time.perf_counter() - started, body
+
+
+def measure(folder: Path, count: int) -> None:
+    command = [sys.executable, "-m", "builder", "view", str(folder), "--no-open", "--json"]
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        url = json.loads(process.stdout.readline())["url"]
+        rows = [("until it listens", time.perf_counter() - started)]
+        rows.append(("the first page while it is indexed", ask(url, "")[0]))
+        while "are indexed so far" in ask(url, "")[1]:
+            time.sleep(0.5)
+        rows.append(("until all is indexed", time.perf_counter() - started))
+        held = memory(process.pid)
+        places = {"middle": f"0.{min(count, PER_FILE) // 2}", "last": count - 1}
+        for name, path in PAGES:
+            took, body = ask(url, path.format(**places))
+            rows.append((name, took))
+            if "are searched" in body:
+                began = time.perf_counter()
+                while "are searched" in ask(url, path)[1]:
+                    time.sleep(0.2)
+                rows.append((f"{name}: until all rows are searched", time.perf_counter() - began))
+        print(f"| {count:,} samples | seconds |\n|---|---:|")
+        for name, seconds in rows:
+            print(f"| {name} | {seconds:.2f} |")
+        at_end = memory(process.pid)
+        print(f"\nMemory: {held:,.0f} MB when all is indexed, {at_end:,.0f} MB at the end")
+        process.terminate()
+
+
+def main() -> None:
+    count = int(sys.argv[1])
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(sys.argv[2] if len(sys.argv) > 2 else scratch) / f"samples-{count}"
+        if not folder.exists():
+            write_rows(folder, count)
+        size = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
+        print(f"{count:,} samples, {size / 1e6:,.0f} MB\n")
+        measure(folder, count)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""axe-core finds nothing on any page of the report and the viewer, in light and dark, at any size.
+
+Needs the extra `browser` (playwright, axe-playwright-python) and the system's Chromium.
+"""
+
+import json
+import shutil
+
+import pytest
+from browsing import DESK, PHONE
+from places import DATA
+from report_pages import HOSTILE, audit, dataset, manifest
+from viewing import served
+
+from builder.report.report import report_html
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser`")
+pytestmark = pytest.mark.slow
+
+PAGES = (
+    "", "?text=the&sort=longest", "?format=codex", "?text=nothing+holds+this", "row?at=0.0",
+    "row?at=0.1&text=e", "row?at=0.0&side=records", "overview", "rejects", "rejects?code=no_user",
+    "reject?line=0", "go?to=no+such",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(built, tmp_path_factory):
+    """A built dataset with rejects."""
+    copy = tmp_path_factory.mktemp("axe") / "ds"
+    shutil.copytree(built, copy)
+    places = [{"source": f"{number}.jsonl", "record": "line 1"} for number in range(60)]
+    lines = [
+        {**place, "format": "codex", "code": ("no_user", "bad_json")[at % 2], "message": "no user"}
+        for at, place in enumerate(places)
+    ]
+    (copy / "rejects.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def viewer(folder, tmp_path_factory):
+    scratch = tmp_path_factory.mktemp("view")
+    with served(folder, manifest(folder), scratch, DATA / "codex") as server:
+        server.viewer.decide({"at": "0.0", "decision": "accept", "note": "fine"})
+        server.viewer.decide({"at": "0.1", "decision": "reject"})
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def reports(folder, verifier, tmp_path_factory):
+    made = tmp_path_factory.mktemp("reports")
+    name = dataset(made / "hostile.jsonl", HOSTILE)
+    for path, source, about in (("report", str(folder), manifest(folder)), ("hostile", name, {})):
+        page = report_html(source, about, audit() if about else None, verifier.target)
+        (made / f"{path}.html").write_bytes(page)
+    return [(made / f"{path}.html").as_uri() for path in ("report", "hostile")]
+
+
+def violations(page, *rules):
+    """(rule, what is wrong, where) of everything that axe-core finds, by these rules or all."""
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = axe.Axe().run(page, options=options).response["violations"]
+    nodes = [(item["id"], item["help"], node) for item in found for node in item["nodes"]]
+    return [(rule, why, node["html"][:160]) for rule, why, node in nodes]
+
+
+OPEN = """
+for (const item of document.querySelectorAll('details')) {
+  const others = item.matches('.sample') && item !== document.querySelector('.sample');
+  item.open = !others && !item.querySelector('.tokens');
+}
+"""
+"""Opens what is folded: of many samples the first, and not the thousands of tokens."""
+
+CONTRAST = ("color-contrast", "link-in-text-block")
+"""The rules that depend on the colours."""
+
+LOOKS = pytest.mark.parametrize(
+    ("size", "scheme", "rules"),
+    [
+        (DESK, "light", ()),
+        (PHONE, "light", ()),
+        (DESK, "dark", CONTRAST),
+        (PHONE, "dark", CONTRAST),
+    ],
+    ids=["desk-light", "phone-light", "desk-dark", "phone-dark"],
+)
+
+
+@pytest.fixture
+def page(chromium, size, scheme):
+    view = {"width": size[0], "height": size[1]}
+    opened = chromium.new_page(viewport=view, color_scheme=scheme)
+    yield opened
+    opened.close()
+
+
+@LOOKS
+def test_the_report(page, reports, size, rules):
+    for address in reports:
+        page.goto(address)
+        page.evaluate(OPEN)
+        assert violations(page, *rules) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+@LOOKS
+def test_the_viewer(page, viewer, size, rules):
+    for path in PAGES:
+        page.goto(viewer + path)
+        page.evaluate(OPEN)
+        assert violations(page, *rules) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth") == size[0], path
+    page.goto(viewer)
+    page.keyboard.press("?")
+    assert page.locator("dialog").is_visible()
+    assert violations(page, *rules) == []
+
+
+def test_axe_would_find_something(chromium):
+    page = chromium.new_page()
+    page.set_content("<html><body><img src='data:,'><p style='color:#aaa'>grey</p></body></html>")
+    assert {"image-alt", "color-contrast", "html-has-lang"} <= {
+        rule for rule, *_ in violations(page)
+    }
+    page.close()

@@ -1,0 +1,63 @@
+"""Every code that can appear in a report is explained: meaning, example, remedy."""
+
+import ast
+import json
+
+import pytest
+from places import CASES, ROOT
+
+from builder.normalize import NormalizeOptions, remedy
+from builder.report.codes import code_texts, explain, explained
+from builder.report.html import EMPTY
+
+MAKERS = ("Problem", "JsonFault", "Finding")
+
+
+def literal_codes():
+    """The codes that the source gives to faults: the first argument where it is a literal."""
+    for path in sorted((ROOT / "builder").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                first = node.args[0]
+                if node.func.id in MAKERS and isinstance(first, ast.Constant):
+                    yield first.value
+
+
+def golden_codes():
+    """The codes of the problems in the golden cases of all readers."""
+    for path in sorted(CASES.rglob("expected.json")):
+        for items in json.loads(path.read_bytes()).values():
+            problems = (item for item in items if isinstance(item, dict))
+            yield from (item["code"] for item in problems if item.get("is") == "Problem")
+
+
+def test_every_code_of_the_source_is_explained():
+    found = set(literal_codes())
+    assert len(found) > 60
+    assert found - set(code_texts()) == set()
+
+
+def test_every_code_of_the_golden_cases_is_explained():
+    found = set(golden_codes())
+    assert len(found) > 15
+    assert found - set(code_texts()) == set()
+
+
+@pytest.mark.parametrize("code", sorted(code_texts()))
+def test_a_text_is_whole(code):
+    found = code_texts()[code]
+    for words in (found.meaning, found.example, found.remedy):
+        assert words
+        assert words == words.strip()
+        assert not words.endswith(".")
+        assert words.count("`") % 2 == 0
+    known = remedy(code, NormalizeOptions())
+    if known is not None and known.startswith("normalize."):
+        assert known.split(":")[0] in found.remedy  # one remedy on every page and in the summary
+
+
+def test_conditions_are_explained_and_kinds_of_records_are_not():
+    assert "select.where" in explain("select_outcome_reward").meaning
+    assert explain("file-history-snapshot") is None
+    assert explained("file-history-snapshot") == EMPTY
+    assert "<code>&lt;|im_end|&gt;</code>" in explained("control_tokens")
