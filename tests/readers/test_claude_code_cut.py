@@ -142,6 +142,92 @@ def test_an_answer_that_a_compaction_kept_is_no_target_after_it():
     assert contexts(found) == [Context("proven")]
 
 
+def rendered(log):
+    """The lines of a version that renders what it attaches, but names no requests."""
+    snapshot = {
+        "type": "prompt_snapshot",
+        "systemPrompt": ["You help."],
+        "systemTurns": True,
+        "tools": [],
+    }
+    lines = [
+        {key: value for key, value in line.items() if key != "requestRef"}
+        for line in log.lines
+        if not line["type"].startswith("api-")
+    ]
+    lines[0]["parentUuid"] = "snap"
+    attached = {"type": "attachment", "attachment": snapshot, "uuid": "snap", "parentUuid": None}
+    return [{**attached, "sessionId": lines[0]["sessionId"]}, *lines]
+
+
+def test_what_a_hook_attached_to_a_call_stands_after_its_result():
+    log = SessionLog()
+    log.user("One?")
+    call = log.call()
+    log.answer(call)
+    called = log.lines[-1]["uuid"]
+    log.attachment("The hook looked.")
+    log.result(call, "one")
+    log.lines[-1]["parentUuid"] = called
+    log.answer(text("1."))
+    (found,) = conversations(rendered(log))
+    roles = [message.role for message in found.messages]
+    assert roles == ["system", "user", "assistant", "tool", "system", "assistant"]
+    assert found.messages[4].parts[0].text == "The hook looked."
+    assert contexts(found) == [Context("rendered")] * 2
+
+
+def test_what_was_attached_below_words_of_another_branch_stays_there():
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("1."))
+    answer = log.lines[-1]["uuid"]
+    log.attachment("Before the question.")
+    log.user("Two?")
+    log.answer(text("2."))
+    log.user("Three?")
+    log.lines[-1]["parentUuid"] = answer
+    log.answer(text("3."))
+    kept, _ = conversations(rendered(log))
+    assert "Before the question." not in str(kept.messages)
+
+
+def test_output_of_a_command_that_is_logged_apart_is_in_the_request():
+    log = SessionLog()
+    words = "<local-command-stdout>done</local-command-stdout>"
+    place = {"uuid": "c1", "parentUuid": None, "sessionId": "s", "isSidechain": False}
+    line = {"type": "system", "subtype": "local_command", "content": words, "version": "2.1.330"}
+    log.lines.append({**place, **line})
+    log.user("Two?")
+    log.lines[-1]["sessionId"] = "s"
+    log.answer(text("2."))
+    (found,) = conversations(rendered(log))
+    assert words in found.messages[1].parts[0].text
+    assert [message.role for message in found.messages] == ["system", "user", "assistant"]
+
+
+def test_a_mentioned_image_that_is_not_rendered_is_missing():
+    log = SessionLog()
+    log.user("What is in @dot.png?")
+    log.attachment("A file.")
+    log.lines[-1] |= {"attachment": {"type": "file", "filename": "dot.png"}, "rendered": None}
+    log.answer(text("A dot."))
+    (found,) = conversations(rendered(log))
+    assert contexts(found) == [Context("partial", ("media", "reminders"))]
+
+
+def test_the_plan_is_not_sent_back():
+    log = SessionLog()
+    log.user("Plan.")
+    log.attachment("Plan mode is active.")
+    call = {**log.call("ExitPlanMode"), "input": {"plan": "One line."}}
+    log.answer(call)
+    log.result(call, "Approved.")
+    log.answer(text("Done."))
+    (found,) = conversations(rendered(log))
+    assert contexts(found) == [Context("rendered"), Context("partial", ("history",))]
+
+
 def test_another_model_may_be_sent_the_history_in_another_form():
     log = SessionLog()
     for number in "12":
@@ -149,13 +235,5 @@ def test_another_model_may_be_sent_the_history_in_another_form():
         log.attachment("Mind the style.")
         log.answer(text(f"{number}."))
     log.lines[-1]["message"]["model"] = "model-y"
-    lines = [
-        {key: value for key, value in line.items() if key != "requestRef"}
-        for line in log.lines
-        if not line["type"].startswith("api-")
-    ]
-    snapshot = {"type": "prompt_snapshot", "systemPrompt": ["You help."], "tools": []}
-    attached = {"type": "attachment", "attachment": snapshot, "uuid": "snap", "parentUuid": None}
-    lines[0]["parentUuid"] = "snap"
-    (found,) = conversations([{**attached, "sessionId": lines[0]["sessionId"]}, *lines])
+    (found,) = conversations(rendered(log))
     assert contexts(found) == [Context("rendered"), Context("partial", ("history",))]

@@ -50,6 +50,7 @@ class Assembly:
     gap        the number of messages before the first omission; None: nothing is left out
     notified   the same for the first notification of a background task, which is sent with a note
                that its line lacks
+    unrendered the same for the first mentioned image, which is sent but not rendered in the log
     members    the lines that are part of it, by uuid
     changes    counts of omissions, by code
     """
@@ -59,6 +60,7 @@ class Assembly:
     left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
     gap: int | None = None
     notified: int | None = None
+    unrendered: int | None = None
     members: set[str] = field(default_factory=set)
     changes: Counter[str] = field(default_factory=Counter)
 
@@ -70,6 +72,7 @@ class Assembly:
         self.left_out = [(turn, place + 1, code) for turn, place, code in self.left_out]
         self.gap = None if self.gap is None else self.gap + 1
         self.notified = None if self.notified is None else self.notified + 1
+        self.unrendered = None if self.unrendered is None else self.unrendered + 1
 
     def before_turns(self) -> list[Sent]:
         """Returns the messages before the first turn."""
@@ -167,6 +170,8 @@ class _Builder:
         self._segment(segment, user, system)
         newline = "\n" if run and run[0].version >= _JOINS_WITH_NEWLINE else ""
         content = _merged(user, newline)
+        if self.made.unrendered is None and self._renders and any(map(_is_unrendered, run)):
+            self.made.unrendered = len(self.made.messages)
         if self.made.notified is None and any(map(_is_notification, run)):
             self.made.notified = len(self.made.messages)
         if content:
@@ -292,6 +297,10 @@ def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
 
 def _is_notification(line: SessionLine) -> bool:
     return as_dict(line.value.get("origin")).get("kind") == "task-notification"
+
+
+def _is_unrendered(line: SessionLine) -> bool:
+    return line.attachment.get("type") == "file" and not line.value.get("rendered")
 
 
 def _interrupted(run: Sequence[SessionLine]) -> bool:

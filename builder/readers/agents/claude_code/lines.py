@@ -95,6 +95,10 @@ class SessionLine:
 def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None:
     """Returns the line as a node, or None if it is not part of the tree."""
     kind = as_str(value.get("type"))
+    if kind == "system" and value.get("subtype") == "local_command":
+        # Output of a command of the user that was logged apart from it; requests hold it.
+        sent: dict[str, Json] = {"role": "user", "content": as_str(value.get("content"))}
+        kind, value = "user", {**value, "message": sent}
     message = as_dict(value.get("message"))
     uuid = name_or_none(value.get("uuid"))
     if kind == "system" and value.get("subtype") == "compact_boundary":

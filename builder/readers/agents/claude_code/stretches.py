@@ -34,6 +34,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
+_TRIMMED = "ExitPlanMode"
 _ALTERED = "digest"
 """The missing code for a request that does not match the log's own digests."""
 
@@ -137,9 +138,11 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
     """Returns the views assembled from the lines, lowered where the lines do not hold everything.
 
     Turns after an omission lack `history`, and turns after a notification of a background task lack
-    the note around it (`reminders`). Another model gets attachments in another form (`history`).
+    the note around it (`reminders`). Another model gets attachments in another form (`history`);
+    the call that leaves the plan mode is sent back without the plan (`history`).
     """
     found = []
+    trimmed = False
     for turn, view in zip(turns, views, strict=True):
         place, missing = made.places[turn.key], set(view.context.missing)
         if view.messages is not None:
@@ -149,6 +152,11 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
             missing.add("history")
         if made.notified is not None and place > made.notified:
             missing.add("reminders")
+        if made.unrendered is not None and place > made.unrendered:
+            missing.update(("media", "reminders"))
+        if trimmed:
+            missing.add("history")
+        trimmed = trimmed or any(block.get("name") == _TRIMMED for block in turn.blocks)
         context = view.context
         if missing:
             context = Context("partial", tuple(sorted(missing)))

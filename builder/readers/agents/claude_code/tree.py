@@ -6,7 +6,7 @@ Source: claude-code.md "Rebuilding the conversation".
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json
@@ -56,10 +56,11 @@ def find_branches(
         if not rewound:
             sessions[root].add(leaf.session)
         trees[root].update(line.uuid for line in lines)
-        trees[root].update(lines_of(lines))
+        own = set(lines_of(lines))
+        trees[root].update(own)
         covered |= trees[root]
         kept = frozenset(uuid for line in lines for uuid in tree.kept.get(line.uuid, ()))
-        found.append(Branch(tuple(lines), rewound, kept))
+        found.append(Branch(tuple(tree.with_attachments(lines, own)), rewound, kept))
     return sorted(
         found, key=lambda branch: (branch.lines[0].at, branch.rewound, branch.lines[-1].at)
     )
@@ -84,6 +85,7 @@ class _Tree:
         for line in nodes.values():
             if line.kind == "boundary":
                 self._keep(line, below)
+        self.attached = self._attached()
 
     def _keep(self, boundary: SessionLine, below: Mapping[str | None, list[SessionLine]]) -> None:
         """Moves the lines that a compaction kept below its anchor.
@@ -166,6 +168,42 @@ class _Tree:
             at = self.silent.pop(at.uuid, None)
             if at is not None:
                 yield at
+
+    def with_attachments(
+        self, lines: Sequence[SessionLine], own: Collection[str]
+    ) -> list[SessionLine]:
+        """Returns the lines of a branch with what hooks attached to lines of its turns (`own`).
+
+        These attachments stand apart from the branch, as results of parallel calls do.
+        """
+        held = {line.uuid for line in lines}
+        found = list(lines)
+        for uuid in sorted(own, key=lambda uuid: self.nodes[uuid].at):
+            for line in self.attached.get(uuid, ()):
+                place = next((n for n, other in enumerate(found) if other.at > line.at), None)
+                if line.uuid not in held and place is not None:
+                    held.add(line.uuid)
+                    found.insert(place, line)
+        return found
+
+    def _attached(self) -> dict[str, list[SessionLine]]:
+        """Returns the attachments that lead to nobody's words, by the line that they hang from."""
+        leads: set[str | None] = set()
+        for line in self.nodes.values():
+            at = line.uuid if _speaks(line) else None
+            while at is not None and at not in leads:
+                leads.add(at)
+                at = self.parents.get(at)
+        found: dict[str, list[SessionLine]] = {}
+        anchors: dict[str, str] = {}
+        for line in self.nodes.values():
+            above = self.parents[line.uuid]
+            if above is None or line.kind not in ("attachment", "link") or line.uuid in leads:
+                continue
+            anchor = anchors[line.uuid] = anchors.get(above, above)
+            if line.kind == "attachment":
+                found.setdefault(anchor, []).append(line)
+        return found
 
     def _upwards(self, uuid: str, leaf: SessionLine) -> Iterator[SessionLine]:
         seen: set[str] = set()
