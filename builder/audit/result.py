@@ -114,11 +114,13 @@ class AuditFacts:
     training   what trainers' configurations depend on
     parity     by mode of inference; without modes if no sample has meta/
     languages  {language of the first query, or its script: samples}
+    trained    share of the text, in code points, that is trained; None if no sample has meta/
     """
 
     training: Facts = field(default_factory=Facts)
     parity: Mapping[str, ParityCount] = field(default_factory=dict)
     languages: Mapping[str, int] = field(default_factory=dict)
+    trained: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

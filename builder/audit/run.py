@@ -153,6 +153,7 @@ class Audits:
                 self.turns.with_edges(self.lengths.lengths()),
                 self.turns.parity,
                 self.turns.languages,
+                self.turns.trained_share,
             ),
             dict(sorted(self.forms.items())),
             dict(sorted(self.changes.items())),

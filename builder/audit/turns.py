@@ -89,7 +89,9 @@ class TurnAudit:
         self._scripts: Counter[str] = Counter()
         self._languages: Counter[str] = Counter()
         self._parity: Counter[str] = Counter()
-        self._taught = 0
+        self._trained = 0
+        self._trained_chars = 0
+        self._chars = 0
 
     def add(self, row: AuditRow) -> str:
         """Count a sample; the class of its behaviour, "unread" if it has none."""
@@ -134,12 +136,19 @@ class TurnAudit:
             self.notes.add("refusal", row, part)
 
     def _count_parity(self, row: AuditRow) -> None:
-        parity, taught = row.meta.get("parity"), row.meta.get("assistant_turns")
-        if isinstance(parity, dict) and isinstance(taught, int):
-            self._taught += taught
+        parity, trained = row.meta.get("parity"), row.meta.get("assistant_turns")
+        if isinstance(parity, dict) and isinstance(trained, int):
+            self._trained += trained
             for mode in MODES:
                 count = parity.get(mode)
                 self._parity[mode] += count if isinstance(count, int) else 0
+        spans = row.meta.get("spans")
+        if isinstance(spans, list):
+            self._chars += row.chars
+            for span in spans:
+                match span:
+                    case [int(start), int(end)]:
+                        self._trained_chars += end - start
 
     def _language(self, text: str) -> None:
         script = _script(text)
@@ -156,7 +165,9 @@ class TurnAudit:
         self.notes.merge(later.notes)
         self._turns += later._turns
         self._calls += later._calls
-        self._taught += later._taught
+        self._trained += later._trained
+        self._trained_chars += later._trained_chars
+        self._chars += later._chars
         for ours, theirs in (
             (self.patterns, later.patterns),
             (self._edges, later._edges),
@@ -185,7 +196,7 @@ class TurnAudit:
             ),
             AuditTable("edges", "Edges of the template", ("edge", "samples"), _ranked(self._edges)),
             AuditTable(
-                "parity", "Turns in parity with inference", ("mode", "turns", "taught", "share"),
+                "parity", "Turns in parity with inference", ("mode", "turns", "trained", "share"),
                 parity, bars="share",
             ),
             AuditTable(
@@ -205,9 +216,14 @@ class TurnAudit:
     @property
     def parity(self) -> dict[str, ParityCount]:
         """Returns by mode how many trained turns are in parity; {} if no sample says so."""
-        if not self._taught:
+        if not self._trained:
             return {}
-        return {mode: ParityCount(self._parity[mode], self._taught) for mode in MODES}
+        return {mode: ParityCount(self._parity[mode], self._trained) for mode in MODES}
+
+    @property
+    def trained_share(self) -> float | None:
+        """Returns the share of the text that is trained; None if no sample has spans."""
+        return self._trained_chars / self._chars if self._chars else None
 
     def with_edges(self, facts: Facts) -> Facts:
         """Returns the facts with the counts of the template's edges."""

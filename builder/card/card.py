@@ -13,7 +13,7 @@ import yaml
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
 from builder.card.built import Built, Origin
-from builder.card.context import context, parity
+from builder.card.context import context, parity, trained
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.training import training
@@ -89,7 +89,7 @@ def card(
         f"---\n{head}---\n\n# {plain(config.name)}",
         _summary(built, config),
         _making(config, made),
-        _proof(target, config, ledger),
+        _proof(target, config, ledger, built.audit),
         *context(built),
         _ledger(ledger, options),
         _sources(built),
@@ -189,9 +189,10 @@ def _said(item: Json) -> Json:
     return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
 
 
-def _proof(target: Target, config: Config, ledger: Ledger) -> str:
-    rows = [
+def _proof(target: Target, config: Config, ledger: Ledger, found: Audit | None) -> str:
+    rows: list[tuple[Cell, ...]] = [
         ("samples proven", f"{number(ledger.samples)} of {number(ledger.samples)}"),
+        *trained(found),
         ("tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))),
         ("chat template", Code(target.template_name)),
         ("its sha256", Code(target.template_sha256)),

@@ -62,3 +62,13 @@ def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
             "The bytes before a trained turn are those that a server renders of the same messages:"
             f" {', '.join(shares)}." + (why if unit != "turn" else "")
         )
+
+
+def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
+    """Yields rows on the trained text: its share, and its turns in the bytes of inference."""
+    if found is None or found.facts.trained is None:
+        return
+    yield "text that is trained", f"{found.facts.trained:.1%} (the rest is context)"
+    for mode, count in found.facts.parity.items():
+        title = f"trained turns in the bytes of {mode} inference"
+        yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"

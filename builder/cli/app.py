@@ -151,7 +151,7 @@ def verify(
         typer.Option("--as-loaded", help="Load it with `datasets` too, and say what changes."),
     ] = False,
     parity: Annotated[
-        ParityPolicy, typer.Option(help="Require each taught turn to be in parity with inference.")
+        ParityPolicy, typer.Option(help="Require each trained turn to be in parity with inference.")
     ] = "report",
     mode: Annotated[Mode, typer.Option(help="The inference that parity is measured against.")] = (
         "non-thinking"

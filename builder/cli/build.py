@@ -232,6 +232,9 @@ def facts(built: Built, config: Config) -> Iterator[str]:
 
 def _parity(built: Built, config: Config) -> Iterator[str]:
     mode = config.verify.options.mode
+    trained = built.audit.facts.trained if built.audit is not None else None
+    if trained is not None:
+        yield f"{trained:.0%} of the text is trained, the rest is context"
     count = built.audit.facts.parity.get(mode) if built.audit is not None else None
     if count is not None:
         text = (
