@@ -4,7 +4,19 @@ import random
 import re
 import uuid
 
-from builder.scrub.secret_rule import ALPHABETS
+ALPHABETS = {
+    "A": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+    "B": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/",
+    "L": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "U": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+    "W": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
+    "d": "123456789",
+    "h": "0123456789abcdef",
+    "l": "abcdefghijklmnopqrstuvwxyz",
+    "t": "abcdefghijklmnopqrstuvwxyz234567",
+    "n": "abcdefghijklmnopqrstuvwxyz0123456789",
+}
+"""The alphabets of the fields: letters and digits, base64, letters, upper case, URL-safe, …"""
 
 _FIELD = re.compile(r"\{(?:([ABLUWdhlnt])(\d+)|(u)|(p))\}")
 

@@ -188,7 +188,6 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
     samples = sum(code is None for code in codes)
     built.ledger.built += 1
     built.ledger.samples += samples
-    built.duplicate_samples += sum(code in (DUPLICATE, NEAR_DUPLICATE) for code in codes)
     built.tokens += sum(
         tokens for tokens, code in zip(row.tokens, codes, strict=True) if code is None
     )

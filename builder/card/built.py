@@ -36,7 +36,6 @@ class Built:
     bugs: int = 0
     rejects: int = 0
     tokens: int = 0
-    duplicate_samples: int = 0
     origins: Counter[Origin] = field(default_factory=Counter)
     tools_sources: Counter[str] = field(default_factory=Counter)
     context_levels: Counter[str] = field(default_factory=Counter)

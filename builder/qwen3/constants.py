@@ -68,12 +68,6 @@ TOOLS_END = (
 EMPTY_THINK = "<think>\n\n</think>\n\n"
 """The empty think block that the template writes before a last assistant turn without thoughts."""
 
-EMBEDDED_FILES = {
-    "tokenizer.json": "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",
-    "tokenizer_config.json": "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63",
-}
-"""sha256 of the embedded tokenizer's files; provenance: assets/PROVENANCE.md."""
-
 KNOWN_TEMPLATES = {
     "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "Qwen3 original (2025-04)",
     "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": "Qwen3 revised",

@@ -4,7 +4,8 @@ Tables of rules: `builder.scrub.token_rules` (tokens with a form of their own) a
 `builder.scrub.context_rules` (values that a header, a URL or a command marks as secret).
 
 Examples are templates, so that no real-looking secret stands in the source. `«` and `»` enclose
-what must be found; `{A36}` is drawn from an alphabet (see `ALPHABETS`), 36 characters of it.
+what must be found; `{A36}` stands for 36 characters of an alphabet (`ALPHABETS` in
+tests/secret_examples.py).
 """
 
 from __future__ import annotations
@@ -117,18 +118,3 @@ class SecretRule:
             return True
         around = ascii_lower(text[max(0, match.start() - NEAR) : match.end() + NEAR])
         return any(word in around for word in self.near)
-
-
-ALPHABETS = {
-    "A": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
-    "B": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/",
-    "L": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
-    "U": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
-    "W": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
-    "d": "123456789",
-    "h": "0123456789abcdef",
-    "l": "abcdefghijklmnopqrstuvwxyz",
-    "t": "abcdefghijklmnopqrstuvwxyz234567",
-    "n": "abcdefghijklmnopqrstuvwxyz0123456789",
-}
-"""Of the examples: letters and digits, base64, letters, upper case, URL-safe, digits, …"""

@@ -6,7 +6,7 @@ import json
 import jinja2
 import pytest
 
-from builder.qwen3.constants import EMBEDDED_FILES, KNOWN_TEMPLATES
+from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.parse import ParseFault, split_answer
 from builder.qwen3.render import CALL_PATTERN, render
 from builder.qwen3.tokenizer import load
@@ -104,6 +104,13 @@ def test_what_a_strict_builder_must_report(name):
 
 def test_the_pattern_is_the_specifications():
     assert CALL_PATTERN.pattern == r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>"
+
+
+EMBEDDED_FILES = {
+    "tokenizer.json": "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",
+    "tokenizer_config.json": "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63",
+}
+"""sha256 of the embedded tokenizer's files; provenance: assets/PROVENANCE.md."""
 
 
 def test_the_embedded_files_are_the_official_ones():
