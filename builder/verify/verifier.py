@@ -10,6 +10,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from builder.conversation import Json
@@ -286,18 +287,12 @@ def _is_loss(was: str, now: str) -> bool:
     return same and "</think>" not in rest
 
 
-_verifiers: dict[tuple[str, VerifyOptions], Verifier] = {}
-
-
+@cache
 def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
     """Returns this process's verifier with its tokenizer loaded, which takes a second once.
 
     Raises UsageError if the tokenizer cannot be loaded.
     """
-    options = options or VerifyOptions()
-    key = (tokenizer, options)
-    if key not in _verifiers:
-        target = target_for(tokenizer)
-        _ = target.tokenizer
-        _verifiers[key] = Verifier(target, options)
-    return _verifiers[key]
+    target = target_for(tokenizer)
+    _ = target.tokenizer
+    return Verifier(target, options or VerifyOptions())

@@ -23,8 +23,7 @@ from builder.qwen3 import tokenizer as tokenizer_module
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.tokenizer import load
 from builder.sample import Sample
-from builder.verify import verifier as verifier_module
-from builder.verify.verifier import Verifier
+from builder.verify.verifier import Verifier, verifier_for
 
 ASSETS = Path(builder.qwen3.__file__).parent / "assets"
 CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
@@ -98,7 +97,7 @@ def test_an_installation_that_cannot_load_the_embedded_one_is_no_verdict(
     (tmp_path / "in.jsonl").write_text(json.dumps({**row, "tools": []}) + "\n")
     command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--quiet"]
     tokenizer_module.target_for.cache_clear()
-    monkeypatch.setattr(verifier_module, "_verifiers", {})
+    verifier_for.cache_clear()
     with monkeypatch.context() as broken:
         broken.setitem(sys.modules, "transformers", None)
         assert cli.main(command) == 2
