@@ -179,6 +179,7 @@ class Conversation:
     tools_source  where the log says that `tools` come from (logged, supplied, inferred, mixed)
     evaluation  it belongs to a benchmark, which loses its worth when trained on: rejected as
               `evaluation_data` unless the user allows it
+    version   of the agent program, as logged
     context   how well the log shows what the model saw; None: it follows from what is there
               (`partial` where system prompt or tools are missing, else `logged`)
     recorded  it is a capture of requests: a target is the recorded response to a request that the
@@ -199,6 +200,7 @@ class Conversation:
     license: str | None = None
     tools_source: str | None = None
     evaluation: bool = False
+    version: str | None = None
     context: Context | None = None
     recorded: bool = False
     outcome: Mapping[str, Json] | None = None

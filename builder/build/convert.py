@@ -23,6 +23,7 @@ from builder.ledger import call_keys
 from builder.normalize import Normalised, NormalizeOptions, normalise
 from builder.normalize.context import lowest
 from builder.normalize.options import LengthOptions
+from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parity import counts
@@ -59,13 +60,23 @@ def process_source(
 ) -> None:
     """Read, normalise, scrub, flatten and verify a source; write what comes of it to `writer`.
 
+    Where a session of an agent lacks tool definitions and those of the other sessions are not
+    known, the rest of the source is only scanned (`ResultSummary.is_scan`).
+
     Raises OSError only if the result cannot be written.
     """
     source, summary = task.source, writer.summary
     reader = _reader(task, writer)
     if reader is not None:
         summary.format = reader.name
+        options = task.options
+        counts_tools = reader.is_agent and options.tool_scope == "agent"
+        tool_use = ToolUse(summary.tool_use)
         for conversation in _conversations(reader, source, writer):
+            if counts_tools and options.shared_tools is None:
+                summary.is_scan |= tool_use.take(conversation, options.supplied_tools)
+                if summary.is_scan:
+                    continue
             _conversation(conversation, task, verifier, writer, scrubber)
     ledger = summary.ledger
     is_later_piece = source.window is not None and source.window.start > 0

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from builder.audit.run import evaluation_sets
@@ -23,6 +24,7 @@ from builder.card.built import Built
 from builder.config import Config
 from builder.conversation import Json
 from builder.dataset.review import read_review
+from builder.normalize.tool_use import ToolUse
 from builder.output.folder import output_folder
 from builder.output.remote import RemoteOutput
 from builder.problem import UsageError
@@ -85,7 +87,13 @@ def build(
             scrub=scrub,
             key=key,
         )
-        results = _run(engine, tasks, job, progress(tasks))
+        use: dict[str, ToolUse] = {}
+        scanned = results = _run(engine, tasks, job, progress(tasks), use)
+        if again := _unfinished(tasks, results, use):
+            results = [_set_aside(result, index, work) for index, result in enumerate(results)]
+            found = _run(engine, list(again.values()), job, progress(list(again.values())), {})
+            for index, result in zip(again, found, strict=True):
+                results[index] = result
         run = Run(
             config,
             target,
@@ -103,8 +111,8 @@ def build(
         if is_in_place:
             if remote is not None:
                 remote.upload(out)
-                _prune_store(remote, results)
-            _prune(results_folder, results)
+                _prune_store(remote, [*scanned, *results])
+            _prune(results_folder, [*scanned, *results])
     return built
 
 
@@ -118,14 +126,45 @@ def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object
         )
 
 
-def _run(engine: Engine, tasks: list[Task], job: Job, done: Done) -> list[ChunkResult]:
-    """Runs all tasks; returns their results in the order of the tasks."""
+def _run(
+    engine: Engine, tasks: list[Task], job: Job, done: Done, use: dict[str, ToolUse]
+) -> list[ChunkResult]:
+    """Runs all tasks; returns their results in the order of the tasks.
+
+    Adds to `use`, by format, how the sessions use tools.
+    """
     results: dict[int, ChunkResult] = {}
     with contextlib.closing(engine.run(tasks, job)) as ended:
         for index, result in ended:
             results[index] = result
-            done(tasks[index], result.summary)
+            summary = result.summary
+            if summary.tool_use and summary.format is not None:
+                use.setdefault(summary.format, ToolUse()).add(summary.tool_use)
+                summary.tool_use = ToolUse.wanted(summary.tool_use)  # definitions are large
+            done(tasks[index], summary)
     return [results[index] for index in range(len(tasks))]
+
+
+def _unfinished(
+    tasks: Sequence[Task], results: Sequence[ChunkResult], use: dict[str, ToolUse]
+) -> dict[int, Task]:
+    """Returns by index the tasks that were only scanned, with the tools that sessions share."""
+    again: dict[int, Task] = {}
+    for index, (task, result) in enumerate(zip(tasks, results, strict=True)):
+        summary = result.summary
+        if summary.is_scan and summary.format is not None:
+            shared = use.get(summary.format, ToolUse()).shared(summary.tool_use)
+            again[index] = replace(task, options=replace(task.options, shared_tools=shared))
+    return again
+
+
+def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:
+    """Renames a result that is not kept for a later run, so that no other takes its place."""
+    if work not in result.path.parents:
+        return result
+    path = work / "first" / f"{index:08d}"
+    path.parent.mkdir(exist_ok=True)
+    return replace(result, path=result.path.replace(path))
 
 
 def _target(config: Config) -> Target:

@@ -142,7 +142,9 @@ class ResultSummary:
 
     `bytes` and `sha256` are those of the file as stored, `log_bytes` and `log_sha256` those of the
     write-ahead log that was read with a database. `keyed` names the key that its stand-ins for
-    secrets follow from, "" if it has none.
+    secrets follow from, "" if it has none. `tool_use` counts how its sessions use tools
+    (`builder.normalize.tool_use`). `is_scan`: it has nothing else, since its sessions need what the
+    others show of their tools.
     """
 
     name: str
@@ -156,6 +158,8 @@ class ResultSummary:
     rejects: int = 0
     bugs: int = 0
     keyed: str = ""
+    tool_use: dict[str, Any] = field(default_factory=dict)
+    is_scan: bool = False
 
 
 def reject_line(problem: Problem, source: str, format: str | None, record: str) -> bytes:  # noqa: A002 - the column's name

@@ -318,8 +318,13 @@ def _limits(config: Config, built: Built, found: Audit | None) -> str:
             " at inference does not: supply the real definitions with `inputs[].tools` where you"
             " have them."
         )
-    else:
+    elif not built.tools_sources["shared"]:
         limits.append("All tool definitions are the logged or supplied ones.")
+    if built.tools_sources["shared"]:
+        limits.append(
+            f"In {number(built.tools_sources['shared'])} samples the tool definitions are those"
+            " that other sessions of the same version of the agent logged."
+        )
     unknown = sum(
         count for origin, count in built.origins.items() if license_id(origin.license) == "unknown"
     )

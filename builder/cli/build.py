@@ -216,6 +216,7 @@ def facts(built: Built, config: Config) -> Iterator[str]:
         elif item.code == EVALUATION_RUN:
             what = f"{item.code}: {counted(item.samples, 'sample')} from {item.message}"
             yield f"{what} (docs/select.md: how to leave them out)"
+    yield from _tools(built)
     if built.is_weighted:
         yield (
             'some samples hold turns with "weight": 0, which must not be trained: builder export'
@@ -228,6 +229,18 @@ def facts(built: Built, config: Config) -> Iterator[str]:
         codes = ", ".join(f"{name} {count:,}" for name, count in built.missing() if name in MISSING)
         missing = f"; missing: {codes}" if codes else ""
         yield f"context of the trained turns: {shares}{missing} (docs/context.md)"
+
+
+def _tools(built: Built) -> Iterator[str]:
+    sources = built.tools_sources
+    if inferred := sources["inferred"] + sources["mixed"]:
+        yield (
+            f"tool definitions inferred from calls in {counted(inferred, 'sample')}: supply the"
+            " real ones with --tools FILE (inputs[].tools) where you have them"
+        )
+    if sources["shared"]:
+        samples = counted(sources["shared"], "sample")
+        yield f"tool definitions of other sessions of the same agent and version in {samples}"
 
 
 def _parity(built: Built, config: Config) -> Iterator[str]:

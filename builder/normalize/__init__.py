@@ -39,7 +39,7 @@ class Normalised:
 
     dialogue      None if it was rejected, then `problem` is the reason
     changes       {code: count} of every alteration of logged text
-    tools_source  logged, supplied, inferred, mixed or none
+    tools_source  logged, supplied, shared, inferred, mixed or none
     reasoning     none, dropped or kept
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all others

@@ -104,7 +104,7 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     if not any(block.calls for block in draft.blocks):
         return draft
     counts: Counter[str] = Counter()
-    blocks = tuple(_with_decoded(block, counts) if block.calls else block for block in draft.blocks)
+    blocks = tuple(_withdecoded(block, counts) if block.calls else block for block in draft.blocks)
     called = tuple(
         (call.name, call.arguments)
         for call in calls_in(blocks)
@@ -113,17 +113,18 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     return replace(draft, blocks=blocks, called=called).counting(**counts)
 
 
-def _with_decoded(block: Block, counts: Counter[str]) -> Block:
+def _withdecoded(block: Block, counts: Counter[str]) -> Block:
     calls = tuple(_with_arguments(call, counts) for call in block.calls)
     return block if all(map(is_, calls, block.calls)) else replace(block, calls=calls)
 
 
 def _with_arguments(call: DraftCall, counts: Counter[str]) -> DraftCall:
-    decoded = _decoded(call.arguments, counts)
-    return call if decoded is call.arguments else replace(call, arguments=decoded)
+    value = decoded(call.arguments, counts)
+    return call if value is call.arguments else replace(call, arguments=value)
 
 
-def _decoded(arguments: Json, counts: Counter[str]) -> Json:
+def decoded(arguments: Json, counts: Counter[str]) -> Json:
+    """The object behind logged arguments; what is none, as it is. Counts as `arguments` does."""
     value = arguments
     try:
         for _ in range(2):

@@ -10,6 +10,7 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.shared import SharedTools
 from builder.normalize.tools import convert, infer, tool_name
 from builder.problem import Problem
 from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
@@ -43,17 +44,24 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Take definitions from the log, else as supplied, else infer them from all calls.
+    """Take definitions from the log, else as supplied, else from other sessions, else inferred.
 
-    A called name that the logged or supplied list lacks gets an inferred definition
-    (`tool_inferred`, source `mixed`). `tools: called` leaves out those that no kept call names
+    Sessions of the same version of the agent may have logged the definitions (`tool_shared`). A
+    called name that the list lacks gets a definition inferred from the calls of all sessions of
+    the agent, or of this one where they are not known (`tool_inferred`, source `mixed` where others
+    are not inferred). `tools: called` leaves out those that no kept call names
     (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
     if listed is None and options.supplied_tools is not None:
         listed, source = options.supplied_tools, "supplied"
-    definitions = convert(listed or (), counts)
+    shared = options.shared_tools or SharedTools()
+    if listed is None:
+        listed = tuple(shared.listed(draft.version, {name for name, _ in draft.called}))
+        source = "shared" if listed else source
+        counts["tool_shared"] += len(listed)
+    definitions = convert(listed, counts)
     known = {tool_name(tool) for tool in definitions}
     missing = [(name, given) for name, given in draft.called if name not in known]
     kept = {call.name for call in calls_in(draft.blocks)}
@@ -62,7 +70,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             detail = f"no definition of {', '.join(lacking)}"
             return Problem("missing_tools", "conversation", detail[:200], records=0)
         missing = []
-    inferred = infer(missing)
+    inferred = [shared.inferred.get(tool_name(tool), tool) for tool in infer(missing)]
     counts["tool_inferred"] += len(inferred)
     if inferred:
         source = "mixed" if known and source != "inferred" else "inferred"

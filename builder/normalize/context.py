@@ -13,7 +13,12 @@ UNKNOWN = Context("partial")
 def derived_context(conversation: Conversation, has_system: bool) -> Context:
     """Derive the context of a conversation for which its reader gives none."""
     missing = [] if has_system else ["system"]
-    if conversation.tools is None or conversation.tools_source in ("inferred", "supplied", "mixed"):
+    if conversation.tools is None or conversation.tools_source in (
+        "inferred",
+        "supplied",
+        "shared",
+        "mixed",
+    ):
         missing.append("tools")
     return Context("partial" if missing else "logged", tuple(missing))
 

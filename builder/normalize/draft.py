@@ -110,6 +110,7 @@ class Draft:
     cut: Problem | None = None
     complete: bool = False
     recorded: bool = False
+    version: str | None = None
     context: Context = UNKNOWN
 
     def counting(self, **codes: int) -> Draft:
@@ -146,8 +147,7 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
     """
     reader = _DraftReader(options)
     for message in conversation.messages:
-        problem = reader.take(message)
-        if problem is not None:
+        if (problem := reader.take(message)) is not None:
             return problem
     reader.attach_results()
     draft = Draft(
@@ -158,6 +158,7 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
         changes=dict(conversation.changes),
         complete=conversation.complete,
         recorded=conversation.recorded,
+        version=conversation.version,
         context=conversation.context or derived_context(conversation, bool(reader.system)),
     )
     return draft.counting(**reader.counts).dropping(reader.misplaced, "not_by_assistant")
@@ -193,8 +194,7 @@ class _DraftReader:
                     self.misplaced.append(self._call(part))
         match message.role:
             case "system" | "developer":
-                problem = self._system(message)
-                if problem is not None:
+                if (problem := self._system(message)) is not None:
                     return problem
             case "user" | "tool":
                 self._results(message)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from builder.conversation import Json
+from builder.normalize.shared import SharedTools
 from builder.options import SUPPLIED
 from builder.qwen3.constants import ADDED_TOKENS
 
@@ -54,9 +55,10 @@ class LengthOptions:
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
-    The last four are not keys: `train` is a section of its own; `supplied_tools` and
-    `supplied_system` come from the input, for logs that record neither; `added_tokens` are the
-    control tokens of the target tokenizer.
+    The last five are not keys: `train` is a section of its own; `supplied_tools` and
+    `supplied_system` come from the input, for logs that record neither; `shared_tools` are what
+    other sessions of the same agent show (None: they are not known); `added_tokens` are the control
+    tokens of the target tokenizer.
     """
 
     unit: Unit = "conversation"
@@ -72,9 +74,11 @@ class NormalizeOptions:
     control_tokens: Literal["context", "neutralise", "reject"] = "context"
     tools: Literal["all", "called"] = "all"
     missing_tools: Literal["infer", "reject"] = "infer"
+    tool_scope: Literal["agent", "conversation"] = "agent"
     media: Literal["placeholder", "reject"] = "placeholder"
     allow_eval: bool = False
     train: TrainOptions = field(default_factory=TrainOptions, metadata=SUPPLIED)
     supplied_tools: tuple[Json, ...] | None = field(default=None, metadata=SUPPLIED)
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
+    shared_tools: SharedTools | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
@@ -311,18 +311,21 @@ def infer(calls: Iterable[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]
 
 
 def _value_schema(values: list[Json]) -> Json:
-    kinds: list[Json] = list(dict.fromkeys(_kind(value) for value in values))
-    if "number" in kinds and "integer" in kinds:
-        kinds.remove("integer")
-    schema: dict[str, Json] = {"type": kinds[0] if len(kinds) == 1 else kinds}
-    if kinds == ["array"]:
-        items = [item for value in values if isinstance(value, list) for item in value]
-        if items and len({_kind(item) for item in items}) == 1:
-            schema["items"] = {"type": _kind(items[0])}
+    items = [item for value in values if isinstance(value, list) for item in value]
+    return schema_of(list(dict.fromkeys(map(kind_of, values))), set(map(kind_of, items)))
+
+
+def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
+    """The schema of values of these JSON types; `items` are the types of the items of arrays."""
+    names: list[Json] = [kind for kind in kinds if kind != "integer" or "number" not in kinds]
+    schema: dict[str, Json] = {"type": names[0] if len(names) == 1 else names}
+    if names == ["array"] and len(items) == 1:
+        schema["items"] = {"type": next(iter(items))}
     return schema
 
 
-def _kind(value: Json) -> str:
+def kind_of(value: Json) -> str:
+    """The JSON type of a value, as JSON Schema names it."""
     match value:
         case None:
             return "null"

@@ -48,6 +48,8 @@ class Reader:
                 provider's API, rows of chat messages), False for the format of one program or
                 dataset. A specific claim beats generic ones, so a generic reader need not know
                 which other formats share its shape.
+    is_agent    the logs of one agent program, which has tools of its own: its sessions share
+                definitions where logs lack them
 
     A format that keeps one conversation in many files is a store:
 
@@ -75,6 +77,7 @@ class Reader:
     recognise: Callable[[Source], str | None]
     read: Callable[[Source], Iterator[Event]]
     generic: bool = False
+    is_agent: bool = False
     is_store: Callable[[Listing], bool] | None = None
     holds: Callable[[str], bool] | None = None
     exclusive: bool = True

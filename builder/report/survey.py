@@ -159,7 +159,7 @@ def _firsts(meta: dict[str, Json]) -> Iterator[str]:
     pattern = as_text(meta.get("pattern"))
     if pattern:
         yield shorten(pattern, 40)
-    if as_text(meta.get("tools_source")) in ("inferred", "supplied", "mixed"):
+    if as_text(meta.get("tools_source")) in ("inferred", "supplied", "shared", "mixed"):
         yield f"tools {as_text(meta.get('tools_source'))}"
     if as_text(meta.get("reasoning")) in ("kept", "dropped"):
         yield f"reasoning {as_text(meta.get('reasoning'))}"

@@ -232,6 +232,7 @@ READER = Reader(
         "and audit log"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
     item_sizes=item_sizes,
 )

@@ -373,6 +373,7 @@ READER = Reader(
         "JSONL sessions (working_dir; messages with created and tagged content)"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
     item_sizes=item_sizes,
 )

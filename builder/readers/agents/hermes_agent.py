@@ -335,6 +335,7 @@ READER = Reader(
         "session_*.json, trajectories (conversations, timestamp, model, completed)"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
     item_sizes=item_sizes,
 )

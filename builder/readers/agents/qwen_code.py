@@ -362,5 +362,6 @@ READER = Reader(
     name="qwen-code",
     summary="Qwen Code sessions: JSONL records with uuid, parentUuid and message.parts",
     recognise=recognise,
+    is_agent=True,
     read=read,
 )

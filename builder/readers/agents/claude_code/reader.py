@@ -41,7 +41,7 @@ from builder.readers.agents.claude_code.stretches import (
 )
 from builder.readers.agents.claude_code.tree import Branch, find_branches
 from builder.readers.agents.claude_code.turns import Turns
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
 
@@ -244,6 +244,7 @@ class _Log:
             tools=shape.tools if shape is not None and "tools" in shape.known else None,
             model=next((model for model in reversed(models) if model), None),
             records=records,
+            version=name_or_none(last.value.get("version")),
             problems=problems,
             changes=dict(sorted((+(about.changes + stretch.changes)).items())),
             context=stretch.context,
@@ -352,5 +353,6 @@ READER = Reader(
     name="claude-code",
     summary="Claude Code sessions (JSONL): lines with type, message and uuid, sub-agents too",
     recognise=recognise,
+    is_agent=True,
     read=read,
 )

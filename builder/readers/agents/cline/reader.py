@@ -190,5 +190,6 @@ READER = Reader(
         "api_conversation_history.json of Cline, Roo and Kilo (tags or native blocks)"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
 )

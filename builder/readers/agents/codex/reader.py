@@ -72,5 +72,6 @@ READER = Reader(
     name=NAME,
     summary="OpenAI Codex CLI rollouts (JSONL): lines with type and payload, or the old bare items",
     recognise=recognise,
+    is_agent=True,
     read=read,
 )

@@ -353,5 +353,6 @@ READER = Reader(
         "layout): sessionId with projectHash, or $set/$rewindTo records"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
 )

@@ -205,6 +205,7 @@ READER = Reader(
         "Kimi CLI sessions: folders with context.jsonl, or JSONL with _checkpoint and _usage rows"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
     is_store=is_store,
 )

@@ -338,6 +338,7 @@ READER = Reader(
         "exported sessions (info, messages of info and parts)"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
     is_store=is_store,
     item_sizes=item_sizes,

@@ -325,6 +325,7 @@ READER = Reader(
     name="openhands-v0",
     summary="OpenHands V0: lists and stores of events, evaluation output.jsonl, llm_completions",
     recognise=recognise,
+    is_agent=True,
     read=read,
     is_store=is_store,
 )

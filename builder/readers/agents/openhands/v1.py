@@ -294,6 +294,7 @@ READER = Reader(
     name="openhands-v1",
     summary="OpenHands V1 (SDK): stores and exports of events by kind, logs of model calls",
     recognise=recognise,
+    is_agent=True,
     read=read,
     is_store=is_store,
 )

@@ -318,5 +318,6 @@ READER = Reader(
         "Pi and OpenClaw sessions (JSONL): a session header, then entries, in a tree from version 2"
     ),
     recognise=recognise,
+    is_agent=True,
     read=read,
 )

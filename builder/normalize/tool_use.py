@@ -1,0 +1,150 @@
+"""One set of tool definitions for all sessions of an agent whose logs lack them.
+
+A session shows of a tool only the arguments that it used. So the calls of all sessions of an agent
+are counted (`ToolUse`), and one definition is inferred from them (`SharedTools`). Definitions that
+some session logged serve the sessions of the same version of the agent that logged none.
+
+Counts are sums, so the result depends neither on the order of the sessions nor on the workers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from builder.conversation import Conversation, Json, ToolCall
+from builder.jsonio import dumps, loads
+from builder.normalize.calls import call_fault, decoded
+from builder.normalize.draft import DraftCall
+from builder.normalize.shared import Definition, SharedTools
+from builder.normalize.tools import convert, kind_of, schema_of, tool_name
+
+MAX_ARGUMENTS = 100
+"""A tool with more argument names takes free-form arguments: its calls do not describe it."""
+
+
+class ToolUse:
+    """Counts the calls and the logged definitions of sessions.
+
+    `calls` is {tool: {"calls": n, "arguments": {name: {"calls": n, "places": sum of its places,
+    "kinds": {kind: n}, "items": {kind: n}}}}}; `logged` is {version: {"lists": n, "tools": {name:
+    {definition as JSON: n}}}}; `versions` {version: n} of the sessions that lack definitions. All
+    leaves are numbers, and two counts are added leaf by leaf.
+    """
+
+    def __init__(self, counts: dict[str, Any] | None = None) -> None:
+        self.counts: dict[str, Any] = {} if counts is None else counts
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Adds the counts of other sessions."""
+        _add(self.counts, other)
+
+    def take(self, conversation: Conversation, supplied: Iterable[Json] | None) -> bool:
+        """Counts a conversation; tells whether it lacks definitions that others may supply."""
+        listed = conversation.tools if conversation.tools is not None else supplied
+        known = {tool_name(tool): tool for tool in convert(listed or (), Counter())}
+        if conversation.tools and conversation.version:
+            names = {name: {dumps(tool): 1} for name, tool in known.items()}
+            logged = {conversation.version: {"lists": 1, "tools": names}}
+            self.add({"logged": logged})
+        lacks = listed is None
+        for message in conversation.messages:
+            for part in message.parts:
+                if isinstance(part, ToolCall) and part.name not in known:
+                    lacks = True
+                    self._call(part)
+        if lacks and conversation.version:
+            self.add({"versions": {conversation.version: 1}})
+        return lacks
+
+    def _call(self, part: ToolCall) -> None:
+        arguments = decoded(part.arguments, Counter())
+        if not isinstance(arguments, dict) or call_fault(DraftCall(0, part.name, arguments)):
+            return
+        used = {
+            key: {
+                "calls": 1,
+                "places": place,
+                "kinds": {kind_of(value): 1},
+                "items": Counter(map(kind_of, value)) if isinstance(value, list) else {},
+            }
+            for place, (key, value) in enumerate(arguments.items())
+        }
+        self.add({"calls": {part.name: {"calls": 1, "arguments": used}}})
+
+    def shared(self, other: Mapping[str, Any]) -> SharedTools:
+        """The definitions for the sessions whose own counts are `other`."""
+        calls, logged = self.counts.get("calls", {}), self.counts.get("logged", {})
+        versions = sorted(logged.keys() & other.get("versions", {}).keys())
+        listed = {version: sorted(logged[version]["tools"].items()) for version in versions}
+        return SharedTools(
+            inferred={
+                name: _inferred(name, calls[name])
+                for name in sorted(other.get("calls", {}))
+                if len(calls[name]["arguments"]) <= MAX_ARGUMENTS
+            },
+            logged={
+                version: {name: _usual(texts) for name, texts in listed[version]}
+                for version in versions
+            },
+            common={
+                version: tuple(
+                    name
+                    for name, texts in listed[version]
+                    if sum(texts.values()) == logged[version]["lists"]
+                )
+                for version in versions
+            },
+        )
+
+    @staticmethod
+    def wanted(counts: Mapping[str, Any]) -> dict[str, Any]:
+        """The part of a session's counts that `shared` asks for: names and versions."""
+        return {key: dict.fromkeys(counts.get(key, {}), 1) for key in ("calls", "versions")}
+
+
+def _add(counts: dict[str, Any], other: Mapping[str, Any]) -> None:
+    for key, value in other.items():
+        if isinstance(value, int):
+            counts[key] = counts.get(key, 0) + value
+        else:
+            _add(counts.setdefault(key, {}), value)
+
+
+def _usual(texts: Mapping[str, int]) -> Definition:
+    """The definition that most sessions logged; of equally many, the first by its text."""
+    found = loads(min(texts, key=lambda text: (-texts[text], text)))
+    assert isinstance(found, dict), "it was converted"
+    return found
+
+
+def _inferred(name: str, used: Mapping[str, Any]) -> Definition:
+    """A definition with the arguments in the order in which calls usually have them."""
+    arguments: dict[str, Any] = used["arguments"]
+
+    def place(key: str) -> tuple[Fraction, str]:
+        return Fraction(arguments[key]["places"], arguments[key]["calls"]), key
+
+    names = sorted(arguments, key=place)
+    required: list[Json] = [key for key in names if arguments[key]["calls"] == used["calls"]]
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    key: schema_of(_ordered(arguments[key]["kinds"]), arguments[key]["items"])
+                    for key in names
+                },
+                "required": required,
+            },
+        },
+    }
+
+
+def _ordered(counts: Mapping[str, int]) -> list[str]:
+    """The keys, the most frequent first, equally frequent ones in alphabetical order."""
+    return sorted(counts, key=lambda key: (-counts[key], key))
