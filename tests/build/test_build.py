@@ -95,7 +95,8 @@ def test_the_same_bytes_where_parts_are_made_some_at_a_time(built, tmp_path, poo
     monkeypatch.setattr(engine, "BATCH_TASKS", 3)
     assert build(tmp_path / "again", "--workers", "2") == 0
     parts = len(json.loads((built / "manifest.json").read_bytes())["inputs"])
-    assert 2 < pooled.count("_run_batch") <= parts // 3 + 1
+    passes = 2  # sessions that lack tool definitions are scanned first
+    assert 2 < pooled.count("_run_batch") <= passes * (parts // 3 + 1)
     assert files(tmp_path / "again") == files(built)
 
 
