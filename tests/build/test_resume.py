@@ -137,7 +137,9 @@ def test_a_large_table_of_one_group_is_not_cut(tmp_path, monkeypatch, done):
 def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, done):
     source = DATA / "claude-code"
     monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
-    assert build(tmp_path / "out", "--workers", "1", inputs=[source]) == 0
+    config = tmp_path / "once.yaml"
+    config.write_text("normalize: {tool_scope: conversation}\n")  # else it is read twice
+    assert build(tmp_path / "out", "--config", config, "--workers", "1", inputs=[source]) == 0
     assert done
     assert len(done) == len(set(done)), "pieces share the origin of their source"
 
