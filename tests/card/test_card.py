@@ -120,6 +120,18 @@ def test_the_card_counts_trained_turns_by_how_well_their_context_is_known(built)
         assert 0 < int(count.replace(",", "")) <= of_samples
 
 
+def test_the_card_states_what_is_trained_and_what_stands_in_the_bytes_of_inference(built):
+    rows = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
+    trained = sum(end - start for row in rows for start, end in row["spans"])
+    share = trained / sum(row["chars"] for row in rows)
+    card = (built / "README.md").read_text(encoding="utf-8")
+    assert f"| text that is trained | {share:.1%} " in card
+    turns = sum(len(row["spans"]) for row in rows)
+    for mode in ("thinking", "non-thinking"):
+        equal = sum(row["parity"][mode] for row in rows)
+        assert f"trained turns in the bytes of {mode} inference | {equal} of {turns} " in card
+
+
 def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(built, tmp_path):
     _, text = parts(built)
     content = re.search(r"has all\):\n\n((?:    .*\n)+)", text)
