@@ -121,8 +121,8 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
             f"dataset {name!r}: claimed by {', '.join(claims)}; `builder build"
             f" {shlex.quote(dataset)} -o OUT --format NAME` makes a dataset of it"
         )
-    if rows:
-        columns = ", ".join(list(dict.fromkeys(key for row in rows for key in row))[:8])
+    columns = ", ".join(list(dict.fromkeys(key for row in rows for key in row))[:8])
+    if columns:
         raise UsageError(
             f"dataset {name!r}: no known form of rows ({columns}): see docs/formats.md and"
             " docs/readers.md"

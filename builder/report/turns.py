@@ -74,7 +74,7 @@ def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
         link = tag("a", name, text(" "), about, href=f"#turn-{at}")
         items.append(tag("li", link, class_="taught" if at in taught else None))
     head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns"))
-    listed = tag("nav", tag("ol", *items), aria_label="Outline of turns")
+    listed = tag("nav", tag("ol", *items), aria_label="Outline of turns", class_="turn-list")
     return tag("details", head, listed, class_="outline", open="")
 
 

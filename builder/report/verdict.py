@@ -38,7 +38,7 @@ def verdict(
     found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
 ) -> Html:
     """Returns the verdict: counts, what is proven, what was lost, and what to do first."""
-    return join((_sentence(found, manifest), _shares(found, manifest), _lost(ledger),
+    return join((_sentence(found, manifest), _shares(found, manifest, audit), _lost(ledger),
                  _advice(found, ledger, manifest, audit)))  # fmt: skip
 
 
@@ -71,11 +71,17 @@ def _sentence(found: Survey, manifest: Mapping[str, Json]) -> Html:
     )
 
 
-def _shares(found: Survey, manifest: Mapping[str, Json]) -> Html:
+def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
     """The shares that matter, each with what it means."""
     tiles: list[tuple[str, str]] = [("samples", number(found.samples))]
     if found.has_tokens:
         tiles.append(("tokens", number(found.tokens)))
+    trained = audit.facts.trained if audit is not None else None
+    if trained is not None:
+        label = "of the text is trained"
+        if found.has_tokens:
+            label += f", about {number(round(found.tokens * trained, -3))} tokens"
+        tiles.append((label, _percent(trained)))
     if found.turns:
         tiles.append(("trained turns", number(found.turns)))
     mode = mode_of(manifest)

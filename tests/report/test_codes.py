@@ -7,6 +7,7 @@ import pytest
 from places import CASES, ROOT
 
 from builder.normalize import NormalizeOptions, remedy
+from builder.normalize.targets import FOREIGN
 from builder.report.codes import code_texts, explain, explained
 from builder.report.html import EMPTY
 
@@ -28,13 +29,21 @@ def golden_codes():
     for path in sorted(CASES.rglob("expected.json")):
         for items in json.loads(path.read_bytes()).values():
             problems = (item for item in items if isinstance(item, dict))
-            yield from (item["code"] for item in problems if item.get("is") == "Problem")
+            for item in problems:
+                if item.get("is") == "Problem":
+                    yield item["code"]
+                messages = item.get("messages") or ()
+                yield from (code for part in messages if (code := part.get("untrained")))
 
 
 def test_every_code_of_the_source_is_explained():
     found = set(literal_codes())
     assert len(found) > 60
     assert found - set(code_texts()) == set()
+
+
+def test_every_code_of_a_turn_that_is_context_only_is_explained():
+    assert set(FOREIGN) - set(code_texts()) == set()
 
 
 def test_every_code_of_the_golden_cases_is_explained():
