@@ -6,10 +6,11 @@ Results go to files, so memory is bounded by the longest conversation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
+from builder.build.preferences import Corrected, alternative, left_reason
 from builder.build.prefixes import counted_definitions, prefix_digests
 from builder.build.prove import Proof, prove, shortened
 from builder.build.results import (
@@ -29,6 +30,7 @@ from builder.qwen3.flatten import flatten
 from builder.qwen3.parity import counts
 from builder.readers import Reader, read_events, readers, recognise
 from builder.scrub.redact import Scrubber
+from builder.select.alternatives import Alternative
 from builder.select.splits import session_key
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
@@ -159,6 +161,8 @@ def _conversation(
     dropped: Mapping[int, str] = {}
     tools_source = "none"
     code: str | None = None
+    left: Alternative | None = None
+    pairs = Corrected()
     try:
         normalised = _scrub(normalise(conversation, task.options), scrubber)
         dropped, tools_source = normalised.dropped, normalised.tools_source
@@ -183,23 +187,12 @@ def _conversation(
                     noted = _note(proof.problem, conversation, writer)
                     code = code or noted
                     continue
-                line = proof.sample.line + b"\n"
-                meta = dumps(_meta(made, proof, scrubber)).encode("utf-8", "replace") + b"\n"
-                writer.sample(line, meta)
-                origins = proof.example.origins
-                held.update(origins)
-                levels = Counter(item.level for item in proof.contexts)
-                missing = Counter(name for item in proof.contexts for name in item.missing)
-                samples.append(
-                    Spooled(
-                        prefixes[origins[-1]],
-                        proof.verdict.tokens,
-                        _range_of(_calls_of(normalised, origins)),
-                        tuple(levels[level] for level in LEVELS),
-                        tuple(sorted(missing.items())),
-                        is_weighted=bool(proof.sample.weights),
-                    )
-                )
+                held.update(proof.example.origins)
+                samples.append(_write_sample(made, proof, prefixes, pairs, scrubber, writer))
+        if (reason := left_reason(conversation)) is not None:
+            left = alternative(
+                conversation, reason, task.options, task.lengths, verifier.target, scrubber
+            )
     except (OSError, UsageError):
         raise  # the disk, or the installation: not the fault of the log
     except Exception as error:  # a bug of ours on one conversation; the others go on
@@ -214,8 +207,45 @@ def _conversation(
     terms = _license(conversation, task, scrubber)
     writer.entry(
         ConversationEntry(
-            code, tuple(samples), prefixes, outcomes, tools_source, model, session, terms
+            code,
+            tuple(samples),
+            prefixes,
+            outcomes,
+            tools_source,
+            model,
+            session,
+            terms,
+            alternative=left,
+            left_out=tuple(sorted(pairs.left_out.items())),
         )
+    )
+
+
+def _write_sample(
+    made: _Made,
+    proof: Proof,
+    prefixes: Sequence[bytes],
+    pairs: Corrected,
+    scrubber: Scrubber,
+    writer: ResultWriter,
+) -> Spooled:
+    """Write a proven sample with its line of meta/; returns what is known of it."""
+    described = _meta(made, proof, scrubber)
+    if corrected := pairs.of(proof, made.normalised, described["record"]):
+        described["preferences"] = corrected
+    meta = dumps(described).encode("utf-8", "replace") + b"\n"
+    writer.sample(proof.sample.line + b"\n", meta)
+    origins = proof.example.origins
+    levels = Counter(item.level for item in proof.contexts)
+    missing = Counter(code for item in proof.contexts for code in item.missing)
+    return Spooled(
+        prefixes[origins[-1]],
+        proof.verdict.tokens,
+        _range_of(_calls_of(made.normalised, origins)),
+        tuple(levels[level] for level in LEVELS),
+        tuple(sorted(missing.items())),
+        is_weighted=bool(proof.sample.weights),
+        pairs=len(corrected),
     )
 
 

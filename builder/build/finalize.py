@@ -13,13 +13,14 @@ from itertools import chain
 from sys import intern
 from typing import Any, cast
 
+from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
 from builder.dataset.review import Review
 from builder.dataset.samples import read_sample
-from builder.jsonio import loads
+from builder.jsonio import dumps, loads
 from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
@@ -58,7 +59,9 @@ def finalize(
     _count_records(built, results, unreadable)
     _count_conversations(built, table, choice)
     built.ledger.check()
-    ids = _write(results, choice, built, config)
+    matched = match(table, choice, _samples(results))
+    _count_pairs(built, table, choice, matched)
+    ids = _write(results, choice, built, config, matched)
     built.rejects += sum(code not in (None, DUPLICATE) for code in choice.codes)
     left_out = _left_out(results, choice, ids)
     writer.write("rejects.jsonl", chain(_rejects(results, unreadable), left_out))
@@ -133,6 +136,9 @@ def _row(
         format=entry.format or result.summary.format or UNKNOWN,
         model=intern(entry.model or UNKNOWN),
         license=intern(entry.license or UNKNOWN),
+        alternative=entry.alternative,
+        left_out=entry.left_out,
+        pairs=tuple(item.pairs for item in entry.samples),
     )
 
 
@@ -233,8 +239,25 @@ def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | No
     return code
 
 
+def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -> None:
+    """Counts the preference pairs of the samples that are written, and why others are not."""
+    built.pairs_left_out.update(matched.left_out)
+    built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
+    for row, codes in choice.of_each(table):
+        built.pairs_left_out.update(dict(row.left_out))
+        for count, code in zip(row.pairs, codes, strict=True):
+            if code is None:
+                built.pairs += count
+            elif count:
+                built.pairs_left_out["not_selected"] += count
+
+
 def _write(
-    results: Sequence[ChunkResult], choice: Choice, built: Built, config: Config
+    results: Sequence[ChunkResult],
+    choice: Choice,
+    built: Built,
+    config: Config,
+    matched: Matched,
 ) -> dict[int, str]:
     """Writes the chosen samples; {number: id} of those that are kept for near duplicates."""
     shard_bytes = config.output.shard_mb << 20
@@ -254,6 +277,10 @@ def _write(
                 shard_bytes,
                 weighted=built.is_weighted,
             )
+        if number in matched.pairs:
+            described = _decoded(meta)
+            described["preferences"] = described.get("preferences", []) + matched.pairs[number]
+            meta = dumps(described).encode("utf-8", "replace") + b"\n"  # noqa: PLW2901 - completed
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     return ids

@@ -98,6 +98,10 @@ def publish(
             "versions": made["versions"],
             "tokenizer": _tokenizer(config, target),
             "ledger": built.ledger.to_json(),
+            "preferences": {
+                "pairs": built.pairs,
+                "left_out": dict(sorted(built.pairs_left_out.items())),
+            },
         }
         if run.review is not None:
             about["review"] = run.review.counts()

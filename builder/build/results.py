@@ -32,9 +32,10 @@ from builder.jsonio import JsonFault, dumps, loads, packed
 from builder.ledger import Ledger
 from builder.problem import Problem
 from builder.scrub.redact import Scrubber
+from builder.select.alternatives import Alternative
 
 _END = struct.Struct("<4QL8s")
-_MARK = b"builder4"
+_MARK = b"builder5"
 HELD_BYTES = 1 << 20
 """So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
 
@@ -48,6 +49,7 @@ class Spooled:
     levels       number of its targets at each of LEVELS, the lowest first
     missing      (code of `MISSING`, number of its targets that miss it)
     is_weighted  it has weights
+    pairs        number of preference pairs within it
     """
 
     prefix: bytes
@@ -56,6 +58,7 @@ class Spooled:
     levels: tuple[int, ...] = ()
     missing: tuple[tuple[str, int], ...] = ()
     is_weighted: bool = False
+    pairs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class ConversationEntry:
              begins with a zero byte
     session  what the conversations of one session share (`builder.select.splits`)
     format   the name of its format, unless it is that of the result
+    alternative  what a left conversation may be the other answer to
+    left_out     (code, number) of corrections that are no certain preference pair
     """
 
     code: str | None
@@ -80,6 +85,8 @@ class ConversationEntry:
     session: bytes = b""
     license: str | None = None
     format: str | None = None
+    alternative: Alternative | None = None
+    left_out: tuple[tuple[str, int], ...] = ()
 
     def to_json(self) -> bytes:
         """Returns its line among the entries of the result."""
@@ -91,6 +98,7 @@ class ConversationEntry:
                 list(item.levels),
                 [[code, count] for code, count in item.missing],
                 item.is_weighted,
+                item.pairs,
             ]
             for item in self.samples
         ]
@@ -105,6 +113,8 @@ class ConversationEntry:
                 self.session.hex(),
                 self.license,
                 self.format,
+                self.alternative.to_json() if self.alternative is not None else None,
+                [[code, count] for code, count in self.left_out],
             ]
         )
 
@@ -112,7 +122,8 @@ class ConversationEntry:
     def from_json(cls, line: bytes) -> ConversationEntry:
         """Returns the entry that `to_json` wrote."""
         values: Any = loads(line)
-        code, samples, prefixes, calls, tools_source, model, session, license_, form = values
+        code, samples, prefixes, calls, tools_source, model, session, license_, form, *rest = values
+        alternative, left_out = rest
         return cls(
             code,
             tuple(
@@ -123,8 +134,9 @@ class ConversationEntry:
                     tuple(levels),
                     tuple((code, count) for code, count in missing),
                     weighted,
+                    pairs,
                 )
-                for prefix, tokens, (first, end), levels, missing, weighted in samples
+                for prefix, tokens, (first, end), levels, missing, weighted, pairs in samples
             ),
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),
@@ -133,6 +145,8 @@ class ConversationEntry:
             bytes.fromhex(session),
             license_,
             form,
+            alternative and Alternative.from_json(alternative),
+            tuple((code, count) for code, count in left_out),
         )
 
 

@@ -28,7 +28,8 @@ class Built:
     `context_levels` counts the targets of the written samples by the level of their context
     (`builder.conversation.LEVELS`), `context_missing` by each code of what it misses (`MISSING`);
     `is_weighted`: some message of data/ has a weight; `audit`: what the audits found (None: no
-    samples); `reasons`: why nothing was put in place, if so.
+    samples); `reasons`: why nothing was put in place, if so; `pairs`: preference pairs in meta/,
+    `pairs_left_out`: those that are not certain, by code.
     """
 
     writer: Writer
@@ -45,6 +46,8 @@ class Built:
     changed_by_loader: list[LineReport] = field(default_factory=list)
     audit: Audit | None = None
     reasons: list[str] = field(default_factory=list)
+    pairs: int = 0
+    pairs_left_out: Counter[str] = field(default_factory=Counter)
 
     def missing(self) -> list[tuple[str, int]]:
         """Returns what the contexts of the targets miss, as (code, targets), the most first."""

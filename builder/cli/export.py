@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from builder.cli.manifest import manifest_of, mode_of, tokenizer_of
 from builder.cli.terminal import escaped
+from builder.conversation import Json
 from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
@@ -39,8 +41,20 @@ def run_export(
     if exported.problems:
         print("builder: nothing was put in place", file=sys.stderr)
     if not exported.rows:
-        print("builder: no sample could be exported", file=sys.stderr)
+        print(f"builder: {_why_empty(to, manifest)}", file=sys.stderr)
     return 1 if exported.problems or not exported.rows else 0
+
+
+def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
+    """Returns why nothing was exported: for pairs, what the build says of them."""
+    if to not in VARIANTS or not VARIANTS[to].of_pairs:
+        return "no sample could be exported"
+    found = manifest.get("preferences")
+    left_out = found.get("left_out") if isinstance(found, dict) else None
+    counts = left_out.items() if isinstance(left_out, dict) else ()
+    codes = ", ".join(f"{code} {count}" for code, count in counts)
+    why = f"; not certain: {codes}" if codes else ""
+    return escaped(f"the dataset holds no preference pair (docs/preference.md){why}")
 
 
 def _print(exported: Exported, to: str, out: Path) -> None:
@@ -48,6 +62,8 @@ def _print(exported: Exported, to: str, out: Path) -> None:
     print(f"  {exported.equal} of {exported.rows} give the proven text when loaded again")
     for code, count in sorted(exported.left_out.items()):
         print(f"  {count} samples left out: {code}")
+    for code, count in sorted(exported.pairs_left_out.items()):
+        print(f"  {count} pairs left out: {code}")
     for trainer in VARIANTS[to].trainers if to in VARIANTS else ():
         beyond = exported.beyond[trainer.name]
         if beyond:

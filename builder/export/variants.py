@@ -10,103 +10,27 @@ Where a sample has assistant turns that are context only, the assistant messages
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from builder.conversation import Json
 from builder.export.tokens import labels
+from builder.export.variant import (
+    MESSAGES,
+    STRING,
+    TOOLS,
+    ExportItem,
+    Feature,
+    Row,
+    Variant,
+    plain_messages,
+)
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
 from builder.qwen3.flatten import call_text, flatten
 from builder.qwen3.render import tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
-from builder.trainers import readers_of
-from builder.trainers.record import Trainer
-
-Row = dict[str, Any]
-
-Feature = dict[str, Json]
-
-STRING: Feature = {"dtype": "string"}
-MESSAGES: Feature = {
-    "name": "messages",
-    "list": [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}],
-}
-WEIGHTED: Feature = {
-    "name": "messages",
-    "list": [
-        {"name": "role", "dtype": "string"},
-        {"name": "content", "dtype": "string"},
-        {"name": "weight", "dtype": "int64"},
-        {"name": "loss", "dtype": "bool"},
-    ],
-}
-TOOLS: Feature = {"name": "tools", "list": "json"}
-
-
-@dataclass(frozen=True, slots=True)
-class ExportItem:
-    """A proven sample, its dialogue, and its rendering with the trained spans.
-
-    targets  for each assistant turn, in order: is it trained?
-    prompt   the generation prompt of the inference mode that the spans are for
-    """
-
-    sample: Sample
-    dialogue: Dialogue
-    text: str
-    spans: tuple[tuple[int, int], ...]
-    targets: tuple[bool, ...]
-    prompt: str
-
-    def messages(self, sample: Sample) -> list[Row]:
-        """Returns the messages of `sample`, whose assistant turns are those of the item."""
-        messages = _messages(sample)
-        self.weigh(messages)
-        return messages
-
-    def weigh(self, messages: list[Row]) -> None:
-        """Marks the assistant messages of a sample that has untrained ones."""
-        if all(self.targets):
-            return
-        answers = [message for message in messages if message["role"] == "assistant"]
-        for message, trained in zip(answers, self.targets, strict=True):
-            message["weight"] = int(trained)
-            message["loss"] = trained
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """A variant.
-
-    summary   one line for `builder export --help` and the card
-    kind      jsonl or parquet
-    features  what the card declares, so that a loader infers nothing
-    rows      the rows of a sample, each with the text that it must give
-    text      what a trainer makes of a loaded row
-    """
-
-    name: str
-    summary: str
-    kind: str
-    features: tuple[Feature, ...]
-    rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
-    text: Callable[[Row, Target], str]
-
-    @property
-    def trainers(self) -> tuple[Trainer, ...]:
-        """The trainers that read it."""
-        return readers_of(self.name)
-
-    def declared(self, *, weighted: bool) -> list[Json]:
-        """Returns the features; `weighted`: assistant messages carry `weight` and `loss`."""
-        return [WEIGHTED if item is MESSAGES and weighted else item for item in self.features]
-
-
-def _messages(sample: Sample) -> list[Row]:
-    return [{"role": role, "content": content} for role, content in sample.messages]
 
 
 def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
@@ -194,7 +118,7 @@ def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]
 
 def _completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     for sample, text, _ in _turns(item, target):
-        messages = _messages(sample)
+        messages = plain_messages(sample)
         row = {
             "prompt": messages[:-1],
             "completion": messages[-1:],
@@ -295,6 +219,26 @@ def _tokens_text(row: Row, target: Target) -> str:
     return target.decode(list(row["input_ids"]))
 
 
+def _preferences(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
+    for pair in item.pairs:
+        chosen, rejected = plain_messages(pair.chosen), plain_messages(pair.rejected)
+        row = {
+            "prompt": chosen[:-1],
+            "chosen": chosen[-1:],
+            "rejected": rejected[-1:],
+            "tools": list(pair.chosen.tools),
+            "reason": pair.reason,
+        }
+        yield row, "\0".join(pair.texts)
+
+
+def _preferences_text(row: Row, target: Target) -> str:
+    sides = (target.render([*row["prompt"], *row[key]], row["tools"] or None) for key in _SIDES)
+    return "\0".join(sides)
+
+
+_SIDES = ("chosen", "rejected")
+
 _TURN_LIST: Json = [{"name": "from", "dtype": "string"}, {"name": "value", "dtype": "string"}]
 _IDS: tuple[Feature, ...] = tuple(
     {"name": name, "list": "int64"} for name in ("input_ids", "attention_mask", "labels")
@@ -370,6 +314,21 @@ VARIANTS: dict[str, Variant] = {
             (*_IDS, {"name": "length", "dtype": "int64"}),
             _token_rows,
             _tokens_text,
+        ),
+        Variant(
+            "preference",
+            "a row for each preference pair: prompt, chosen and rejected as messages, for DPO",
+            "jsonl",
+            (
+                {**MESSAGES, "name": "prompt"},
+                {**MESSAGES, "name": "chosen"},
+                {**MESSAGES, "name": "rejected"},
+                TOOLS,
+                {"name": "reason", **STRING},
+            ),
+            _preferences,
+            _preferences_text,
+            of_pairs=True,
         ),
         Variant(
             "verl",

@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,8 +15,10 @@ import yaml
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.rows import CONVERSATION, DatasetRow
+from builder.export.preference import PreferencePair, PreferencePairs
 from builder.export.tokens import BorderFault
-from builder.export.variants import VARIANTS, ExportItem, Row, Variant
+from builder.export.variant import ExportItem, Row, Variant
+from builder.export.variants import VARIANTS
 from builder.jsonio import dumps, loads
 from builder.output.aside import folder_aside, put_in_place
 from builder.problem import UsageError
@@ -51,6 +53,7 @@ class Exported:
     not_last  samples whose targets are not the last assistant turn alone
     policies  {option that made turns context only: samples}
     splits    the splits, in order of appearance
+    pairs_left_out  {code: preference pairs not exported}
     silent    trainers without a configuration: they would train turns that are context only
     """
 
@@ -68,6 +71,7 @@ class Exported:
     not_last: int = 0
     policies: Counter[str] = field(default_factory=Counter)
     splits: list[str] = field(default_factory=list)
+    pairs_left_out: Counter[str] = field(default_factory=Counter)
     silent: list[Trainer] = field(default_factory=list)
 
     @property
@@ -104,6 +108,14 @@ class Exported:
             unit = row.unit != CONVERSATION
             self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
         self.not_last += any(item.targets[:-1]) or not item.targets[-1]
+
+    def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
+        """Counts preference pairs that are exported, by their longer sides."""
+        for pair in pairs:
+            self.written += 1
+            self.longest = max(self.longest, pair.tokens)
+            for name, limit in DEFAULT_LENGTHS.items():
+                self.beyond[name] += pair.tokens > limit
 
     def facts(self, *, hybrid: bool) -> Facts:
         """Returns what the configurations depend on."""
@@ -149,7 +161,8 @@ def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exp
 
 def _refusal(variant: Variant, exported: Exported) -> str:
     titles = " and ".join(item.title for item in variant.trainers)
-    able = [name for name in VARIANTS if _can_express(VARIANTS[name], exported.targets)]
+    others = [item for item in VARIANTS.values() if item.of_pairs is variant.of_pairs]
+    able = [item.name for item in others if _can_express(item, exported.targets)]
     return (
         f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use"
         f" {' or '.join(able)}"
@@ -169,8 +182,13 @@ def _write(
     texts: BinaryIO,
 ) -> None:
     writers: dict[str, _RowWriter] = {}
+    pairs = PreferencePairs(verifier, exported.pairs_left_out)
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
         item = _item(sample, verdict, verifier)
+        if variant.of_pairs:
+            item = replace(item, pairs=tuple(pairs.of(found, sample)))
+            if not item.pairs:
+                continue
         try:
             rows = list(variant.rows(item, verifier.target))
         except BorderFault:
@@ -180,7 +198,10 @@ def _write(
         if split not in writers:
             writers[split] = _RowWriter(made / data_file(split, variant.kind), variant)
             exported.splits.append(split)
-        exported.count(item, verdict, found)
+        if variant.of_pairs:
+            exported.count_pairs(item.pairs)
+        else:
+            exported.count(item, verdict, found)
         for row, text in rows:
             writers[split].write(row)
             texts.write(hashlib.sha256(text.encode("utf-8")).digest())
@@ -288,8 +309,8 @@ def _companions(
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
     body = (
-        f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n{exported.rows} rows from"
-        f" {exported.written} samples, the longest {exported.longest} tokens. Written by `builder"
+        f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n"
+        f"{_amount(variant, exported)}, the longest {exported.longest} tokens. Written by `builder"
         f" export --to {variant.name}`; every row was loaded again and gives the proven text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
@@ -301,6 +322,12 @@ def _companions(
     for name, content in files.items():
         path = (made / "configs" / name).resolve()
         path.write_text(content, encoding="utf-8")
+
+
+def _amount(variant: Variant, exported: Exported) -> str:
+    if variant.of_pairs:
+        return f"{exported.rows} pairs of {exported.samples} samples"
+    return f"{exported.rows} rows from {exported.written} samples"
 
 
 def _digest(made: Path) -> str:
@@ -344,6 +371,7 @@ def result(exported: Exported) -> dict[str, Json]:
         "rows": exported.rows,
         "equal": exported.equal,
         "left_out": dict(sorted(exported.left_out.items())),
+        "pairs_left_out": dict(sorted(exported.pairs_left_out.items())),
         "problems": list(exported.problems[:100]),
         "longest": exported.longest,
     }

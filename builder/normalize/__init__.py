@@ -44,6 +44,8 @@ class Normalised:
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all others
     contexts      how well the log shows the context of each assistant turn of the dialogue
+    failures      for each assistant turn how each of its calls went wrong: error, denied,
+                  interrupted or None
     """
 
     dialogue: Dialogue | None
@@ -54,6 +56,7 @@ class Normalised:
     kept: frozenset[int] = frozenset()
     dropped: Mapping[int, str] = field(default_factory=dict)
     contexts: tuple[Context, ...] = ()
+    failures: tuple[tuple[str | None, ...], ...] = ()
 
 
 _REMEDIES = MappingProxyType(
@@ -144,6 +147,11 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         dropped=draft.dropped,
         contexts=tuple(
             block.context_in(draft.context) for block in draft.blocks if block.role == "assistant"
+        ),
+        failures=tuple(
+            tuple(call.failure for call in block.calls)
+            for block in draft.blocks
+            if block.role == "assistant"
         ),
     )
 

@@ -18,10 +18,11 @@ def flatten(dialogue: Dialogue) -> Sample:
         weights = tuple(
             int(turn.trained) if turn.role == "assistant" else None for turn in dialogue.turns
         )
-    return Sample(tuple(_flat(turn) for turn in dialogue.turns), dialogue.tools, weights)
+    return Sample(tuple(flat_turn(turn) for turn in dialogue.turns), dialogue.tools, weights)
 
 
-def _flat(turn: Turn) -> tuple[str, str]:
+def flat_turn(turn: Turn) -> tuple[str, str]:
+    """Returns the role and the content of the turn as one message."""
     if turn.role == "tool":
         blocks = (f"<tool_response>\n{text}\n</tool_response>" for text in turn.responses)
         return "user", "\n".join(blocks)

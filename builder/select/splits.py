@@ -36,15 +36,15 @@ class SplitOptions:
 def session_key(conversation: Conversation, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term
     """Returns 8 bytes that the conversations of one session share.
 
-    A session's parts are named after it: `ID/sub-agent`, `ID#segment`. An id that is unique
-    anywhere (a UUID) names the session in all files, any other only in its own.
+    A session's parts are named after it: `ID/sub-agent`, `ID#segment`, `ID~branch`. An id that is
+    unique anywhere (a UUID) names the session in all files, any other only in its own.
     """
     return session_digest(conversation.id, format, origin)
 
 
 def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noqa: A002 - as above
     """Returns the same for the id of a conversation."""
-    root = re.split("[/#]", conversation, maxsplit=1)[0]
+    root = re.split(r"\s*[/#~]", conversation, maxsplit=1)[0]
     place = "" if _UNIQUE.fullmatch(root) else origin
     text = "\n".join((format, place, root)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=8).digest()

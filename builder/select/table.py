@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from builder.select.alternatives import Alternative
+
 DIGEST_BYTES = 16
 """The length of the digests of messages, which are joined in a row to save memory."""
 
@@ -32,7 +34,11 @@ class ConversationRow:
     call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
     call_codes   for each call why it was dropped, or None
 
-    The last four say where the conversation and its tool definitions come from.
+    alternative  what a left conversation may be the other answer to; None: it was not left
+    left_out     (code, number) of corrections that are no certain pair
+    pairs        for each sample the number of preference pairs within it
+
+    The four before these say where the conversation and its tool definitions come from.
     """
 
     source: int
@@ -57,6 +63,9 @@ class ConversationRow:
     format: str
     model: str
     license: str
+    alternative: Alternative | None = None
+    left_out: tuple[tuple[str, int], ...] = ()
+    pairs: tuple[int, ...] = ()
 
     @property
     def samples(self) -> int:

@@ -10,11 +10,14 @@ from builder.trainers.masks import Mask, MaskRefusal, MaskRule, written
 from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
 
 _COMPLETIONS = ("prompt-completion", "prompt-completion-text")
+_PAIRS = "preference"
 _EXACT = "builder export --to tokenized"
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     is_flat = export.variant not in (*_COMPLETIONS, "tokenized")
+    if export.variant == _PAIRS:
+        return {"trl.yaml": _dpo(export, facts)}
     length = facts.wide_length if is_flat else facts.length
     loss = ""
     if is_flat:
@@ -34,7 +37,22 @@ max_length: {length}        # longer samples are cut; {TRL.beyond_default(facts)
     }
 
 
+def _dpo(export: ExportFiles, facts: Facts) -> str:
+    return f"""# trl dpo --config configs/trl.yaml
+model_name_or_path: {MODEL}
+dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
+dataset_train_split: {export.train_split}
+max_length: {facts.length}        # longer pairs are cut; {TRL.beyond_default(facts)}
+"""
+
+
 def _difference(variant: str, facts: Facts) -> str:
+    if variant == _PAIRS:
+        block = "the empty think block, " if facts.hybrid else ""
+        return (
+            "the loss compares two answers to one prompt; it counts the tokens of the last turn of"
+            f" each: {block}the answer and the newline after it"
+        )
     if variant == "tokenized":
         return ""
     if variant == "prompt-completion-text":
@@ -96,6 +114,7 @@ TRL = Trainer(
         "messages-str": "every",
         "tools-in-system": "every",
         "openai": "every",
+        "preference": "some",
     },
     configure=_configure,
     difference=_difference,

@@ -22,6 +22,7 @@ from hub.scenarios import LFS, environment
 from hub.server import Hub
 from hub.state import WRITER
 from places import DATA, ROOT
+from preference_logs import rewound
 
 from builder import cli
 from builder.cli.app import COMMANDS, app
@@ -95,6 +96,7 @@ def shell(tmp_path_factory):
     shutil.copytree(DATA, here / "data")
     for name in ("logs", "LOGS", "store/logs/agents"):
         shutil.copytree(DATA / "openai-chat", here / name)
+    (here / "LOGS" / "rewound.jsonl").write_text(rewound())
     (here / "xlam.json").write_text(json.dumps([XLAM]))
     (here / "theirs.jsonl").write_text(json.dumps(SHAREGPT) + "\n")
     (here / "mine.jsonl").write_text(json.dumps(ROW) + "\n")

@@ -18,6 +18,9 @@ from builder.export.variants import VARIANTS
 RESERVED = {"images", "labels", "prompt", "completion", "system", "chat_template_kwargs"}
 
 
+OF_SAMPLES = [name for name, item in VARIANTS.items() if not item.of_pairs]
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     out = tmp_path_factory.mktemp("export") / "built"
@@ -37,7 +40,7 @@ def meta(built):
     return [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", OF_SAMPLES)
 def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built, tmp_path, name):
     out = tmp_path / "out"
     assert export(built, out, name) == 0
@@ -68,7 +71,7 @@ TRAINERS = {
 """{trainer: (its file in configs/, what names the data in it)}."""
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", OF_SAMPLES)
 def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
     built, tmp_path, monkeypatch, name
 ):
@@ -190,5 +193,5 @@ def test_an_unknown_variant_and_a_taken_folder_are_the_users_mistake(built, tmp_
 
 def test_the_documentation_lists_every_variant():
     page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
-    for name in (*VARIANTS, *TRACES):
+    for name in (*OF_SAMPLES, *TRACES):
         assert f"| `{name}` |" in page

@@ -22,6 +22,9 @@ ROWS = [
 ]
 
 
+OF_SAMPLES = [name for name, item in VARIANTS.items() if not item.of_pairs]
+
+
 @pytest.fixture(scope="module")
 def turns(tmp_path_factory):
     """A dataset with a sample for each assistant turn: all turns before it are context."""
@@ -68,7 +71,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", OF_SAMPLES)
 def test_every_variant_expresses_the_targets_or_refuses(export, name):
     code, out, err = export(name)
     if name not in ABLE:
@@ -123,7 +126,7 @@ def test_labels_and_completions_are_the_spans(export, turns, tmp_path, verifier)
 def test_whole_conversations_need_no_weights(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"messages": ROWS}) + "\n")
-    for name in VARIANTS:
+    for name in OF_SAMPLES:
         out = tmp_path / name
         assert cli.main(["export", str(path), "--to", name, "-o", str(out), "--quiet"]) == 0
         assert len(list((out / "configs").iterdir())) == len(VARIANTS[name].trainers)
@@ -138,7 +141,7 @@ def test_every_configuration_says_whether_it_is_exact(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"messages": ROWS}) + "\n")
     exact = set()
-    for name in VARIANTS:
+    for name in OF_SAMPLES:
         assert cli.main(["export", str(path), "--to", name, "-o", str(tmp_path / name), "-q"]) == 0
         for config in (tmp_path / name / "configs").iterdir():
             first = config.read_text().partition("\n")[0]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import (
     REPEAT,
+    Context,
     Conversation,
     Event,
     Ignored,
@@ -104,16 +105,20 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
             )
             records = 0
     opening = _opening(chain, generated)
+    # Later tries were shown the earlier ones, in messages that are left out.
+    missing = () if any(message.role == "system" for message in opening) else ("system",)
+    context = Context("partial", ("history", *missing))
     for number, steps in enumerate(branches):
         record = f"{where}, branch {number}"
         detail = "a branch of the search that is not the answer"
         yield Conversation(
-            id=unique_name(record, names),
+            id=unique_name(f"{where}~{number}", names),
             record=record,
             messages=_keyed([*opening, *steps], digest.hexdigest()),
             tools=tools,
             records=records,
             problems=(Problem("rewound", record, detail, records=0),),
+            context=context,
             outcome=outcome,
         )
         records = 0

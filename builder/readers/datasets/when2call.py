@@ -4,7 +4,7 @@ Reference: function-calling-datasets.md "When2Call"; NVIDIA/When2Call README @5a
 turn to be learnt: calls between <TOOLCALL> tags, or words that say why there is none. Definitions
 are JSON texts in a list. The questions of the test are BFCL's and evaluation data like them; of
 their four answers one is right. The response that a pair rejects is a conversation of its own that
-is not trained on (`not_chosen`).
+is not trained on (`dispreferred`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Even
         name = unique_name(f"{name} not preferred", names)
         other = _conversation(name, where, [*asked, rejected], row.get("tools"))
         if isinstance(other, Conversation):
-            problem = Problem("not_chosen", where, "the response that was rejected", records=0)
+            problem = Problem("dispreferred", where, "the response that was rejected", records=0)
             yield replace(other, records=0, problems=(problem, *other.problems))
 
 

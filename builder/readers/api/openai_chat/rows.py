@@ -89,7 +89,7 @@ def is_row(value: Json) -> bool:
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
     """Yields the row's conversation: with the preferred output, where there are two.
 
-    The other output becomes a separate conversation that is not trained (`not_chosen`).
+    The other output becomes a separate conversation that is not trained (`dispreferred`).
     """
     if "preferred_output" not in row:
         yield _conversation(where, where, row, ())
@@ -99,7 +99,7 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
     other = as_list(row.get("non_preferred_output"))
     found = _conversation(f"{where} not preferred", where, body, other) if other else None
     if isinstance(found, Conversation):
-        problem = Problem("not_chosen", where, "the output that was not preferred", records=0)
+        problem = Problem("dispreferred", where, "the output that was not preferred", records=0)
         yield replace(found, records=0, problems=(problem,))
 
 

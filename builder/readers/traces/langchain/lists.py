@@ -114,7 +114,7 @@ def conversations(
     if taken:
         detail = "messages with calls were removed or replaced later"
         yield Conversation(
-            id=f"{name} removed",
+            id=f"{name}~removed",
             record=where,
             messages=with_request_keys(taken),
             tools=tools,

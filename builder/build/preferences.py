@@ -1,0 +1,205 @@
+"""Preference pairs of a build: collected while sources are converted, matched when all are.
+
+A pair within a conversation is found with its sample. What replaced a left conversation may be
+anywhere in its source, so such pairs are matched with the samples that are written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from builder.build.prove import Proof, shortened
+from builder.conversation import Conversation, Json
+from builder.dataset.samples import read_sample, targets
+from builder.jsonio import dumps, loads
+from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.normalize.options import LengthOptions
+from builder.qwen3.flatten import flat_turn
+from builder.qwen3.parse import to_dialogue
+from builder.qwen3.tokenizer import Target
+from builder.sample import Dialogue, Sample
+from builder.scrub.redact import Scrubber
+from builder.select.alternatives import (
+    REASONS,
+    WITHIN_SESSION,
+    Alternative,
+    Successor,
+    Successors,
+    alternative_of,
+    answers_of,
+    preference,
+    replaced,
+    tools_digest,
+)
+from builder.select.choice import Choice
+from builder.select.corrections import corrections
+from builder.select.table import ConversationRow, Table
+
+LOGGED = ("logged", "supplied", "none")
+"""Sources of tool definitions that do not follow from the calls."""
+
+
+def left_reason(conversation: Conversation) -> str | None:
+    """Returns why a conversation was left, if that is all that speaks against it."""
+    codes = {problem.code for problem in conversation.problems}
+    return REASONS[min(codes)] if codes and codes <= REASONS.keys() else None
+
+
+def alternative(
+    conversation: Conversation,
+    reason: str,
+    options: NormalizeOptions,
+    lengths: LengthOptions,
+    target: Target,
+    scrubber: Scrubber,
+) -> Alternative:
+    """Returns the alternative that a left conversation is, normalised and scrubbed as all are."""
+    record = scrubber.text(conversation.record)
+    kept = replace(options, train=replace(options.train, rewound="keep"))
+    normalised = normalise(replace(conversation, problems=()), kept)
+    if normalised.dialogue is not None:
+        scrubbed = scrubber.dialogue(normalised.dialogue)
+        normalised = replace(normalised, dialogue=scrubbed.dialogue, problem=scrubbed.problem)
+    normalised = shortened(normalised, lengths, target)
+    dialogue = normalised.dialogue
+    if dialogue is None:
+        assert normalised.problem is not None, "a rejected conversation has a reason"
+        return Alternative(reason, record, normalised.problem.code)
+    turns = [turn for turn in dialogue.turns if turn.role == "assistant"]
+    usable = [
+        turn.trained and "history" not in context.missing
+        for turn, context in zip(turns, normalised.contexts, strict=True)
+    ]
+    digest = _digest(dialogue, normalised.tools_source, options.tools)
+    return alternative_of(reason, record, dialogue, digest, usable)
+
+
+def _digest(dialogue: Dialogue | Sample, tools_source: str, tools: str) -> bytes:
+    """Returns the digest of definitions that count: logged or supplied ones, all of them."""
+    counts = tools_source in LOGGED and tools == "all"
+    return tools_digest(list(map(dumps, dialogue.tools)) if counts else None)
+
+
+@dataclass(slots=True)
+class Corrected:
+    """Collects the pairs within one conversation, each once; `left_out` counts the others."""
+
+    left_out: Counter[str] = field(default_factory=Counter)
+    _done: set[int] = field(default_factory=set)
+
+    def of(self, proof: Proof, normalised: Normalised, record: Json) -> list[Json]:
+        """Returns the pairs of a proven sample, as `preferences` of its line in meta/."""
+        example = proof.example
+        dialogue = example.dialogue
+        failures = [normalised.failures[origin] for origin in example.origins]
+        has_results = _answered(normalised)
+        answered = [has_results[origin] for origin in example.origins]
+        answers = [at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"]
+        violating: set[int] = set()
+        if normalised.tools_source in LOGGED:
+            found = (item.turn for item in proof.verdict.warnings if item.code == "schema")
+            violating = {answers.index(at) for at in found if at in answers}
+        made: list[Json] = []
+        for item in corrections(dialogue, failures, answered, violating):
+            origin = example.origins[item.chosen]
+            is_adjacent = example.origins[item.rejected] + 1 == origin
+            if item.chosen not in example.targets or origin in self._done or not is_adjacent:
+                continue
+            self._done.add(origin)
+            if item.fault:
+                self.left_out[item.fault] += 1
+                continue
+            rejected = dialogue.turns[answers[item.rejected]]
+            bare = flat_turn(replace(rejected, reasoning=""))[1] if rejected.reasoning else None
+            chosen = flat_turn(dialogue.turns[answers[item.chosen]])[1]
+            made.append(
+                preference(item.reason, item.rejected, chosen=chosen, rejected=bare, record=record)
+            )
+        return made
+
+
+def _answered(normalised: Normalised) -> list[bool]:
+    """Returns for each turn of the model whether the results of its calls follow."""
+    assert normalised.dialogue is not None, "it has samples"
+    turns = normalised.dialogue.turns
+    after = [turn.role == "tool" for turn in turns[1:]] + [False]
+    return [found for turn, found in zip(turns, after, strict=True) if turn.role == "assistant"]
+
+
+@dataclass(slots=True)
+class Matched:
+    """The pairs of left conversations by the number of the sample; `left_out`: those without."""
+
+    pairs: dict[int, list[Json]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) -> Matched:
+    """Finds what replaced each left conversation among the samples that are written.
+
+    `samples` are (line, meta line) of each sample of the table, in order; they are read only if
+    there is a left conversation.
+    """
+    matched = Matched()
+    lefts = [(row, row.alternative) for row in table if row.alternative is not None]
+    if not lefts:
+        return matched
+    scopes: dict[int | bytes, Successors] = {_scope(row, left): Successors() for row, left in lefts}
+    known = iter(samples)
+    number = 0
+    for row in table:
+        places = (scopes.get(row.source), scopes.get(row.session))
+        wanted = [found for found in places if found is not None and row.alternative is None]
+        for at in range(row.samples):
+            line, meta = next(known)
+            if wanted and choice.splits[number] is not None:
+                is_last = at == row.samples - 1
+                for successor in _successors(number, line, meta, is_last=is_last):
+                    for found in wanted:
+                        found.add(successor)
+            number += 1
+    seen: set[tuple[int, int, str]] = set()
+    for row, left in lefts:
+        pair = scopes[_scope(row, left)].pair(left)
+        if isinstance(pair, str):
+            matched.left_out[pair] += 1
+            continue
+        successor, answer = pair
+        key = (successor.number, successor.ordinal, answer.content)
+        if key in seen:
+            matched.left_out["duplicate"] += 1
+            continue
+        seen.add(key)
+        matched.pairs.setdefault(successor.number, []).append(replaced(left, successor, answer))
+    return matched
+
+
+def _scope(row: ConversationRow, left: Alternative) -> int | bytes:
+    """Returns where the successor of a left conversation is looked for: a session or a source."""
+    return row.session if left.reason in WITHIN_SESSION else row.source
+
+
+def _successors(
+    number: int, line: bytes, meta_line: bytes, *, is_last: bool
+) -> Iterator[Successor]:
+    row, meta = cast("Any", loads(line)), cast("Any", loads(meta_line))
+    sample = read_sample(row)
+    assert isinstance(sample, Sample), "it was proven"
+    dialogue = to_dialogue(sample)
+    answers = answers_of(dialogue)
+    trained = targets(sample, meta["unit"], meta["assistant_turns"])
+    digest = _digest(sample, meta["tools_source"], "all")
+    names = frozenset(tool["function"]["name"] for tool in row["tools"])
+    for ordinal, answer in enumerate(answers):
+        yield Successor(
+            number,
+            ordinal,
+            answer,
+            is_target=ordinal in trained,
+            is_continued=ordinal + 1 < len(answers) or not is_last,
+            tools=digest,
+            names=names,
+        )

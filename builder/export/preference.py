@@ -1,0 +1,103 @@
+"""Preference pairs from the `preferences` of meta/, each side proven like a sample."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.conversation import Json
+from builder.dataset.rows import DatasetRow
+from builder.sample import Sample
+from builder.verify.verifier import Verdict, Verifier
+
+_HEADER = "<|im_start|>assistant\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PreferencePair:
+    """Two answers to the same messages.
+
+    chosen, rejected  samples that are equal but for their last message
+    texts             the proven renderings of the two
+    tokens            of the longer one
+    """
+
+    reason: str
+    chosen: Sample
+    rejected: Sample
+    texts: tuple[str, str]
+    tokens: int
+
+
+@dataclass(slots=True)
+class PreferencePairs:
+    """Proves the pairs of a dataset, each once; `left_out` counts the others by code."""
+
+    verifier: Verifier
+    left_out: Counter[str] = field(default_factory=Counter)
+    _known: set[bytes] = field(default_factory=set)
+
+    def of(self, row: DatasetRow, sample: Sample) -> Iterator[PreferencePair]:
+        """Yields the proven pairs of a row."""
+        listed = row.meta.get("preferences")
+        for item in listed if isinstance(listed, list) else []:
+            sides = _sides(item, sample)
+            if sides is None:
+                self.left_out["bad_preference"] += 1
+                continue
+            pair = self._proven(*sides, late_system=row.late_system)
+            if isinstance(pair, str):
+                self.left_out[pair] += 1
+            else:
+                yield pair
+
+    def _proven(
+        self, reason: str, chosen: Sample, rejected: Sample, *, late_system: bool
+    ) -> PreferencePair | str:
+        """Returns the pair, or the code of why it is none."""
+        if chosen.messages == rejected.messages:
+            return "same_answer"
+        verdicts = [self._verdict(one, late_system=late_system) for one in (chosen, rejected)]
+        for verdict in verdicts:
+            if verdict.findings:
+                return verdict.findings[0].code
+        one, other = (verdict.text for verdict in verdicts)
+        if _prompt(one) != _prompt(other):
+            return "prefix"
+        digest = hashlib.sha256(f"{one}\0{other}".encode()).digest()
+        if digest in self._known:
+            return "duplicate"
+        self._known.add(digest)
+        tokens = max(verdict.tokens for verdict in verdicts)
+        return PreferencePair(reason, chosen, rejected, (one, other), tokens)
+
+    def _verdict(self, sample: Sample, *, late_system: bool) -> Verdict:
+        answers = sum(role == "assistant" for role, _ in sample.messages)
+        return self.verifier.check(sample, targets=(answers - 1,), late_system=late_system)
+
+
+def _sides(item: Json, sample: Sample) -> tuple[str, Sample, Sample] | None:
+    """Returns the reason and both sides of an entry; None if it is not one for this sample."""
+    if not isinstance(item, dict):
+        return None
+    reason, turn = item.get("reason"), item.get("turn")
+    answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
+    if not isinstance(reason, str) or type(turn) is not int or not 0 <= turn < len(answers):
+        return None
+    at = answers[turn]
+    sides = []
+    for key in ("chosen", "rejected"):
+        text = item.get(key)
+        if text is None:
+            text = sample.messages[at][1]
+        if not isinstance(text, str):
+            return None
+        sides.append(Sample((*sample.messages[:at], ("assistant", text)), sample.tools))
+    return reason, sides[0], sides[1]
+
+
+def _prompt(text: str) -> str:
+    """Returns a rendering up to and with the header of its last turn."""
+    return text[: text.rindex(_HEADER) + len(_HEADER)]

@@ -1,0 +1,102 @@
+"""What a variant is: its rows, and the text that a trainer makes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from builder.conversation import Json
+from builder.export.preference import PreferencePair
+from builder.qwen3.tokenizer import Target
+from builder.sample import Dialogue, Sample
+from builder.trainers import readers_of
+from builder.trainers.record import Trainer
+
+Row = dict[str, Any]
+
+Feature = dict[str, Json]
+
+STRING: Feature = {"dtype": "string"}
+MESSAGES: Feature = {
+    "name": "messages",
+    "list": [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}],
+}
+WEIGHTED: Feature = {
+    "name": "messages",
+    "list": [
+        {"name": "role", "dtype": "string"},
+        {"name": "content", "dtype": "string"},
+        {"name": "weight", "dtype": "int64"},
+        {"name": "loss", "dtype": "bool"},
+    ],
+}
+TOOLS: Feature = {"name": "tools", "list": "json"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportItem:
+    """A proven sample, its dialogue, and its rendering with the trained spans.
+
+    targets  for each assistant turn, in order: is it trained?
+    prompt   the generation prompt of the inference mode that the spans are for
+    pairs    its preference pairs, for a variant of pairs
+    """
+
+    sample: Sample
+    dialogue: Dialogue
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    targets: tuple[bool, ...]
+    prompt: str
+    pairs: tuple[PreferencePair, ...] = ()
+
+    def messages(self, sample: Sample) -> list[Row]:
+        """Returns the messages of `sample`, whose assistant turns are those of the item."""
+        messages = plain_messages(sample)
+        self.weigh(messages)
+        return messages
+
+    def weigh(self, messages: list[Row]) -> None:
+        """Marks the assistant messages of a sample that has untrained ones."""
+        if all(self.targets):
+            return
+        answers = [message for message in messages if message["role"] == "assistant"]
+        for message, trained in zip(answers, self.targets, strict=True):
+            message["weight"] = int(trained)
+            message["loss"] = trained
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A variant.
+
+    summary   one line for `builder export --help` and the card
+    kind      jsonl or parquet
+    features  what the card declares, so that a loader infers nothing
+    rows      the rows of a sample, each with the text that it must give
+    text      what a trainer makes of a loaded row
+    of_pairs  a row is a preference pair, not a sample or its turn
+    """
+
+    name: str
+    summary: str
+    kind: str
+    features: tuple[Feature, ...]
+    rows: Callable[[ExportItem, Target], Iterator[tuple[Row, str]]]
+    text: Callable[[Row, Target], str]
+    of_pairs: bool = False
+
+    @property
+    def trainers(self) -> tuple[Trainer, ...]:
+        """The trainers that read it."""
+        return readers_of(self.name)
+
+    def declared(self, *, weighted: bool) -> list[Json]:
+        """Returns the features; `weighted`: assistant messages carry `weight` and `loss`."""
+        return [WEIGHTED if item is MESSAGES and weighted else item for item in self.features]
+
+
+def plain_messages(sample: Sample) -> list[Row]:
+    """Returns the messages of a sample as rows hold them."""
+    return [{"role": role, "content": content} for role, content in sample.messages]

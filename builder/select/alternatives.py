@@ -1,0 +1,219 @@
+"""Two continuations of one context that a log itself holds: what `export --to preference` is from.
+
+An alternative is a conversation that was left (rewound, answered again, not preferred). It
+belongs to a written sample if one of its turns answers the same messages as a turn of the sample,
+with the same tools, and says something else. What is not certain is left out and counted by code
+(docs/preference.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from builder.conversation import Json
+from builder.qwen3.flatten import flat_turn
+from builder.sample import Dialogue, Turn
+
+_DIGEST_BYTES = 16
+
+REASONS = {
+    "rewound": "rewound",
+    "retry": "retry",
+    "not_chosen": "retry",
+    "dispreferred": "dispreferred",
+}
+"""{code of a left conversation: the reason of its pairs}."""
+
+WITHIN_SESSION = frozenset({"rewound"})
+"""Reasons whose successor is in the same session; that of others is in the same source."""
+
+MUST_CONTINUE = frozenset({"retry"})
+"""Reasons of which only what came after the answer says which one was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A turn of the model that may be the other answer.
+
+    context   digest of the messages before it, without thoughts
+    content   its message as it is written without its thought
+    thought   its message with the thought, "" if it has none
+    calls     its calls: name and arguments
+    """
+
+    context: bytes
+    content: str
+    thought: str
+    calls: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A left conversation.
+
+    reason   why it was left
+    record   where in its source
+    fault    why no pair can be made of it, "" if nothing speaks against it
+    tools    digest of the definitions, b"" where they follow from the calls
+    answers  its turns of the model, in order
+    """
+
+    reason: str
+    record: str
+    fault: str = ""
+    tools: bytes = b""
+    answers: tuple[Answer, ...] = ()
+
+    def to_json(self) -> Json:
+        """Returns the alternative as a JSON value."""
+        answers: list[Json] = [
+            [item.context.hex(), item.content, item.thought, [list(call) for call in item.calls]]
+            for item in self.answers
+        ]
+        return [self.reason, self.record, self.fault, self.tools.hex(), answers]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Alternative:
+        """Returns the alternative that `to_json` gave."""
+        reason, record, fault, tools, answers = value
+        return cls(
+            reason,
+            record,
+            fault,
+            bytes.fromhex(tools),
+            tuple(
+                Answer(bytes.fromhex(context), content, thought, tuple(map(tuple, calls)))
+                for context, content, thought, calls in answers
+            ),
+        )
+
+
+def answers_of(dialogue: Dialogue) -> tuple[Answer, ...]:
+    """Returns the turns of the model in a dialogue, each with the digest of its context."""
+    digest = bytes(_DIGEST_BYTES)
+    found = []
+    for turn in dialogue.turns:
+        bare = replace(turn, reasoning="")
+        role, content = flat_turn(bare)
+        if turn.role == "assistant":
+            thought = flat_turn(turn)[1] if turn.reasoning else ""
+            found.append(Answer(digest, content, thought, calls_of(turn)))
+        text = f"{role}\n{content}".encode()
+        digest = hashlib.blake2b(digest + text, digest_size=_DIGEST_BYTES).digest()
+    return tuple(found)
+
+
+def calls_of(turn: Turn) -> tuple[tuple[str, str], ...]:
+    """Returns the name and the plain arguments of each call of a turn."""
+    return tuple((call.name, call.plain) for call in turn.calls)
+
+
+def tools_digest(definitions: Sequence[str] | None) -> bytes:
+    """Returns the digest of tool definitions, b"" if they do not count (None)."""
+    if definitions is None:
+        return b""
+    text = "\n".join(definitions).encode()
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
+
+
+def alternative_of(
+    reason: str, record: str, dialogue: Dialogue, tools: bytes, usable: Sequence[bool]
+) -> Alternative:
+    """Returns the alternative that a left conversation is.
+
+    `usable`: for each of its turns of the model, whether it is an answer to just its context.
+    """
+    answers = zip(answers_of(dialogue), usable, strict=True)
+    return Alternative(reason, record, "", tools, tuple(item for item, fits in answers if fits))
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """A turn of a written sample that may have replaced another answer.
+
+    number   of the sample
+    ordinal  of the turn among the sample's turns of the model
+    """
+
+    number: int
+    ordinal: int
+    answer: Answer
+    is_target: bool
+    is_continued: bool
+    tools: bytes
+    names: frozenset[str]
+
+
+class Successors:
+    """The turns of written samples of one session or source, by their contexts."""
+
+    def __init__(self) -> None:
+        self._by_context: dict[bytes, list[Successor]] = {}
+
+    def add(self, successor: Successor) -> None:
+        """Add a turn."""
+        self._by_context.setdefault(successor.answer.context, []).append(successor)
+
+    def pair(self, left: Alternative) -> tuple[Successor, Answer] | str:
+        """Returns the turn that replaced an answer of a left conversation, and that answer.
+
+        Otherwise the code of why there is no such pair.
+        """
+        if left.fault:
+            return left.fault
+        if not self._by_context:
+            return "no_successor"
+        code = "other_context"
+        for answer in left.answers:
+            same = self._by_context.get(answer.context, [])
+            if any(item.answer.content == answer.content for item in same):
+                code = "same_answer"  # as far as this turn: they may differ later
+            elif same:
+                return _certain(left, answer, same)
+            elif code == "same_answer":
+                return "other_query"
+        return code
+
+
+def _certain(
+    left: Alternative, answer: Answer, others: Sequence[Successor]
+) -> tuple[Successor, Answer] | str:
+    if len({item.answer.content for item in others}) > 1:
+        return "several_answers"
+    usable = [item for item in others if item.is_target]
+    if not usable:
+        return "no_target"
+    if left.reason in MUST_CONTINUE and not any(item.is_continued for item in others):
+        return "not_continued"
+    chosen = usable[0]
+    if left.tools and chosen.tools and left.tools != chosen.tools:
+        return "other_tools"
+    if any(name not in chosen.names for name, _ in answer.calls):
+        return "tool_not_defined"
+    if answer.calls and answer.calls == chosen.answer.calls:
+        return "same_calls"
+    return chosen, answer
+
+
+def preference(
+    reason: str, ordinal: int, *, chosen: str | None, rejected: str | None, record: Json
+) -> dict[str, Json]:
+    """Returns an entry of `preferences` in meta/; None stands for the sample's own turn."""
+    return {
+        "reason": reason,
+        "turn": ordinal,
+        "chosen": chosen,
+        "rejected": rejected,
+        "record": record,
+    }
+
+
+def replaced(left: Alternative, successor: Successor, answer: Answer) -> dict[str, Json]:
+    """Returns the entry for an answer that was left; with its thought if the other has one."""
+    rejected = answer.thought if successor.answer.thought and answer.thought else answer.content
+    return preference(
+        left.reason, successor.ordinal, chosen=None, rejected=rejected, record=left.record
+    )
