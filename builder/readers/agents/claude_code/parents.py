@@ -5,8 +5,15 @@ Versions around 2.0.55 log the prompt only in the parent's call, whose result na
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.sources.source import Record, Source
+
+_PARENTS = 16
+"""Number of parent sessions whose prompts are cached: a session may have hundreds of sub-agents."""
 
 
 def find_prompt(source: Source, session: str, agent: str) -> str:
@@ -15,20 +22,32 @@ def find_prompt(source: Source, session: str, agent: str) -> str:
     The parent session is the file in the same folder that has the session's name.
     """
     parent = source.sibling(f"{session}.jsonl") if session and agent else None
-    if parent is None:
+    if parent is None or parent.path is None:
         return ""
+    try:
+        changed = parent.path.stat().st_mtime_ns
+    except OSError:
+        return ""
+    return _prompts(parent.path, parent.max_record_bytes, changed).get(agent, "")
+
+
+@lru_cache(maxsize=_PARENTS)
+def _prompts(path: Path, max_record_bytes: int, changed: int) -> Mapping[str, str]:
+    """Returns the prompts of the agents that a session started, by the agent's id.
+
+    `changed`, the time of the file's last change, keeps an older state from being used.
+    """
+    calls: dict[str, str] = {}
     prompts: dict[str, str] = {}
-    for record in parent.records():
+    for record in Source(path.name, path, max_record_bytes=max_record_bytes).records():
         value = record.value if isinstance(record, Record) else None
         if not isinstance(value, dict):
             continue
         content = as_list(as_dict(value.get("message")).get("content"))
         for block in map(as_dict, content):
             if block.get("type") == "tool_use":
-                prompt = as_str(as_dict(block.get("input")).get("prompt"))
-                prompts[as_str(block.get("id"))] = prompt
+                calls[as_str(block.get("id"))] = as_str(as_dict(block.get("input")).get("prompt"))
             elif block.get("type") == "tool_result":
-                started = as_dict(value.get("toolUseResult")).get("agentId")
-                if started == agent:
-                    return prompts.get(as_str(block.get("tool_use_id")), "")
-    return ""
+                agent = as_str(as_dict(value.get("toolUseResult")).get("agentId"))
+                prompts.setdefault(agent, calls.get(as_str(block.get("tool_use_id")), ""))
+    return prompts

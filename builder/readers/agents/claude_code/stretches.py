@@ -94,23 +94,32 @@ def find_stretches(
         current = found[-1] if found else None
         between = made.messages[at:place]
         at = place + 1
-        before = current.messages if current is not None else []
-        messages = [*before, *between] if view.messages is None else list(view.messages)
         shape = _joined_shape(current, view.shape)
-        if current is None or shape is None or not adds_only(before, messages):
-            if view.messages is None and current is not None and shape is not None:
-                messages = made.messages[:place]
-            current = Stretch(shape=view.shape)
+        if current is None or shape is None or not _continues(view, current.messages):
+            before = current.messages if current is not None else []
+            messages = [*before, *between] if view.messages is None else list(view.messages)
+            current = Stretch(messages, shape=view.shape)
             found.append(current)
         else:
             current.shape = shape
-        current.messages = messages
+            if view.messages is None:
+                current.messages += between
+            else:
+                current.messages = list(view.messages)
         current.messages.append(made.messages[place])
         current.targets.append(turn)
         current.contexts[turn.key] = view.context
     if found:
         found[-1].messages += made.messages[at:]
     return found
+
+
+def _continues(view: _View, messages: Sequence[Sent]) -> bool:
+    """Tells whether a turn's request begins with these messages.
+
+    One that is assembled from the lines always does: it is these messages and what follows them.
+    """
+    return view.messages is None or adds_only(messages, view.messages)
 
 
 def _view(
