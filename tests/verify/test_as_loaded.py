@@ -195,8 +195,10 @@ def test_the_oldest_supported_loader_gives_the_samples_too(tmp_path):
     """The newest is the one that is installed: all other tests of this file ask it."""
     oldest = "4.7.0"
     python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    install = [python, "-m", "pip", "install", "-q", f"datasets=={oldest}"]
+    venv = [sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"]
+    subprocess.run(venv, check=True)
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    install = [*pip, "install", "-q", "--no-compile", f"datasets=={oldest}"]
     if subprocess.run(install, check=False, capture_output=True).returncode:
         pytest.skip("no package registry can be reached")
     lines = [json.dumps(item.record) for item in SAFE.values()]
