@@ -73,6 +73,14 @@ def test_names_are_those_of_a_folder(store, tmp_path):
         names("memory://in/*.absent")
 
 
+def test_a_pattern_does_not_leave_the_store(store, tmp_path):
+    put(store, "/in/a/x.jsonl")
+    (tmp_path / "secret").write_text("{}")
+    for up in ("*/../x", f"*/{'../' * 12}{tmp_path}/secret", "*/../../in"):
+        with pytest.raises(UsageError, match="nothing matches"):
+            names(f"memory://in/{up}")
+
+
 @pytest.mark.parametrize("name", ["a//b", "../../etc/x", "a/./b", "a/file/below"])
 def test_a_name_that_no_file_can_have_is_a_problem(store, name):
     put(store, "/in/a/file", f"/in/{name}")
