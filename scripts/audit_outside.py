@@ -27,7 +27,7 @@ from planted_forms import ANYWHERE, BARE, PLACES, TOKENS, UNMARKED, draw
 from builder import cli
 
 PER_FILE = 20
-EXPORTS = ("messages", "sharegpt", "verl")
+EXPORTS = ("messages", "messages-str", "tools-in-system")
 
 
 class Planted(NamedTuple):
@@ -190,10 +190,13 @@ def write_logs(folder: Path, items: list[Planted], pick: random.Random) -> None:
             made = claude_code(row, number)
         elif kind == 3:
             made = [sharegpt(row)]
-        if number % 12 == 5:
-            made[-1] = {**made[-1], "messages": item.text, "message": item.text}
         with (folder / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in made)
+            if number % 12 == 5 and kind == 0:
+                row["messages"][1]["tool_calls"][0]["function"]["arguments"] = item.text
+            lines = [json.dumps(line) for line in made]
+            if number % 12 == 7:
+                lines[0] = lines[0][:-1]  # cut off: the detail of the reject may quote it
+            file.writelines(f"{line}\n" for line in lines)
 
 
 def run(*arguments: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from builder.audit.notes import AuditRow, FindingNotes
@@ -74,13 +75,13 @@ class Leaks:
         for (part, name, text), secrets, personal in found:
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
-                self.secrets.add(hit.kind, row, part, masked(text, hit.start, hit.end))
+                self.secrets.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if name and not secrets and named_secret(name, text):
                 known.add(text)
                 detail = f"{len(text)} characters under {name[:40]!r}"
                 self.secrets.add("secret", row, part, detail)
             for hit in personal:
-                self.personal.add(hit.kind, row, part, masked(text, hit.start, hit.end))
+                self.personal.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
                 self.replaced.add("redacted", row, part, "", count)
         return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from builder.audit.result import AuditFinding, FindingExample, GateAction
@@ -74,17 +74,26 @@ class FindingNotes:
         self._notes: dict[str, _Note] = {}
 
     def add(
-        self, code: str, row: AuditRow, part: str = "", detail: str = "", count: int = 1
+        self,
+        code: str,
+        row: AuditRow,
+        part: str = "",
+        detail: str | Callable[[], str] = "",
+        count: int = 1,
     ) -> None:
-        """Note `count` places in a sample; texts in `detail` are already masked."""
+        """Note `count` places in a sample; texts in `detail` are masked, or it masks them itself.
+
+        It is called for examples only, as masking costs more than finding.
+        """
         note = self._notes.setdefault(code, _Note())
         note.count += count
         if note.last != row.number:
             note.samples += 1
             note.last = row.number
         if len(note.examples) < EXAMPLES:
+            text = detail if isinstance(detail, str) else detail()
             at = FindingExample(
-                row.where, row.meta_text("source"), row.meta_text("record"), part, detail
+                row.where, row.meta_text("source"), row.meta_text("record"), part, text
             )
             note.examples.append(at)
 

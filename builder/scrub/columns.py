@@ -26,15 +26,12 @@ _CELL_NAME = necessary(_CELL, ignore_case=True)
 _HEADERS = LinePrefilter(
     rf"[,;|\t][ ]*[\"']?{_CELL_NAME}(?:[,;|\t\r\n]|$)|(?:^|\n)[\"']?{_CELL_NAME}[,;|\t]"
 )
+CONDITION = _HEADERS.condition
+"""What stands in every text with a header, for RE2."""
 _NAMES = re.compile(r"[\w .|,;\t\"'-]+")
 _RULE = re.compile(r"[\s|:+-]*")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _EDGES = " \t\r\"'`"
-
-
-def may_hold_columns(text: str) -> bool:
-    """May a line of the text be a header with the name of a secret?"""
-    return next(_HEADERS(text), None) is not None
 
 
 def find_in_columns(text: str) -> Iterator[Hit]:

@@ -39,14 +39,11 @@ _RUN = re.compile(
 _HEX_START = rf"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_BYTES}}}"
 _HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(?![A-Za-z0-9])")
 _LINES = LinePrefilter(f"{_START}|{_HEX_START}")
+CONDITION = _LINES.condition
+"""What stands in every text with encoded text, for RE2."""
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]*")
 _TO_STANDARD = str.maketrans("-_", "+/")
 _NO_BASE64 = re.compile(rf"{_LINE_END}|=+$")
-
-
-def may_hold_encoded(text: str) -> bool:
-    """May a line of the text hold encoded text?"""
-    return next(_LINES(text), None) is not None
 
 
 def find_encoded(text: str, find: Callable[[str], tuple[Hit, ...]]) -> Iterator[Hit]:

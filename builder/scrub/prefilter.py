@@ -10,8 +10,8 @@ way round.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, wraps
 from typing import Any, Generic, TypeVar
 
 try:
@@ -75,11 +75,33 @@ def necessary(pattern: str, *, ignore_case: bool = False) -> str:
     return f"(?{'i' if ignore_case else ''}:{_TOKEN.sub(wider, pattern)})"
 
 
+Derived = TypeVar("Derived", str, bytes)
+
+
+def _last_kept(derive: Callable[[str], Derived]) -> Callable[[str], Derived]:
+    """Returns the function with its last result kept: several prefilters ask for one text."""
+    last: tuple[str, Derived] | None = None
+
+    @wraps(derive)
+    def derived(text: str) -> Derived:
+        nonlocal last
+        kept = last
+        if kept is not None and kept[0] is text:
+            return kept[1]
+        made = derive(text)
+        last = (text, made)
+        return made
+
+    return derived
+
+
+@_last_kept
 def projected(text: str) -> bytes:
     """Returns the text with a `?` for each non-ASCII character: one byte for each code point."""
     return text.encode("ascii", "replace")
 
 
+@_last_kept
 def ascii_lower(text: str) -> str:
     """Returns the text with its ASCII letters in lower case, and so of the same length."""
     if text.isascii():
@@ -131,14 +153,10 @@ class LiteralPrefilter(Generic[Rule]):
 
     def __init__(self, rules: Iterable[tuple[Sequence[str], str | None, Rule]]) -> None:
         self._rules = tuple(rules)
-        self._signs: list[tuple[str, int]] = []
         self._by_start: dict[str, list[tuple[str, int]]] = {}
         starts: dict[str | None, set[str]] = {}
         for number, (literals, start, _) in enumerate(self._rules):
             for literal in literals:
-                if start is None and not _LETTER.search(literal):
-                    self._signs.append((literal, number))  # often there: `in` is faster
-                    continue
                 self._by_start.setdefault(literal[:2].lower(), []).append((literal, number))
                 starts.setdefault(start, set()).add(literal)
         self._conditions = [
@@ -158,7 +176,7 @@ class LiteralPrefilter(Generic[Rule]):
                 for literals, start, rule in self._rules
                 if any(literal in (lower if start is None else text) for literal in literals)
             ]
-        found = {number for literal, number in self._signs if literal in text}
+        found: set[int] = set()
         data = projected(text)
         for pattern, most in self._patterns:
             at = 0
@@ -180,7 +198,11 @@ class LinePrefilter:
     """Finds the lines in which, or with whose newline, a match of a condition starts."""
 
     def __init__(self, pattern: str) -> None:
-        self._condition = pattern
+        self.condition = pattern
+
+    def holds(self, text: str) -> bool:
+        """May the condition match in the text? Without RE2 always."""
+        return re2 is None or self._pattern.search(projected(text)) is not None
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:
         """Yields [start, end) of these lines, without line ends; without RE2, of the whole text."""
@@ -199,4 +221,4 @@ class LinePrefilter:
 
     @cached_property
     def _pattern(self) -> Any:
-        return re2.compile(self._condition.encode(), _options())
+        return re2.compile(self.condition.encode(), _options())

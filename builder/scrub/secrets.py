@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from builder.scrub import assignments
+from builder.scrub import assignments, columns, encoded
 from builder.scrub.assignments import find_named, lines_with_name
-from builder.scrub.columns import find_in_columns, may_hold_columns
+from builder.scrub.columns import find_in_columns
 from builder.scrub.context_rules import CONTEXT_RULES
-from builder.scrub.encoded import find_encoded, may_hold_encoded
+from builder.scrub.encoded import find_encoded
 from builder.scrub.hits import Hit, apart, found_in, remembering
-from builder.scrub.prefilter import LiteralPrefilter, ascii_lower
+from builder.scrub.prefilter import LinePrefilter, LiteralPrefilter, ascii_lower, necessary
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.values import entropy, looks_random
 
@@ -39,6 +39,8 @@ _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in (*TOKEN_RULES, *CONT
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,3}[nr])*")
+_RARE = LinePrefilter("|".join((necessary(_PEM.pattern), columns.CONDITION, encoded.CONDITION)))
+"""What stands in every text with a key in PEM, a column of secrets or encoded text."""
 MAX_PEM = 20_000
 """Code points of a private key with all that a viewer put between its lines."""
 
@@ -46,7 +48,7 @@ MAX_PEM = 20_000
 @remembering
 def find_secrets(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, in order, none overlapping."""
-    hits = apart([*_plain(text), *find_encoded(text, _find_plain)])
+    hits = apart(_all(text))
     return tuple(hit for hit in hits if MARK not in text[hit.start : hit.end])
 
 
@@ -62,20 +64,25 @@ def named_secret(name: str, value: str) -> bool:
 
 def _may_hold(text: str) -> bool:
     return (
-        bool(_RULES_IN(text))
-        or _PEM.search(text) is not None
-        or next(lines_with_name(text), None) is not None
-        or may_hold_columns(text)
-        or may_hold_encoded(text)
+        bool(_RULES_IN(text)) or _RARE.holds(text) or next(lines_with_name(text), None) is not None
     )
 
 
-def _find_plain(text: str) -> tuple[Hit, ...]:
-    return apart(_plain(text))
+def _all(text: str) -> Iterator[Hit]:
+    """Yields all hits, in no order."""
+    yield from _plain(text)
+    if _RARE.holds(text):
+        yield from _pems(text)
+        yield from find_in_columns(text)
+        yield from find_encoded(text, _find_decoded)
+
+
+def _find_decoded(text: str) -> tuple[Hit, ...]:
+    return apart([*_plain(text), *_pems(text), *find_in_columns(text)])
 
 
 def _plain(text: str) -> Iterator[Hit]:
-    """Yields all but what is encoded, in no order."""
+    """Yields what rules and names mark, in no order."""
     rules = _RULES_IN(text)
     lower = ascii_lower(text) if any(not rule.token for rule in rules) else ""
     for rule in rules:
@@ -83,9 +90,7 @@ def _plain(text: str) -> Iterator[Hit]:
             yield hit
             if hit.kind == "aws_access_key":
                 yield from _aws_secrets(text, hit.start, hit.end)
-    yield from _pems(text)
     yield from find_named(text)
-    yield from find_in_columns(text)
 
 
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
