@@ -181,13 +181,20 @@ def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> Chu
             (_entry(list(group), number, config, writer) for _, group in groups), _unused(folder)
         )
         dropped = tuple(_dropped(folder, number))  # the manifest does not say of which conversation
+        left_out = _pairs_left_out(folder)
         for entry in entries:
-            writer.entry(replace(entry, calls=entry.calls + dropped))
-            dropped = ()
+            writer.entry(replace(entry, calls=entry.calls + dropped, left_out=left_out))
+            dropped = left_out = ()
             ledger.found += 1
         for _, line in json_lines(folder.path / "rejects.jsonl"):
             writer.reject_row(line)
         return writer.keep(None)
+
+
+def _pairs_left_out(folder: BuiltFolder) -> tuple[tuple[str, int], ...]:
+    """Returns (code, number) of what the folder counts as no certain preference pair."""
+    found = folder.manifest.get("preferences", {}).get("left_out", {})
+    return tuple((str(code), int(count)) for code, count in found.items())
 
 
 def _conversation_of(row: DatasetRow) -> tuple[str, ...]:
@@ -246,6 +253,7 @@ def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: 
             if isinstance(code, str) and isinstance(turns, int)
         ),
         is_weighted=bool(sample.weights),
+        pairs=len(pairs) if isinstance(pairs := row.meta.get("preferences"), list) else 0,
     )
 
 

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from builds import build, files, lines
+from preference_logs import rewound
 
 from builder import cli
 
@@ -116,6 +117,17 @@ def test_a_merged_dataset_is_merged_again(logs):
     again = logs / "again"
     assert cli.main(["merge", str(out), str(logs / "out-a"), "-o", str(again), "-q"]) == 0
     assert (code, ids(again)) == (0, ids(out))
+
+
+def test_preference_pairs_stay_with_their_samples(logs):
+    (logs / "b" / "rewound.jsonl").write_text(rewound())
+    (logs / "b" / "other.jsonl").write_text(rewound(again="Do that").replace("s1", "s2"))
+    code, out = merged(logs, built(logs, "a"), built(logs, "b"))
+    assert code == 0
+    counts = json.loads((out / "manifest.json").read_bytes())["preferences"]
+    assert counts == {"pairs": 1, "left_out": {"other_query": 1}}
+    metas = [line for path in sorted(out.glob("meta/*")) for line in lines(path)]
+    assert [len(line["preferences"]) for line in metas if "preferences" in line] == [1]
 
 
 def test_what_does_not_fit_is_refused_in_a_line(logs, capsys):
