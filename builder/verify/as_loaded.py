@@ -66,7 +66,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
         for builder in builders:
             for split, paths in builder.config.data_files.items():
                 files = [Path(str(path)) for path in paths]
-                yield from _split(dataset, files, _rows(builder, split), target)
+                yield from _split(dataset, files, _rows(builder, str(split)), target)
 
 
 def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
