@@ -22,6 +22,7 @@ _TITLES = {
     "audit": "auditing, loading again",
     "report": "writing card and report",
 }
+_AGAIN = "reading again, with the tools of all sessions"
 _CERTAIN = 0.1
 """The share of the bytes after which the rate tells how long the rest takes. Before that the first
 large chunks are still being worked on, and nothing has been counted."""
@@ -33,9 +34,13 @@ class BuildProgress:
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown and sys.stderr.isatty()
         self._bar: Any = None
+        self._has_read = False
 
     def read(self, tasks: list[Task]) -> Done:
-        """Begins the first phase; gives what to call after each task."""
+        """Begins the first phase; gives what to call after each task.
+
+        Called again for tasks that depend on what all of them hold.
+        """
         if not self._shown:
             return lambda _task, _summary: None
         sizes = {id(task): _size(task.source) for task in tasks}
@@ -76,7 +81,9 @@ class BuildProgress:
         from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
 
         self.close()
-        title = f"[{PHASES.index(name) + 1}/{len(PHASES)}] {_TITLES[name]}"
+        title = _AGAIN if name == "read" and self._has_read else _TITLES[name]
+        self._has_read = True
+        title = f"[{PHASES.index(name) + 1}/{len(PHASES)}] {title}"
         known = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
         layout = known if options.get("total") else "{desc} [{elapsed}]"
         self._bar = tqdm(

@@ -1,14 +1,19 @@
-"""40 mistakes: one line each, the nearest valid name, the right exit code."""
+"""60 mistakes: one line each, the nearest valid name, the right exit code."""
 
+import io
 import json
 import re
+import shutil
+from types import SimpleNamespace
 
 import pytest
+from places import DATA
 
 from builder import cli
-from builder.cli.progress import remaining
+from builder.cli.progress import BuildProgress, remaining
 from builder.cli.terminal import aligned, counted
 from builder.cli.version import others
+from builder.sources.source import Source
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 
@@ -39,6 +44,7 @@ MISTAKES = {
     "audit x.jsonl --fail-on ,": "names no audit and no code",
     "audit x.jsonl --contamination none.txt": "none.txt",
     "push x.jsonl o/n --allow secretes": "--allow 'secretes': no such gate, did you mean 'secrets'",
+    "build x.jsonl -o out --review none.jsonl": "none.jsonl",
     # commands
     "buidl x": "'buidl'.*did you mean 'build'|No such command 'buidl'. Did you mean 'build'",
     "verfy x": "verify",
@@ -55,6 +61,16 @@ MISTAKES = {
     "report x.jsonl -o /proc/r.html": "output '/proc/r.html'",
     "push x.jsonl o/n": "no such folder; push takes one made by build",
     "build x.jsonl -o out -c none.yaml": "none.yaml: No such file or directory",
+    "verify log.jsonl": "is in the format claude-code .*`builder build log.jsonl -o OUT`",
+    "audit log.jsonl": "is in the format claude-code .*`builder build log.jsonl -o OUT`",
+    "verify ids.jsonl": "holds token ids .*use the dataset that they were made from",
+    "verify other.jsonl": r"no known form of rows \(left, right\): see docs/formats.md",
+    "merge x.jsonl x.jsonl -o out": "x.jsonl",
+    "merge mine none -o out": "mine",
+    "merge x.jsonl": "Missing option '--out' / '-o'",
+    "diff x.jsonl none": "dataset 'none': no such file or folder",
+    "diff x.jsonl": "Missing argument 'B'",
+    "view none": "dataset 'none': no such file or folder",
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
@@ -64,6 +80,9 @@ MISTAKES = {
     "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",
     "build -c twice.yaml -o out": r"name: the key is written twice \(line 2\)",
     "build -c broken.yaml -o out": "broken.yaml: not YAML",
+    "build -c where.yaml -o out": "select.where.tokens.mx: unknown key",
+    "build -c budget.yaml -o out": "did you mean 'max_tokens_total'",
+    "build -c masked.yaml -o out": "train.errors",
     # tokenizers
     "verify x.jsonl --tokenizer mine": "mine",
     "build x.jsonl -o out --tokenizer ./none": "none",
@@ -85,6 +104,12 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "value.yaml").write_text("normalize: {unit: turns}\n")
     (tmp_path / "twice.yaml").write_text("name: a\nname: b\n")
     (tmp_path / "broken.yaml").write_text("a: [\n")
+    (tmp_path / "where.yaml").write_text("select: {where: {tokens: {min: 1, mx: 9}}}\n")
+    (tmp_path / "budget.yaml").write_text("select: {max_token_total: 5}\n")
+    (tmp_path / "masked.yaml").write_text("inputs: [{path: x.jsonl}]\ntrain: {errors: mask}\n")
+    (tmp_path / "ids.jsonl").write_text('{"input_ids": [1], "labels": [1]}\n')
+    (tmp_path / "other.jsonl").write_text('{"left": 1, "right": 2}\n')
+    shutil.copy(DATA / "claude-code" / "parallel.jsonl", tmp_path / "log.jsonl")
     return tmp_path
 
 
@@ -118,8 +143,8 @@ def test_one_code_of_an_audit_can_be_a_gate(here, capsys):
 def test_a_folder_is_inspected_by_its_first_known_file(here, capsys):
     assert cli.main(["inspect", ".", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["source"] == "x.jsonl"
-    assert found["files"]["formats"] == {"openai-chat": 1}
+    assert found["source"] == "log.jsonl"
+    assert found["files"]["formats"] == {"claude-code": 1, "openai-chat": 1}
     assert found["files"]["unknown"] > 3
 
 
@@ -149,3 +174,23 @@ def test_the_time_left_is_said_only_where_it_is_known():
     assert remaining(50, 100, 30.0) == "30 s"
     assert remaining(10, 100, 60.0) == "9 min"
     assert remaining(100, 100, 60.0) == ""
+
+
+def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
+    """Sessions that take the tools of others are read again: the bar names that."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "120")
+    progress = BuildProgress(shown=True)
+    task = SimpleNamespace(source=Source("x", data=b"x"))
+    for _ in range(2):
+        progress.read([task])(task, SimpleNamespace(samples=1, rejects=0))
+    progress.phase("audit", 9)
+    progress.close()
+    titles = re.findall(r"\[(\d/\d\] [a-z, ]+)", terminal.getvalue())
+    assert list(dict.fromkeys(map(str.strip, titles))) == [
+        "1/4] reading and proving",
+        "1/4] reading again, with the tools of all sessions",
+        "3/4] auditing, loading again",
+    ]
