@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from builder.audit.run import evaluation_sets
@@ -18,7 +19,7 @@ from builder.build.identity import job_identity
 from builder.build.plan import plan
 from builder.build.publish import Phase, Run, no_phase, publish
 from builder.build.remote_results import prune_results
-from builder.build.results import ChunkResult
+from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job
 from builder.card.built import Built
 from builder.config import Config
@@ -88,10 +89,14 @@ def build(
             key=key,
         )
         use: dict[str, ToolUse] = {}
-        scanned = results = _run(engine, tasks, job, progress(tasks), use)
+        done = progress(tasks)
+        scanned = results = _run(engine, tasks, job, partial(_count_finished, tasks, done), use)
         if again := _unfinished(tasks, results, use):
             results = [_set_aside(result, index, work) for index, result in enumerate(results)]
-            found = _run(engine, list(again.values()), job, progress(list(again.values())), {})
+            first = [tasks[index] for index in again]
+            found = _run(
+                engine, list(again.values()), job, partial(_count_finished, first, done), {}
+            )
             for index, result in zip(again, found, strict=True):
                 results[index] = result
         run = Run(
@@ -126,8 +131,18 @@ def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object
         )
 
 
+def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: ResultSummary) -> None:
+    """Calls `done` for a task that need not run again."""
+    if not summary.is_scan:
+        done(tasks[index], summary)
+
+
 def _run(
-    engine: Engine, tasks: list[Task], job: Job, done: Done, use: dict[str, ToolUse]
+    engine: Engine,
+    tasks: list[Task],
+    job: Job,
+    done: Callable[[int, ResultSummary], object],
+    use: dict[str, ToolUse],
 ) -> list[ChunkResult]:
     """Runs all tasks; returns their results in the order of the tasks.
 
@@ -141,7 +156,7 @@ def _run(
             if summary.tool_use and summary.format is not None:
                 use.setdefault(summary.format, ToolUse()).add(summary.tool_use)
                 summary.tool_use = ToolUse.wanted(summary.tool_use)  # definitions are large
-            done(tasks[index], summary)
+            done(index, summary)
     return [results[index] for index in range(len(tasks))]
 
 
