@@ -328,6 +328,14 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
     assert cli.main(["view", str(built), "--logs", "no/such", "--no-open"]) == 2
 
 
+def test_a_json_list_is_refused_in_a_line(tmp_path, capsys):
+    from builder import cli
+
+    (tmp_path / "list.json").write_text('[{"messages": []}]')
+    assert cli.main(["view", str(tmp_path / "list.json"), "--no-open"]) == 2
+    assert "the viewer reads JSONL and Parquet" in capsys.readouterr().err
+
+
 def test_the_next_sample_is_the_next_of_the_result(large):
     """Every seventh row calls tool_3: the steps follow the search, and lead back to it."""
     listed = ask(large, "?tool=tool_3")[2].decode()
