@@ -122,6 +122,8 @@ def prepare(preload: Preload | None) -> None:
         return
     from multiprocessing import forkserver  # noqa: PLC0415 - there is none on Windows
 
+    from builder.parallel.tracker import follow_resource_tracker  # noqa: PLC0415 - as above
+
     os.environ[PRELOAD] = json.dumps(
         {
             "load": asdict(preload) if preload else None,
@@ -132,6 +134,7 @@ def prepare(preload: Preload | None) -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.preload"])
     # A resource tracker that was killed is started again as well, with a warning for developers.
     warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
+    follow_resource_tracker()
     with sigint_blocked(), _starting():
         forkserver.ensure_running()
 
