@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from builder.cli.terminal import counted
 from builder.conversation import Json
 from builder.problem import UsageError, nearest
 from builder.trainers import MASKS
@@ -66,10 +67,13 @@ def print_masks(found: dict[str, Comparison]) -> None:
         if item.other_text:
             notes.append(f"another text than the proven one in {item.other_text}")
         if item.beyond and trainer.cut is not None:
-            notes.append(f"cut at {trainer.limit} tokens: {item.beyond} samples")
+            notes.append(f"cut at {trainer.limit} tokens: {counted(item.beyond, 'sample')}")
         if item.answers_lost:
             notes.append(f"{item.answers_lost:,} of our tokens not trained")
-        notes += [f"refused: {count} samples, {why}" for why, count in sorted(item.refused.items())]
+        notes += [
+            f"refused: {counted(count, 'sample')}, {why}"
+            for why, count in sorted(item.refused.items())
+        ]
         if item.borders:
             notes.append(f"a border inside a token in {item.borders}")
         for note in notes:

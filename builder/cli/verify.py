@@ -170,7 +170,7 @@ def _print_summary(summary: Summary, shown: int, show_all: bool) -> None:
         print(f"… and {shown - SHOWN} more bad lines (--all prints them)")
     for title, counts in (("findings", summary.codes), ("warnings", summary.warnings)):
         for code, count in sorted(counts.items()):
-            print(f"{title[:-1]:8} {code:12} {count:8} lines")
+            print(f"{title[:-1]:8} {code:12} {count:8,} {'line' if count == 1 else 'lines'}")
 
 
 def _as_json(report: LineReport) -> Json:
