@@ -2,7 +2,9 @@
 
 list: agents, versions, scenarios · install · run · compare: build samples from the logs of the
 scenarios that were run and compare them with the requests (-v: each difference) · table: the same
-as a Markdown table. `--captures`: the recorded requests and answers instead of the logs.
+as a Markdown table · agree: samples of the logs against those of the captures of the same
+sessions, as a table and with what differs. `--captures`: the recorded requests and answers instead
+of the logs.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from wire import report, run
+from wire import agreement, report, run
 from wire.agents import Agent, agents
+
+_COMMANDS = ("list", "install", "run", "compare", "table", "agree")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("list", "install", "run", "compare", "table"))
+    parser.add_argument("command", choices=_COMMANDS)
     parser.add_argument("agent", nargs="*")
     parser.add_argument("--version", nargs="*")
     parser.add_argument("--scenario", nargs="*")
@@ -28,19 +32,34 @@ def main() -> None:
     options = parser.parse_args()
     known = agents()
     rows = []
+    equal = True
     for name in options.agent or known:
         agent = known[name]
         for version in options.version or agent.versions:
             scenarios = options.scenario or list(agent.scenarios)
             if options.command in ("compare", "table"):
                 rows += report.compare_all(agent, version, scenarios, captures=options.captures)
+            elif options.command == "agree":
+                equal &= _agree(agent, version, scenarios)
             else:
                 _run(options.command, agent, version, scenarios)
     if options.command == "table":
         print("\n".join(report.table(rows)))
     elif options.command == "compare":
         print("\n".join(report.lines(rows, verbose=options.verbose)))
-        sys.exit(not all(row.is_equal() for _, _, _, row in rows))
+        equal = all(row.is_equal() for _, _, _, row in rows)
+    sys.exit(not equal)
+
+
+def _agree(agent: Agent, version: str, scenarios: list[str]) -> bool:
+    results = list(agreement.agree_all(agent, version, scenarios))
+    print(agreement.table(version, results))
+    for name, found in results:
+        for text in found.logs:
+            print(f"    {name}: only in the samples of logs: {text[:80]!r}")
+        if found.captures["context"]:
+            print(f"    {name}: only in the samples of captures: {found.captures['context']}")
+    return not any(found.logs or found.captures["context"] for _, found in results)
 
 
 def _run(command: str, agent: Agent, version: str, scenarios: list[str]) -> None:

@@ -25,7 +25,7 @@ from wire.shapes import Request, Tool, Turn, read_answer, read_request
 _CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
 _RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
 _BILLING = "x-anthropic-billing-header"
-_CONFIG = "normalize: {untrained_turns: weight}\naudit: {secrets: 'off', personal_data: 'off'}\n"
+CONFIG = "normalize: {untrained_turns: weight}\naudit: {secrets: 'off', personal_data: 'off'}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _with_leading_system(request: Request) -> Request:
 
 
 def build(
-    sources: dict[str, Path], folder: Path
+    sources: dict[str, Path], folder: Path, options: str = CONFIG
 ) -> dict[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """Builds one dataset of logs or captures; by name, its samples with their meta lines."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -220,7 +220,7 @@ def build(
     for name, path in sources.items():
         (folder / "input" / name).symlink_to(path)
     config = folder / "config.yaml"
-    config.write_text(_CONFIG)
+    config.write_text(options)
     command = [sys.executable, "-m", "builder", "build", str(folder / "input")]
     options = ["-o", str(folder / "dataset"), "-c", str(config), "-q", "--workers", "1"]
     subprocess.run([*command, *options], check=False)

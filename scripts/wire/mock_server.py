@@ -59,7 +59,7 @@ _LEAST = {"boolean": False, "integer": 1, "number": 1, "array": [], "object": {}
 
 def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
     """The model's next answer, and the script's step (delay, status) that it comes from."""
-    if request.turns and _COMPACTION.search(_instruction(request)):
+    if asks_for_summary(request):
         return Answer(SUMMARY), {}
     schema = _output_schema(body)
     if schema:
@@ -81,6 +81,11 @@ def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
         text = f"{text} (no such tool offered)".strip()
     thought, tokens, stop = step.get("think", ""), step.get("tokens", 100), step.get("stop", "")
     return Answer(text, tuple(calls), thought, tokens, stop), step
+
+
+def asks_for_summary(request: Request) -> bool:
+    """Whether a request asks for the summary that a compaction needs."""
+    return bool(request.turns) and _COMPACTION.search(_instruction(request)) is not None
 
 
 def _instruction(request: Request) -> str:

@@ -22,7 +22,7 @@ def compare_all(
     wanted = [name for name in scenarios if (folder / name / "requests").is_dir()]
     sources = {}
     for name in wanted:
-        path = _captures(folder / name) if captures else folder / name / "logs"
+        path = capture_of(folder / name) if captures else folder / name / "logs"
         if path.exists():
             sources[path.name if captures else name] = path
     built = build(sources, folder / ("from-captures" if captures else "from-logs"))
@@ -36,8 +36,8 @@ def compare_all(
         )
 
 
-def _captures(folder: Path) -> Path:
-    """Writes the recorded exchanges as lines of requests with their responses."""
+def capture_of(folder: Path) -> Path:
+    """Writes the recorded exchanges of a run as one file of requests with their responses."""
     path = folder / f"{folder.name}.jsonl"
     with path.open("w", encoding="utf-8") as lines:
         for record in sorted((folder / "requests").glob("[0-9]*.json")):

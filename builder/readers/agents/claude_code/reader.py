@@ -197,7 +197,8 @@ class _Log:
         repeated = self.targets | kept
         stretches = find_stretches(lines, made, requests, renders=renders, repeated=repeated)
         about = _About.of(branch, made.changes)
-        untrained = dict.fromkeys(_warmups(lines, stretches), "warmup")
+        untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
+        untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))
         for stretch in stretches or [Stretch(made.before_turns())]:
             new = made.members - self.used
             conversation = self._conversation(about, stretch, untrained, len(new))

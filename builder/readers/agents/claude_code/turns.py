@@ -67,6 +67,12 @@ class SessionTurn:
         """The key of the turn, unique in the file."""
         return self.lines[0].uuid
 
+    @property
+    def is_stripped(self) -> bool:
+        """Whether its calls are not in the log: a fork began in the middle of the turn."""
+        stop = as_dict(self.lines[-1].value.get("message")).get("stop_reason")
+        return stop == "tool_use" and all(block.get("type") != "tool_use" for block in self.blocks)
+
 
 class Turns:
     """Holds the turns of a file, and the results by the call that they answer."""
@@ -214,8 +220,6 @@ def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTu
                 calls.append((found.id, line))
     if stop == "max_tokens" or any(line.uuid in broken for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
-    elif stop == "tool_use" and not any(block.get("type") == "tool_use" for block in blocks):
-        parts.append(Unparsed("", "stripped"))  # by a fork in the middle of the turn
     return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated)
 
 
