@@ -80,7 +80,7 @@ def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) ->
     if trained is not None:
         label = "of the text is trained"
         if found.has_tokens:
-            label += f", about {number(round(found.tokens * trained, -3))} tokens"
+            label += f", about {number(_about(found.tokens * trained))} tokens"
         tiles.append((label, _percent(trained)))
     if found.turns:
         tiles.append(("trained turns", number(found.turns)))
@@ -97,6 +97,12 @@ def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) ->
         tiles.append(("tool calls", number(found.calls)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
     return tag("dl", *drawn, class_="tiles")
+
+
+def _about(value: float) -> int:
+    """Returns the value with two digits: it is an estimate."""
+    unit = 10 ** max(len(str(int(value))) - 2, 0)
+    return round(value / unit) * unit
 
 
 def _lost(ledger: LedgerCounts | None) -> Html:

@@ -16,6 +16,7 @@ from report_pages import HOSTILE, Page, audit, dataset, manifest, plain
 from builder import cli
 from builder.audit.result import (
     Audit,
+    AuditFacts,
     AuditFinding,
     AuditTable,
     FindingExample,
@@ -27,7 +28,8 @@ from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
 from builder.report.report import MAX_BYTES, report_html
-from builder.report.survey import doubling
+from builder.report.survey import Survey, doubling
+from builder.report.verdict import verdict
 
 
 def check_closed(data):
@@ -331,3 +333,15 @@ def contrast(one, other):
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "share", "expected"),
+    [(2_404, 0.202, "20.2 %"), (2_404, 0.202, "about 490 tokens"), (3, 0.5, "about 2 tokens"),
+     (2_926_282, 0.229, "about 670,000 tokens"), (10, None, "10")],
+)  # fmt: skip
+def test_the_first_screen_says_how_much_of_the_text_is_trained(tokens, share, expected):
+    counts = Survey(samples=1, tokens=tokens, has_tokens=True)
+    shown = plain(verdict(counts, None, {}, Audit(1, facts=AuditFacts(trained=share))))
+    assert expected in shown
+    assert ("of the text is trained" in shown) == (share is not None)
