@@ -101,7 +101,7 @@ def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) ->
 
 def _about(value: float) -> int:
     """Returns the value with two digits: it is an estimate."""
-    unit = 10 ** max(len(str(int(value))) - 2, 0)
+    unit: int = 10 ** max(len(str(int(value))) - 2, 0)
     return round(value / unit) * unit
 
 
