@@ -101,6 +101,11 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
             f"dataset {name!r}: holds token ids (`builder export --to tokenized`), which no"
             " template renders: use the dataset that they were made from"
         )
+    if any({"prompt", "chosen", "rejected"} <= row.keys() for row in rows):
+        raise UsageError(
+            f"dataset {name!r}: holds preference pairs (`builder export --to preference`): use the"
+            " dataset that they were made from"
+        )
     if any("messages" in row or {"prompt", "completion"} <= row.keys() for row in rows):
         claims = recognise(source)
         known = [reader for reader in claims if _is_of_rows(reader, source)]

@@ -58,7 +58,14 @@ def run(capsys, *command):
 
 
 def test_every_variant_is_one_or_the_other():
-    assert {*FORMS, *ONE_LINE} == {*VARIANTS, *TRACES}
+    assert {*FORMS, *ONE_LINE, "preference"} == {*VARIANTS, *TRACES}
+
+
+def test_preference_pairs_are_one_line(tmp_path):
+    row = {"prompt": [], "chosen": [], "rejected": [], "tools": [], "reason": "label"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(UsageError, match=r"holds preference pairs .*that they were made from"):
+        list(dataset_rows(str(tmp_path / "rows.jsonl")))
 
 
 @pytest.mark.parametrize("variant", FORMS)
