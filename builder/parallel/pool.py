@@ -120,7 +120,7 @@ def prepare(preload: Preload | None) -> None:
     """
     if sys.platform == "win32":
         return
-    from multiprocessing import forkserver  # noqa: PLC0415 - there is none on Windows
+    from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - there is none on Windows
 
     from builder.parallel.tracker import follow_resource_tracker  # noqa: PLC0415 - as above
 
@@ -135,6 +135,8 @@ def prepare(preload: Preload | None) -> None:
     # A resource tracker that was killed is started again as well, with a warning for developers.
     warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
     follow_resource_tracker()
+    with sigint_blocked(), _starting():
+        resource_tracker.ensure_running()  # which unblocks SIGINT once it has started its process
     with sigint_blocked(), _starting():
         forkserver.ensure_running()
 

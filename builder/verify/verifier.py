@@ -27,7 +27,7 @@ from builder.verify.options import VerifyOptions
 
 MAX_CHARS = 16 << 20
 """A longer rendering is refused (`too_long`): no context holds it, and tokenising it takes memory
-in proportion (about 75 bytes a code point)."""
+in proportion (about 65 bytes a code point, up to 200 of a single word)."""
 
 
 @dataclass(frozen=True, slots=True)
