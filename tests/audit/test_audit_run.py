@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planted import GITHUB, PASSWORD, row
 from strategies import json_values
 
-from builder import cli
+from builder import UsageError, cli
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit
 from builder.audit.run import CODES, Audits, audit
@@ -329,7 +329,12 @@ tools = st.lists(json_values | st.fixed_dictionaries({"function": json_values}),
 )
 def test_any_rows_are_audited(tmp_path_factory, rows):
     path = write(tmp_path_factory.mktemp("any") / "d.jsonl", rows)
-    audited = run(path)
+    try:
+        audited = run(path)
+    except UsageError:  # objects, but none of a known form: one line instead of a finding for each
+        assert any(isinstance(row, dict) and row for row in rows)
+        assert not any(isinstance(row, dict) and "messages" in row for row in rows)
+        return
     bad = sum(item.count for item in audited.findings if item.code == "bad_row")
     assert audited.samples + bad == len(rows)
     json.dumps(audited.as_json())
