@@ -7,13 +7,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "ci",
+    "long",  # for a soak: HYPOTHESIS_PROFILE=long scripts/test.sh
     max_examples=500,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-settings.register_profile("dev", parent=settings.get_profile("ci"), max_examples=60)
+settings.register_profile("ci", parent=settings.get_profile("long"), max_examples=150)
+settings.register_profile("dev", parent=settings.get_profile("long"), max_examples=60)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 SHARED = Path(__file__).parents[2] / "shared"

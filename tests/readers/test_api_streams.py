@@ -34,7 +34,7 @@ def pieces(draw, text):
 
 def read(reader, *lines):
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    return list(reader.read(Source("log.jsonl", data=text.encode())))
+    return list(reader.READER.read(Source("log.jsonl", data=text.encode())))
 
 
 # -- Anthropic -----------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def response(text):
 
 def read(*lines):
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    return list(openai_chat.read(Source("log.jsonl", data=text.encode())))
+    return list(openai_chat.READER.read(Source("log.jsonl", data=text.encode())))
 
 
 # -- which API ---------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_json_texts_in_a_cassette_do_not_make_it_a_file_of_lines():
         + f"    body: '{body}'\n  response: {{status: {{code: 200}}}}\n"
     )
     source = Source("c.yaml", data=text.encode())
-    assert openai_chat.recognise(source)
+    assert openai_chat.READER.recognise(source)
 
 
 # -- histories -----------------------------------------------------------------------------------

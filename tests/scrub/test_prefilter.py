@@ -230,7 +230,7 @@ def test_short_texts_that_hold_nothing_are_not_looked_at_one_by_one(monkeypatch)
     assert looked[2:] == ["type", "me@somewhere.org"]
 
 
-@settings(max_examples=max(3, settings.default.max_examples // 20))
+@settings(max_examples=max(3, settings.default.max_examples // 50))
 @pytest.mark.parametrize("number", range(len(ASKED)))
 @given(st.data())
 def test_each_rule(number, data):
