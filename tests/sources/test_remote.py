@@ -132,12 +132,15 @@ def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
         return get(self, path, *rest, **more)
 
     monkeypatch.setattr(type(store), "get_file", fail)
-    assert build(out, "--workers", "1", inputs=["memory://logs"]) == 2
+    config = tmp_path / "config.yaml"
+    config.write_text("normalize: {tool_scope: conversation}\n")  # else agents' logs are read twice
+    options = ("--workers", "1", "-c", config)
+    assert build(out, *options, inputs=["memory://logs"]) == 2
     assert "no route; the same command goes on" in capsys.readouterr().err
     assert not (out / "manifest.json").exists()
-    assert build(out, "--workers", "1", inputs=["memory://logs"]) == 0
+    assert build(out, *options, inputs=["memory://logs"]) == 0
     assert len(calls) == len(set(calls)) + 1, "three were kept, one was fetched again"
-    assert build(tmp_path / "whole", "--workers", "1", inputs=["memory://logs"]) == 0
+    assert build(tmp_path / "whole", *options, inputs=["memory://logs"]) == 0
     assert files(out) == files(tmp_path / "whole")
 
 
