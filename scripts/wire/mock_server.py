@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from wire.answers import Answer, write_answer
-from wire.model_turns import SUMMARY, TURNS
+from wire.model_turns import SUMMARY, TURNS, WITHOUT_TOOLS
 from wire.shapes import Body, Request, Tool, api_of, read_request
 
 _MARKER = re.compile(r"\[\[S:(\w+)\]\]")
@@ -68,7 +68,7 @@ def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
     for at, turn in enumerate(request.turns):
         found = _MARKER.findall(turn.texts()) if turn.role != "assistant" else []
         marked = (at, found[-1]) if found else marked
-    if marked is None or not request.tools:
+    if marked is None or not (request.tools or marked[1] in WITHOUT_TOOLS):
         return Answer("Mock title"), {}
     at, name = marked
     number = sum(turn.role == "assistant" for turn in request.turns[at + 1 :])

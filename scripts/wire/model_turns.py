@@ -5,7 +5,8 @@ edit, write, skill, agent, or by their own name), `tokens` (what the answer says
 `stop` (another stop reason), `delay` (seconds before it comes), `status` (an HTTP error instead of
 an answer) and `fault`, which happens the first time only: an HTTP status, "broken" (the stream ends
 in the middle of the last block) or "error event" (an error follows there). The step is the number
-of assistant messages after the marker; the last one repeats.
+of assistant messages after the marker; the last one repeats. WITHOUT_TOOLS names the scripts that
+answer requests without tools, which otherwise get a title.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ def _bash(command: str, **others: Any) -> dict[str, Any]:
     return {"tool": "bash", "args": {"command": command, **others}}
 
 
+def _finish(answer: str) -> dict[str, Any]:
+    return {"tool": "final_answer", "args": {"answer": answer}}
+
+
 def _agent(name: str, *, background: bool) -> dict[str, Any]:
     task = f"[[S:{name}]] Count the lines of data.txt and report."
     arguments = {
@@ -42,6 +47,8 @@ def _agent(name: str, *, background: bool) -> dict[str, Any]:
     return {"tool": "agent", "args": arguments}
 
 
+WITHOUT_TOOLS = {"code"}
+
 _EDIT = {"path": f"{WORK}/app.py", "old": "print('hello')", "new": "print('goodbye')"}
 
 TURNS: dict[str, list[dict[str, Any]]] = {
@@ -53,6 +60,27 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "Look first.", "calls": [_bash("cat app.py")]},
         {"text": "Two at once.", "calls": [_bash("cat missing.txt"), _bash("cat data.txt")]},
         {"text": "Done.", "calls": [_bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")]},
+    ],
+    "finish": [
+        {"text": "Look first.", "calls": [_bash("cat app.py")]},
+        {"calls": [_finish("It prints a greeting.")]},
+    ],
+    "finish2": [
+        {"text": "Two at once.", "calls": [_bash("cat app.py"), _bash("cat data.txt")]},
+        {"text": "One more.", "calls": [_bash("echo more")]},
+        {"text": "Done.", "calls": [_finish("A greeting and three lines.")]},
+    ],
+    "finishlate": [
+        {"text": "Without a call."},
+        {"text": "A command that fails.", "calls": [_bash("echo err >&2; exit 3")]},
+        {"text": "Look.", "calls": [_bash("cat app.py")]},
+        {"calls": [_finish("It prints a greeting.")]},
+    ],
+    "code": [
+        {"text": "Thought: look first.\n<code>\nprint(bash('cat app.py'))\n</code>"},
+        {"text": "Thought: no code yet.</code>"},
+        {"text": "Thought: a mistake.\n<code>\nprint(unknown_name)\n</code>"},
+        {"text": "Thought: done.\n<code>\nfinal_answer('It prints a greeting.')\n</code>"},
     ],
     "think": [
         {

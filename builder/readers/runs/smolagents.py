@@ -4,16 +4,23 @@ A record is a step, known by its keys. Source: inspect-ai.md "smolagents"; smola
 Code agents write code into their text, which the dump wraps as a call of `python_interpreter`: they
 come as text turns. One text holds the results of all calls of a step, ordered by id, so that
 several calls without `tool_observations` cannot be matched with their results. Definitions of tools
-are not logged.
+are not logged; a code agent sends none, they stand in its prompt.
+
+The agent frames what it sends ("New task:", "Observation:", a hint after an error) and sends calls
+back as text. A frame is taken over where a logged request (`model_input_messages`) holds the framed
+text word for word; otherwise, and after calls, the context misses `history`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
 
 from builder.conversation import (
     Context,
     Conversation,
+    Data,
     Event,
     Ignored,
     Json,
@@ -38,6 +45,47 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_cod
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
 
+_Parts = tuple[Text | Data | Media, ...]
+_RETRY = (
+    "\nNow let's retry: take care not to repeat previous errors! "
+    "If you have retried several times, try a completely different approach.\n"
+)
+_PROCEED = "Now proceed and carry out this plan."
+
+
+@dataclass(slots=True)
+class _Requests:
+    """What the logged requests of a dump show.
+
+    sent     the texts of their messages
+    names    types of parts that are not known
+    differs  whether a message was, or may have been, sent in another form than the sample's
+    """
+
+    sent: set[str] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)
+    differs: bool = False
+
+    def add(self, step: dict[str, Json]) -> None:
+        """Collect the texts of a step's request."""
+        for item in as_list(step.get("model_input_messages")):
+            blocks = as_dict(item).get("content")
+            if isinstance(blocks, str):
+                self.sent.add(blocks)
+            for block in as_list(blocks):
+                self.sent.add(as_str(as_dict(block).get("text")))
+
+    def framed(self, before: str, parts: _Parts, after: str = "") -> _Parts:
+        """Return one text in its frame if it was sent so, else the parts as they are."""
+        if not parts:
+            return parts
+        if len(parts) == 1 and isinstance(parts[0], Text):
+            text = before + parts[0].text + after
+            if text in self.sent:
+                return (Text(text),)
+        self.differs = True
+        return parts
+
 
 def recognise(source: Source) -> str | None:
     """Claim steps with `step_number`, `model_output` and `observations`."""
@@ -49,10 +97,9 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yield one conversation: the steps of one agent's memory."""
-    messages: list[Message] = []
-    names: list[str] = []
+    requests = _Requests()
+    steps: list[dict[str, Json]] = []
     places: list[str] = []
-    complete = False
     for record in source.records():
         step = record.value if not isinstance(record, Problem) else None
         if isinstance(record, Problem):
@@ -62,29 +109,43 @@ def read(source: Source) -> Iterator[Event]:
         elif code := _ignored(step):
             yield Ignored(code)
         else:
-            if "system_prompt" not in step and not any(m.role == "system" for m in messages):
-                messages += _system(step, names)
-            messages += _step(step, names)
+            requests.add(step)
+            first = as_list(step.get("model_input_messages"))[:1]  # the others grow with each step
+            steps.append({**step, "model_input_messages": first})
             places.append(record.where)
-            complete = step.get("is_final_answer") is True
+    messages: list[Message] = []
+    differs = False
+    for step in steps:
+        if "system_prompt" not in step and not any(m.role == "system" for m in messages):
+            messages += _system(step, requests.names)
+        differs = requests.differs if "step_number" in step else differs
+        messages += _step(step, requests)
     if messages:
         where = span(places[0], places[-1])
+        missing = _missing(steps, messages, differs=differs)
         yield Conversation(
             id="memory",
             record=where,
-            messages=tuple(_in_order(messages)),
+            messages=tuple(_as_sent(messages)),
             records=len(places),
-            problems=unknown_parts(names, where),
-            complete=complete,
-            context=Context("partial", _missing(messages)),
+            problems=unknown_parts(requests.names, where),
+            complete=steps[-1].get("is_final_answer") is True,
+            context=Context("partial" if missing else "rendered", missing),
         )
     elif places:
         yield Problem("no_messages", places[0], "the steps hold no messages", len(places))
 
 
-def _missing(messages: list[Message]) -> tuple[str, ...]:
-    has_system = any(message.role == "system" for message in messages)
-    return ("tools",) if has_system else ("system", "tools")
+def _missing(
+    steps: list[dict[str, Json]], messages: list[Message], *, differs: bool
+) -> tuple[str, ...]:
+    """Return what the conversation lacks; code agents send no definitions of tools."""
+    lacks = {
+        "system": not any(message.role == "system" for message in messages),
+        "tools": all(step.get("code_action") is None for step in steps),
+        "history": differs,
+    }
+    return tuple(code for code, is_missing in lacks.items() if is_missing)
 
 
 def _ignored(step: dict[str, Json]) -> str | None:
@@ -102,19 +163,37 @@ def _system(step: dict[str, Json], names: list[str]) -> list[Message]:
     return []
 
 
-def _in_order(messages: list[Message]) -> list[Message]:
-    """Put the system message first: a request is logged after the task that it answers."""
-    return sorted(messages, key=lambda message: message.role != "system")
+def _as_sent(messages: list[Message]) -> Iterator[Message]:
+    """Yield the system message first, and texts of the user that follow one another as one.
+
+    A request is logged after the task that it answers. The agent joins messages by a newline.
+    """
+    ordered = sorted(messages, key=lambda message: message.role != "system")
+    for joins, group in groupby(ordered, key=_is_text):
+        if not joins:
+            yield from group
+            continue
+        texts = [part for message in group for part in message.parts if isinstance(part, Text)]
+        joined = "\n".join(part.text for part in texts)
+        yield Message("user", (Text(joined, harness=all(part.harness for part in texts)),))
 
 
-def _step(step: dict[str, Json], names: list[str]) -> list[Message]:
+def _is_text(message: Message) -> bool:
+    return message.role == "user" and all(isinstance(part, Text) for part in message.parts)
+
+
+def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
+    names = requests.names
     if "system_prompt" in step:
         return [Message("system", content(step["system_prompt"], names))]
     if "task" in step:
         images = [Media("image") for _ in as_list(step.get("task_images"))]
-        return [Message("user", (*content(step["task"], names), *images))]
+        task = requests.framed("New task:\n", content(step["task"], names))
+        return [Message("user", (*task, *images))]
     if "plan" in step:  # the model's text in a frame that the agent put around it
-        return [Message("assistant", as_harness(content(step["plan"], names)))]
+        plan = Message("assistant", as_harness(content(step["plan"], names)))
+        was_sent = _PROCEED in requests.sent
+        return [plan, Message("user", (Text(_PROCEED, harness=True),))] if was_sent else [plan]
     answer = as_dict(step.get("model_output_message"))
     output = content(answer.get("content") or step.get("model_output"), names)
     calls = tool_calls(answer.get("tool_calls") or step.get("tool_calls") or None)
@@ -122,16 +201,32 @@ def _step(step: dict[str, Json], names: list[str]) -> list[Message]:
         calls = []
     parts: list[Part] = [*reasoning(answer), *output, *calls]
     messages = [Message("assistant", tuple(parts))] if parts else []
-    results = _results(step, calls, names)
     if calls:
+        requests.differs = True
+        results = _results(step, calls, names)
         return [*messages, Message("tool", tuple(results))] if results else messages
-    observed = tuple(part for result in results for part in result.content)
-    failed = step.get("error") is not None
-    return (
-        [*messages, Message("user", as_harness(observed) if failed else observed)]
-        if observed
-        else messages
-    )
+    return [*messages, *_observed(step, requests)]
+
+
+def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
+    """Return what the user's messages after a step without calls hold."""
+    images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
+    output = content(step.get("observations"), requests.names)
+    found = [images, requests.framed("Observation:\n", output)]
+    called = as_list(step.get("tool_calls"))[:1]
+    if called:
+        requests.differs = True  # the code comes again, as a call written out
+    if (error := _error(step)) is not None:
+        found = [as_harness(parts) for parts in found]
+        id_line = f"Call id: {as_str(as_dict(called[0]).get('id'))}\n" if called else ""
+        framed = requests.framed(f"{id_line}Error:\n", (error,), _RETRY)
+        found.append(as_harness(framed))
+    return [Message("user", parts) for parts in found if parts]
+
+
+def _error(step: dict[str, Json]) -> Text | None:
+    error = step.get("error")
+    return None if error is None else Text(as_str(as_dict(error).get("message")) or as_str(error))
 
 
 def _results(
@@ -140,7 +235,7 @@ def _results(
     """Return the results of a step: one for each call, or one for all, and the step's error."""
     ids = [call.id for call in calls if isinstance(call, ToolCall)]
     own = step.get("tool_observations")
-    error = step.get("error")
+    error = _error(step)
     if isinstance(own, list) and len(own) == len(ids) > 0 and error is None:
         return [
             ToolResult(content(value, names), call_id=call_id)
@@ -149,7 +244,7 @@ def _results(
     output = content(step.get("observations"), names)
     output += tuple(Media("image") for _ in as_list(step.get("observations_images")))
     if error is not None:
-        output += (Text(as_str(as_dict(error).get("message")) or as_str(error)),)
+        output += (error,)
     only = ids[0] if len(ids) == 1 else None
     return [ToolResult(output, call_id=only, is_error=error is not None)] if output else []
 

@@ -15,6 +15,7 @@ cat > $HOME/.config/opencode/opencode.json <<X
    "options": {"baseURL": "http://127.0.0.1:$PORT/v1", "apiKey": "dummy"},
    "models": {"mock-model": {"name": "Mock", "tool_call": true,
      "limit": {"context": 200000, "output": 8000}}}}},
+ "agent": {"general-purpose": {"mode": "subagent", "description": "For any task."}},
  "model": "mock/mock-model", "small_model": "mock/mock-model"}
 X
 P="$(find $INSTALL/node_modules -path '*linux-x64/bin/opencode' -type f | head -1) run"
