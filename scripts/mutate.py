@@ -97,7 +97,8 @@ def found_alone(verifier: Verifier, items: list[tuple[str, Row]]) -> list[set[st
             path = Path(scratch) / f"{unit}.jsonl"
             path.write_text("".join(json.dumps(items[at][1]) + "\n" for at in places))
             for report in verify_dataset(str(path), verifier, unit):
-                codes[places[report.line - 1]] = {finding.code for finding in report.findings}
+                found = {finding.code for finding in report.findings}
+                codes[places[report.line - 1]] = found | ({"converted"} if report.form else set())
     return codes
 
 

@@ -313,6 +313,8 @@ CALLS = codes("calls")
 PAIRS = codes("pairing")
 ORDER = codes("order")
 FORMAT = codes("format")
+OTHER_FORM = codes("format", "converted")
+"""`verify` names rows that it had to convert: they are not proven as they stand."""
 TOKENS = codes("tokens", "inverse")
 OTHER = codes("inverse", "calls", "structured", "order")
 """What the check beside the dialogue may say of a well-formed sample that is another one."""

@@ -7,6 +7,7 @@ import unicodedata
 
 from mutations.edits import (
     FORMAT,
+    OTHER_FORM,
     TOKENS,
     Mutation,
     asks,
@@ -32,8 +33,8 @@ KINDS: tuple[Mutation, ...] = (
         in_message_row(lambda m: {**m, "content": [{"type": "text", "text": m["content"]}]}),
         FORMAT,
     ),
-    Mutation("content null", in_message_row(lambda m: {**m, "content": None}), FORMAT),
-    Mutation("content missing", in_message_row(lambda m: {"role": m["role"]}), FORMAT),
+    Mutation("content null", in_message_row(lambda m: {**m, "content": None}), OTHER_FORM),
+    Mutation("content missing", in_message_row(lambda m: {"role": m["role"]}), OTHER_FORM),
     Mutation("role missing", in_message_row(lambda m: {"content": m["content"]}), FORMAT),
     Mutation("message a string", in_message_row(lambda m: m["content"]), FORMAT),
     Mutation(
@@ -41,7 +42,9 @@ KINDS: tuple[Mutation, ...] = (
         in_message_row(lambda m: {"from": m["role"], "value": m["content"]}),
         FORMAT,
     ),
-    Mutation("calls beside the text", in_message_row(lambda m: {**m, "tool_calls": []}), FORMAT),
+    Mutation(
+        "calls beside the text", in_message_row(lambda m: {**m, "tool_calls": []}), OTHER_FORM
+    ),
     Mutation(
         "messages as JSON text",
         lambda row: {**row, "messages": json.dumps(row["messages"])},
@@ -50,7 +53,7 @@ KINDS: tuple[Mutation, ...] = (
     Mutation(
         "messages under another name",
         lambda row: {"conversations": row["messages"], "tools": row["tools"]},
-        FORMAT,
+        OTHER_FORM,
     ),
     # Tools.
     Mutation(
