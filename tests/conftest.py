@@ -1,6 +1,8 @@
 """Shared: the verifier over the embedded tokenizer, loaded once; hypothesis profiles."""
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,10 @@ settings.register_profile(
 settings.register_profile("ci", parent=settings.get_profile("long"), max_examples=150)
 settings.register_profile("dev", parent=settings.get_profile("long"), max_examples=60)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+if threading.current_thread() is threading.main_thread():
+    # A shell that runs the tests in the background has them ignore Ctrl-C, which tests send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).parents[2] / "shared"
 
