@@ -24,6 +24,7 @@ from builder.jsonio import loads
 from builder.output.folder import Writer
 from builder.parallel.pool import default_workers, in_background, is_much
 from builder.problem import Problem
+from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
 from builder.report.report import report_html
 from builder.report.survey import Survey, survey
@@ -83,6 +84,7 @@ def publish(
     workers = min(run.workers, default_workers())
     is_worth = workers > 1 and is_much(sum(result.sizes[0] for result in results))  # the samples
     with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
+        style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are chosen and written
         run.phase("write", None)
         built = finalize(results, weights, unreadable, config, Writer(run.work), run.review)
@@ -91,7 +93,7 @@ def publish(
             return built, False
         resolved = map_strings(config.resolved(), run.hidden)
         made: dict[str, Json] = {"config": without_folders(resolved), "versions": versions()}
-        describe = partial(card, config, built, config.normalize, target, made=made)
+        describe = partial(card, config, built, config.normalize, target, style=style(), made=made)
         about: dict[str, Json] = {
             **run.origin,
             "config": resolved,
@@ -170,6 +172,10 @@ def _reasons(rejects: Path) -> list[str]:
         assert isinstance(item, dict)
         found.append(f"{item['source']}: {item['code']}: {item['message']}")
     return found
+
+
+def _style(tokenizer: str) -> Style:
+    return target_for(tokenizer).style
 
 
 def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:

@@ -21,8 +21,9 @@ from builder.config import Config
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
-from builder.normalize import NormalizeOptions, remedy
+from builder.normalize import NormalizeOptions, record_remedy, remedy
 from builder.normalize.options import Unit
+from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import described, numbers_of
 from builder.report.html import number
@@ -67,12 +68,15 @@ def card(
     options: NormalizeOptions,
     target: Target,
     *,
+    style: Style,
     made: Mapping[str, Json],
     found: Audit | None,
 ) -> str:
-    """The whole file. `made`: the configuration as it may be published, under `config`, `versions`.
+    """Returns the whole file.
 
-    `found` None: nothing was audited, which the card says.
+    `style` is that of the target's template, passed separately because the target would load the
+    tokenizer to determine it. `made` holds the configuration as it may be published, under `config`
+    and `versions`. `found` None: nothing was audited, which the card states.
     """
     ledger = built.ledger
     front = front_matter(
@@ -95,7 +99,7 @@ def card(
         _sources(built),
         _audited(found),
         _limits(config, built, found),
-        training(found, sorted(built.data_files), _targets(config, built), target.style),
+        training(found, sorted(built.data_files), _targets(config, built), style),
         _AGAIN,
     ]
     return "\n\n".join(sections) + "\n"
@@ -227,8 +231,9 @@ def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
             for name, found, used, ignored, rejected in rows
         ],
     )
-    codes = sorted({*ledger.rejected, *ledger.conversations_rejected})
-    remedies = [f"- {code(name)}: {code(way)}" for name in codes if (way := remedy(name, options))]
+    found = {name: record_remedy(name) for name in ledger.rejected}
+    found |= {name: remedy(name, options) for name in ledger.conversations_rejected}
+    remedies = [f"- {code(name)}: {code(way)}" for name, way in sorted(found.items()) if way]
     if remedies:
         lines += ["", "What would keep some of it:", "", *remedies]
     return "\n".join(lines)

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from builder.audit.benchmarks import EVALUATION_RUN
@@ -19,7 +20,7 @@ from builder.cli.terminal import BOLD, DIM, GOOD, WARNING, aligned, counted, esc
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.ledger import Ledger
-from builder.normalize import remedy
+from builder.normalize import record_remedy, remedy
 from builder.output.folder import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
@@ -180,17 +181,18 @@ def _cell(value: str | int | None) -> str:
 
 def _print_rejects(ledger: Ledger, config: Config) -> None:
     """Prints what was rejected or dropped, by code, with the option that would keep it."""
-    for title, codes in (
-        ("records rejected", ledger.rejected),
-        ("conversations rejected", ledger.conversations_rejected),
-        ("calls dropped", ledger.calls_dropped),
+    conversation_remedy = partial(remedy, options=config.normalize)
+    for title, codes, remedy_of in (
+        ("records rejected", ledger.rejected, record_remedy),
+        ("conversations rejected", ledger.conversations_rejected, conversation_remedy),
+        ("calls dropped", ledger.calls_dropped, None),
     ):
         if not codes.total():
             continue
         print(f"  {painted(title, WARNING)}")
         width = max(map(len, codes))
         for code, count in sorted(codes.items(), key=lambda item: (-item[1], item[0])):
-            kept = remedy(code, config.normalize) if title != "calls dropped" else None
+            kept = remedy_of(code) if remedy_of is not None else None
             note = f"   kept by {kept}" if kept else ""
             print(f"    {code:{width}}  {count:>8,}{note}")
 

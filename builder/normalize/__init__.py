@@ -90,8 +90,6 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
         return "mix: other shares"
     if code == "near_duplicate":
         return "audit.near_duplicates: report"
-    if code == "too_large":
-        return "limits.max_record_mb: a larger number"
     if code == "parity":
         return "normalize.unit: turn, or verify.parity: report"
     if code == "max_tokens":
@@ -99,9 +97,19 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
     if code == "context":
         return "verify.context: report, or a lower level"
     name, value = _REMEDIES.get(code, ("", ""))
-    if not name or getattr(options, name) == value:
+    if not name:
+        return record_remedy(code)
+    if getattr(options, name) == value:
         return None
     return f"normalize.{name}: {value}"
+
+
+def record_remedy(code: str) -> str | None:
+    """Name the option that would keep records rejected under `code`.
+
+    A record that cannot be read has no turns: no option of the normaliser applies to it.
+    """
+    return "limits.max_record_mb: a larger number" if code == "too_large" else None
 
 
 Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]

@@ -1,8 +1,8 @@
-"""A resource tracker that was killed: its successor is not told of what it has never heard.
+"""Keeps a restarted resource tracker from printing a traceback.
 
 Python's `multiprocessing` registers each semaphore with a helper process, the resource tracker, and
-starts another one if that was killed. Unregistering at the new one what the old one had makes it
-print the traceback of a KeyError.
+starts a new one if that was killed. The new tracker prints the traceback of a KeyError when it is
+asked to unregister a semaphore that was registered with the old one.
 """
 
 from __future__ import annotations
