@@ -80,7 +80,7 @@
     else if (link) link.click();
   };
   addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, select, textarea, dialog");
+    const typing = event.target.closest("input, select, textarea, dialog[open]");
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "j" || event.key === "ArrowRight") go(1);
     else if (event.key === "k" || event.key === "ArrowLeft") go(-1);

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const typing = (event) =>
-    event.target.closest("input, select, textarea, dialog") ||
+    event.target.closest("input, select, textarea, dialog[open]") ||
     event.ctrlKey || event.metaKey || event.altKey;
 
   // Long results: one button, and a key, for all of them.
