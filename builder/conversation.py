@@ -146,8 +146,8 @@ class Message:
     model's own answer, which is a target in another conversation of the same log (kept by a
     compaction, an earlier stretch). Every other code means that it is not the model's answer in
     this context: `zero_weight` (the log's author excluded it), `inserted` (put in by a program or a
-    client), `edited`, `stripped` (its calls were taken out), `server_tool` (it used results that
-    the log does not hold), `warmup`.
+    client), `prefilled` (begun by the client), `edited`, `stripped` (its calls were taken out),
+    `server_tool` (it used results that the log does not hold), `warmup`.
 
     `context` of an assistant turn, where it differs from that of the conversation.
     """

@@ -17,7 +17,7 @@ from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
 FOREIGN = (
-    *("zero_weight", "inserted", "edited", "stripped", "warmup"),
+    *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup"),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""

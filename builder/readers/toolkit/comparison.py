@@ -20,6 +20,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import JsonFault, loads
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.volatile import without_volatile
 
 _PROMPTS = frozenset({"system", "developer"})
@@ -177,6 +178,37 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
     return bool(text and again and not repeated) and (text in again or again in text)
 
 
+def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
+    """Tells whether messages begin with the answer as given, in one message or several.
+
+    A client may fill in the defaults of a call's arguments: Claude Code sends its Edit calls back
+    with `replace_all`, and logs them so.
+    """
+    wanted = digests([answer])
+    turn = Message("assistant", ())
+    for message in messages:
+        if message.role != "assistant":
+            return False
+        turn = replace(turn, parts=(*turn.parts, *message.parts))
+        if digests([turn]) == wanted or _is_completed(answer, turn):
+            return True
+    return False
+
+
+def _is_completed(answer: Message, turn: Message) -> bool:
+    """Tells whether a turn is an answer whose calls have the same arguments, and maybe more."""
+    made, sent = calls(answer), calls(turn)
+    if not made or len(made) != len(sent) or words(answer) != words(turn):
+        return False
+    for one, other in zip(made, sent, strict=True):
+        given, completed = json_in_text(one.arguments), json_in_text(other.arguments)
+        if one.name != other.name or not isinstance(given, dict) or not isinstance(completed, dict):
+            return False
+        if any(key not in completed or completed[key] != given[key] for key in given):
+            return False
+    return True
+
+
 def cut_off(message: Message, code: str) -> Message:
     """Returns the message as no target: its text becomes an `Unparsed` with the code."""
     kept = tuple(part for part in message.parts if not isinstance(part, Text))
@@ -188,6 +220,10 @@ def prefilled(beginning: Message, answer: Message) -> Message:
     before = "".join(part.text for part in beginning.parts if isinstance(part, Text))
     text = next((part for part in answer.parts if isinstance(part, Text)), None)
     if any(not isinstance(part, Text) for part in beginning.parts):  # a turn that was paused
+        last, first = beginning.parts[-1], next(iter(answer.parts), None)
+        if isinstance(last, Text) and isinstance(first, Text):
+            whole = Text(last.text + first.text)
+            return replace(answer, parts=(*beginning.parts[:-1], whole, *answer.parts[1:]))
         return replace(answer, parts=(*beginning.parts, *answer.parts))
     if text is not None and text.text.startswith(before):
         return answer

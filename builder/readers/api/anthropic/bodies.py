@@ -20,12 +20,12 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request.
 
-    If its last message is the assistant's, it is the beginning of the answer, written by the client
-    (prefill). Joined with the answer it is a target; without one, the model wrote nothing.
+    If its last message is the assistant's, it is the beginning of the answer (prefill): a turn that
+    was paused, or text of the client. Without an answer the model wrote nothing.
     """
     found = read_body(body)
     if found.messages and found.messages[-1].role == "assistant":
-        begun = replace(found.messages[-1], untrained="inserted")
+        begun = replace(found.messages[-1], untrained="prefilled")
         return replace(found, messages=(*found.messages[:-1], begun))
     return found
 

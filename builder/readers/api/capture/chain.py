@@ -14,6 +14,7 @@ from builder.conversation import (
     Json,
     Message,
     Part,
+    Text,
     Unparsed,
 )
 from builder.problem import Problem
@@ -25,11 +26,10 @@ from builder.readers.toolkit.comparison import (
     cut_off,
     digests,
     is_same_turn,
+    is_whole,
     prefilled,
     thoughts,
-    words,
 )
-from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_str
 
@@ -138,16 +138,12 @@ class RequestChain:
         chosen = next((answer for answer in self.answers if answer.usable), None)
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
         changes = self.history.changes + self.changes
-        history = list(self._with_thoughts(remembered, changes))
+        begun = self._own_beginnings(chosen)
+        history = list(self._with_thoughts(remembered, begun, changes))
         if logged is not None:
             history = self._judged(history, logged)
-        messages = list(history)
-        if chosen is not None and chosen.prefill:
-            messages[-1] = prefilled(messages[-1], written(chosen))
-            changes["prefill_joined"] += 1
-        elif chosen is not None:
-            messages.append(written(chosen))
-        elif messages[-1].untrained is not None and not calls(messages[-1]):
+        messages = self._with_beginnings(history, chosen, begun, changes)
+        if chosen is None and messages[-1].untrained is not None and not calls(messages[-1]):
             messages.pop()  # a prefill whose answer is missing
         turns = [message for message in messages if message.role == "assistant"]
         if chosen is None and all(turn.untrained == REPEAT for turn in turns):
@@ -204,12 +200,64 @@ class RequestChain:
                 complete=True,
             )
 
+    def _own_beginnings(self, chosen: ApiAnswer | None) -> frozenset[int]:
+        """Returns the positions of messages that the model began and its next answer continues.
+
+        A turn that was paused or cut off at the limit is sent as the last message of the next
+        request, and the response holds the rest.
+        """
+        rests = {at: answer for at, (_, answer) in self.given.items()}
+        if chosen is not None:
+            rests[len(self.history.messages)] = chosen
+        return frozenset(
+            at
+            for at, (_, answer) in self.given.items()
+            if at + 1 in rests
+            and rests[at + 1].prefill
+            and is_whole(answer.message, self.history.messages[at : at + 1])
+        )
+
+    def _with_beginnings(
+        self,
+        history: Sequence[Message],
+        chosen: ApiAnswer | None,
+        begun: frozenset[int],
+        changes: Counter[str],
+    ) -> list[Message]:
+        """Returns history and answer, each turn and its beginning in one message.
+
+        A turn whose beginning the client wrote (prefill) is not wholly the model's: `prefilled`.
+        """
+        rests = {at for at, (_, answer) in self.given.items() if answer.prefill}
+        turns = list(history)
+        if chosen is not None:
+            turns.append(written(chosen))
+            rests |= {len(history)} if chosen.prefill else set()
+        joined: list[Message] = []
+        for at, message in enumerate(turns):
+            if at not in rests or not joined or joined[-1].role != "assistant":
+                joined.append(message)
+                continue
+            beginning = joined[-1]
+            code = message.untrained
+            if at - 1 not in begun:
+                code = "prefilled" if _has_content(beginning) else code
+            elif beginning.untrained is not None:  # its own beginning is the client's
+                code = beginning.untrained
+            joined[-1] = replace(prefilled(beginning, message), untrained=code)
+            changes["prefill_joined"] += 1
+        return joined
+
     def _with_thoughts(
-        self, remembered: Mapping[str, tuple[Part, ...]], changes: Counter[str]
+        self,
+        remembered: Mapping[str, tuple[Part, ...]],
+        begun: frozenset[int],
+        changes: Counter[str],
     ) -> Iterator[Message]:
         """Yields the history, its turns with the thoughts that their own responses held.
 
-        Requests lack them, since providers do not want them back.
+        Requests lack them, since providers do not want them back. Turns at `begun` go on in the
+        next answer, so that what made them incomplete does not count.
         """
         for at, message in enumerate(self.history.messages):
             given = self.given[at][1] if at in self.given else None
@@ -220,9 +268,12 @@ class RequestChain:
                 if found:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
-            if given is not None and given.is_no_target:  # though the client continued with it
-                message = replace(message, untrained=_code(given))  # noqa: PLW2901 - completed
-            yield message
+            code = message.untrained
+            if at in begun:
+                code = None
+            elif given is not None and given.is_no_target:  # though the client continued with it
+                code = _code(given)
+            yield message if code == message.untrained else replace(message, untrained=code)
 
     def _judged(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
         """Returns the history; assistant turns that are not targets carry the reason.
@@ -247,43 +298,17 @@ class RequestChain:
         """Returns why the assistant message at `at`, of the run from `turn`, is no target."""
         message = history[at]
         if at in self.given:
-            return None if _is_whole(self.given[at][1].message, history[at:]) else "edited"
-        if turn in self.given and _is_whole(self.given[turn][1].message, history[turn : at + 1]):
+            return None if is_whole(self.given[at][1].message, history[at:]) else "edited"
+        if turn in self.given and is_whole(self.given[turn][1].message, history[turn : at + 1]):
             return None
         if logged.holds(message):
             return REPEAT
         return "edited" if logged.shares_call(message) else "inserted"
 
 
-def _is_whole(answer: Message, messages: Sequence[Message]) -> bool:
-    """Tells whether messages begin with the answer as given, in one message or several.
-
-    A client may fill in the defaults of a call's arguments: Claude Code sends its Edit calls back
-    with `replace_all`, and logs them so.
-    """
-    wanted = digests([answer])
-    turn = Message("assistant", ())
-    for message in messages:
-        if message.role != "assistant":
-            return False
-        turn = replace(turn, parts=(*turn.parts, *message.parts))
-        if digests([turn]) == wanted or _is_completed(answer, turn):
-            return True
-    return False
-
-
-def _is_completed(answer: Message, turn: Message) -> bool:
-    """Tells whether a turn is an answer whose calls have the same arguments, and maybe more."""
-    made, sent = calls(answer), calls(turn)
-    if not made or len(made) != len(sent) or words(answer) != words(turn):
-        return False
-    for one, other in zip(made, sent, strict=True):
-        given, completed = json_in_text(one.arguments), json_in_text(other.arguments)
-        if one.name != other.name or not isinstance(given, dict) or not isinstance(completed, dict):
-            return False
-        if any(key not in completed or completed[key] != given[key] for key in given):
-            return False
-    return True
+def _has_content(message: Message) -> bool:
+    """Tells whether a message is more than white space."""
+    return any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
 
 
 def _code(answer: ApiAnswer) -> str:
