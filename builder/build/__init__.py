@@ -1,1 +1,1 @@
-"""The main job: plans chunks of input, converts them, chooses samples, writes the folder."""
+"""The main job: plans chunks of input, converts them, selects samples and writes the folder."""

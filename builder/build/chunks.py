@@ -1,7 +1,7 @@
 """Cuts large files into chunks that are converted independently: lines, or runs of items.
 
-Where a file is cut follows from its content, never from the number of workers: the same job has the
-same chunks on any machine.
+The boundaries follow from the file's content, never from the number of workers, so the same job has
+the same chunks on any machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from builder.sources.stream import GZIP_MAGIC, ZIP_MAGIC, ZSTD_MAGIC
 from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
 
 WINDOW_BYTES = 64 << 20
-"""A file is cut into chunks of about this size if that gives at least two."""
+"""Approximate size of a chunk; a file that would give fewer than two is not cut."""
 UNPACKED = 16
-"""A table or an archive is assumed to hold at most this many times its own bytes."""
+"""A table or an archive is assumed to expand to at most this multiple of its own size."""
 
 
 def cut(task: Task) -> Iterator[Task]:
-    """Yields the task, or a task for each chunk of a large file whose format allows chunks."""
+    """Yields the task itself, or a task per chunk of a large file whose format allows it."""
     source = task.source
     windows = _windows(task)
     if len(windows) < 2:
@@ -41,7 +41,7 @@ def cut(task: Task) -> Iterator[Task]:
 
 
 def _windows(task: Task) -> Sequence[Chunk]:
-    """Returns the chunks of a task's source; fewer than two leave it whole."""
+    """Returns the chunks of a task's source; with fewer than two the source stays whole."""
     source, path = task.source, task.source.path
     if path is None or source.members:
         return ()
@@ -50,14 +50,14 @@ def _windows(task: Task) -> Sequence[Chunk]:
             magic = stream.read(4)
         status = path.stat()
         if magic.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
-            return ()  # nothing in the middle of it can be read alone
+            return ()  # its middle cannot be read on its own
         is_packed = magic in (PARQUET_MAGIC, ARROW_MAGIC[:4], ZIP_MAGIC)
         if status.st_size * (UNPACKED if is_packed else 1) < 2 * WINDOW_BYTES:
             return ()
         reader = _reader(task)
         if source.peek.kind != "jsonl":
             if reader is None or reader.item_sizes is None or write_ahead_log(source) is not None:
-                return ()  # a write-ahead log changes without its database
+                return ()  # a write-ahead log may change while its database does not
             sizes = reader.item_sizes(source)
             return _runs(path, status, sizes, [0] * len(sizes))
         if reader is None or reader.splits is None or not reader.splits(source):
@@ -67,11 +67,11 @@ def _windows(task: Task) -> Sequence[Chunk]:
             return _runs(path, status, [item.bytes for item in groups], [i.rows for i in groups])
         return _lines(path, status)
     except OSError:
-        return ()  # reading it as a whole reports why
+        return ()  # reading the whole file reports the error
 
 
 def _reader(task: Task) -> Reader | None:
-    """Returns the reader that is named for the task's source, or the one that claims it."""
+    """Returns the reader named by the task's source, or else the one that claims it."""
     if task.format != "auto":
         return readers().get(task.format)
     claims = recognise(task.source)
@@ -79,7 +79,10 @@ def _reader(task: Task) -> Reader | None:
 
 
 def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
-    """Returns chunks that end at the first line end after each WINDOW_BYTES. Raises OSError."""
+    """Returns chunks that end at the first line end after each WINDOW_BYTES.
+
+    Raises OSError if the file cannot be read.
+    """
     borders = [(0, 1)]
     line = 1
 
@@ -107,8 +110,8 @@ def _runs(
 ) -> list[ItemChunk]:
     """Returns runs of items of about WINDOW_BYTES each. Raises OSError.
 
-    `sizes` are the items' bytes when unpacked, `rows` the rows that each has. Both are what the
-    file says of itself: so the bytes on disk bound the number of chunks.
+    `sizes` are the unpacked sizes of the items in bytes, `rows` the number of rows of each. Both
+    are the file's own claims, so its size on disk limits the number of chunks.
     """
     before = [0, *accumulate(max(item, 0) for item in sizes)]
     total = before[-1]
@@ -118,7 +121,7 @@ def _runs(
     starts: list[int] = []
     share = -1
     for index, at in enumerate(before[:-1]):
-        due = min(at * number // total, number - 1)  # the last may be empty
+        due = min(at * number // total, number - 1)  # the last one may be empty
         if due > share:
             share = due
             starts.append(index)
@@ -143,9 +146,9 @@ def _whole(
     status: os.stat_result,
     look: Callable[[int, bytes], None] = lambda _at, _piece: None,
 ) -> WholeFile:
-    """Returns the file as cut; `look` gets its bytes in order, with their offset. Raises OSError.
+    """Returns the cut file; `look` receives its bytes in order, with their offset. Raises OSError.
 
-    `status` is from before the file was read, so that a later change is noticed.
+    `status` was taken before the file was read, so that a later change is noticed.
     """
     digest = hashlib.sha256()
     at = 0

@@ -44,8 +44,8 @@ DEFAULT_LENGTHS = LengthOptions()
 class Task:
     """A source, or a chunk of one, with the options of its input.
 
-    `origin` is unique among the sources of the run; the chunks of one share it. `weight` is the
-    share of its conversations that `builder.build.finalize` takes.
+    `origin` is unique among the sources of the run; the chunks of a source share it. `weight` is
+    the share of its conversations that `builder.build.finalize` selects.
     """
 
     source: Source
@@ -60,10 +60,10 @@ class Task:
 def process_source(
     task: Task, verifier: Verifier, writer: ResultWriter, scrubber: Scrubber
 ) -> None:
-    """Read, normalise, scrub, flatten and verify a source; write what comes of it to `writer`.
+    """Reads, normalises, scrubs, flattens and verifies a source; writes the outcome to `writer`.
 
-    Where a session of an agent lacks tool definitions and those of the other sessions are not
-    known, the rest of the source is only scanned (`ResultSummary.is_scan`).
+    If a session of an agent lacks tool definitions and those of the other sessions are not known,
+    the rest of the source is only scanned (`ResultSummary.is_scan`).
 
     Raises OSError only if the result cannot be written.
     """
@@ -83,7 +83,7 @@ def process_source(
     ledger = summary.ledger
     is_later_piece = source.window is not None and source.window.start > 0
     if not source.records_read and (summary.rejects or not is_later_piece):
-        # A file that holds no record counts as one, so that it cannot vanish from the ledger.
+        # A file without records counts as one, so that it cannot vanish from the ledger.
         source.count_records()
         if not summary.rejects:
             ledger.ignored["empty_file"] += 1
@@ -96,7 +96,7 @@ def process_source(
 
 
 def _reader(task: Task, writer: ResultWriter) -> Reader | None:
-    """Return the reader for the source; if there is none, write the reject and return None."""
+    """Returns the reader for the source; if there is none, writes the reject and returns None."""
     source = task.source
     if not source.members:
         try:
@@ -122,7 +122,7 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
 
 
 def _conversations(reader: Reader, source: Source, writer: ResultWriter) -> Iterator[Conversation]:
-    """Yield the conversations of the source, and count its other events."""
+    """Yields the conversations of the source, and counts its other events."""
     ledger = writer.summary.ledger
     try:
         for event in read_events(reader, source):
@@ -138,7 +138,7 @@ def _conversations(reader: Reader, source: Source, writer: ResultWriter) -> Iter
                 case Problem():
                     ledger.rejected[event.code] += event.records
                     writer.reject(event)
-    except Exception as error:  # a reader must not raise: a bug, and the other sources go on
+    except Exception as error:  # an exception is a bug of the reader; the other sources continue
         writer.summary.bugs += 1
         detail = f"bug in the reader: {type(error).__name__}: {error}"[:300]
         writer.reject(Problem("internal", "file", detail))
@@ -151,7 +151,7 @@ def _conversation(
     writer: ResultWriter,
     scrubber: Scrubber,
 ) -> None:
-    """Make one entry of one conversation, and its samples."""
+    """Converts one conversation to one entry and its samples."""
     name = writer.summary.format
     assert name is not None, "set with the reader"
     keys = call_keys(conversation, format=name, source=task.origin)
@@ -194,8 +194,8 @@ def _conversation(
                 conversation, reason, task.options, task.lengths, verifier.target, scrubber
             )
     except (OSError, UsageError):
-        raise  # the disk, or the installation: not the fault of the log
-    except Exception as error:  # a bug of ours on one conversation; the others go on
+        raise  # a fault of the disk or the installation, not of the log
+    except Exception as error:  # a bug of ours in one conversation; the others continue
         writer.summary.bugs += 1
         code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
@@ -229,7 +229,7 @@ def _write_sample(
     scrubber: Scrubber,
     writer: ResultWriter,
 ) -> Spooled:
-    """Write a proven sample with its line of meta/; returns what is known of it."""
+    """Writes a proven sample with its line of meta/; returns its row for the result."""
     described = _meta(made, proof, scrubber)
     if corrected := pairs.of(proof, made.normalised, described["record"]):
         described["preferences"] = corrected
@@ -250,7 +250,7 @@ def _write_sample(
 
 
 def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int]:
-    """The ordinals, in the conversation, of the calls of these assistant turns of its dialogue."""
+    """Returns the ordinals within the conversation of the calls in these turns of its dialogue."""
     assert normalised.dialogue is not None, "it has samples"
     ordinals = iter(sorted(normalised.kept))
     turns = [turn for turn in normalised.dialogue.turns if turn.role == "assistant"]
@@ -259,18 +259,18 @@ def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int
 
 
 def _range_of(ordinals: Collection[int]) -> tuple[int, int]:
-    """The first of the ordinals and the one after the last."""
+    """Returns the first of the ordinals and the one after the last."""
     return (min(ordinals), max(ordinals) + 1) if ordinals else (0, 0)
 
 
 def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
-    """Return the license that the user gives for the input, else the logged one."""
+    """Returns the license that the user states for the input, or else the logged one."""
     terms = task.license or conversation.license
     return scrubber.text(terms) if terms else None
 
 
 def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
-    """Remove secrets and personal data; a conversation rejected for them keeps no dialogue."""
+    """Removes secrets and personal data; a conversation rejected for them keeps no dialogue."""
     if normalised.dialogue is None:
         return normalised
     scrubbed = scrubber.dialogue(normalised.dialogue)
@@ -281,7 +281,7 @@ def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
 
 
 def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
-    """Write the reject of a conversation or of one of its samples, and return its code."""
+    """Writes the reject of a conversation or of one of its samples, and returns its code."""
     message = f"{problem.detail} ({problem.where})"
     writer.reject(Problem(problem.code, conversation.record, message))
     writer.summary.bugs += problem.code in ("spec", "structured", "inverse")
@@ -291,9 +291,9 @@ def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) ->
 def call_outcomes(
     keys: list[bytes], dropped: Mapping[int, str], kept: Collection[int], code: str | None
 ) -> tuple[tuple[bytes, str | None], ...]:
-    """(key, drop code or None) of each call; `kept` are the ordinals of those in samples.
+    """Returns (key, drop code or None) of each call; `kept` are the ordinals of those in samples.
 
-    A call that is neither kept nor dropped was in a sample that was rejected under `code`.
+    A call that is neither kept nor dropped was in a sample that was rejected with `code`.
     """
     return tuple(
         (key, None if ordinal in kept else dropped.get(ordinal, code))
@@ -303,7 +303,7 @@ def call_outcomes(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What the samples of one conversation have in common."""
+    """The data that the samples of one conversation share."""
 
     conversation: Conversation
     task: Task
@@ -313,7 +313,7 @@ class _Made:
 
 
 def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
-    """Make the sample's line in meta/ (contract.md, "Output folder").
+    """Returns the sample's line in meta/ (contract.md, "Output folder").
 
     `changes` are those of the conversation that the sample is taken from. `context`,
     `assistant_turns`, `parity` and `spans` describe the targets of the sample.
@@ -355,12 +355,12 @@ def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
 
 
 def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Json:
-    """The outcome as logged, without secrets; logs are hostile, so are its depth and its text."""
+    """Returns the outcome as logged, without secrets, limited in depth and length."""
 
     def cleaned(text: str) -> str:
         return scrubber.text(clean(text, Counter()))
 
     try:
         return map_strings(dict(outcome), cleaned)
-    except KeyError:  # two keys hold one secret, or one name in two spellings
+    except KeyError:  # two keys contain the same secret, or are two spellings of a name
         return None

@@ -1,4 +1,4 @@
-"""What an output folder holds from an earlier build."""
+"""Checks an output folder for the results of an earlier build."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from builder.problem import UsageError
 
 
 def refuse_other_inputs(config: Config, out: Path) -> None:
-    """Raises UsageError if `out` holds a dataset with inputs that this build would leave out.
+    """Raises UsageError if `out` has a dataset made from inputs that this build would leave out.
 
-    Its samples would vanish without a word. More inputs than before are no surprise.
+    Its samples would otherwise vanish silently. Additional inputs are fine.
     """
     earlier = _inputs(out)
     now = {item.path.written for item in config.inputs}
@@ -34,25 +34,25 @@ def refuse_other_inputs(config: Config, out: Path) -> None:
 
 
 def has_dataset(out: Path) -> bool:
-    """Returns whether an earlier build finished in the folder."""
+    """Returns whether an earlier build in the folder finished."""
     return (out / MANIFEST).is_file()
 
 
 @contextlib.contextmanager
 def removed_if_unused(out: Path) -> Iterator[None]:
-    """Removes `out` at a regular end if nothing was built in it and it holds only our own state.
+    """Removes `out` at a regular end if nothing was built and it contains only our own state.
 
-    After an interruption the state stays: the same command goes on from it.
+    After an interruption the state is kept, so that the same command resumes.
     """
     yield
     if not has_dataset(out):
         shutil.rmtree(out / STATE, ignore_errors=True)
-        with contextlib.suppress(OSError):  # it was there before, with other files
+        with contextlib.suppress(OSError):  # the folder existed before, with other files
             out.rmdir()
 
 
 def _inputs(out: Path) -> list[str]:
-    """Returns the paths of the inputs as the manifest has them; [] without a readable one."""
+    """Returns the paths of the inputs as listed in the manifest; [] if it cannot be read."""
     try:
         manifest = loads((out / MANIFEST).read_bytes())
     except (OSError, JsonFault):

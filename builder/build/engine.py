@@ -19,13 +19,13 @@ from builder.problem import Problem
 from builder.verify.preload import preloading
 
 AHEAD = 2
-"""Batches submitted for each worker besides the one that it runs."""
+"""Batches submitted per worker in addition to the one it is running."""
 BATCH_BYTES = 1 << 19
 BATCH_TASKS = 32
 """Small tasks are submitted together until a batch reaches either limit."""
 
 Done = Callable[[Task, ResultSummary], None]
-"""What is called after each task, in the order in which tasks end."""
+"""Called after each task, in the order in which tasks finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Engine:
     """Something that runs the tasks of a build.
 
     `run(tasks, job)` yields (index of the task, its result) once for each task, in any order.
-    Closing it stops the tasks that still run. It raises OSError if a result cannot be written, and
-    UsageError for what its own kind needs.
+    Closing it stops the running tasks. It raises OSError if a result cannot be written, and
+    UsageError for requirements of its own kind.
     """
 
     name: str
@@ -50,16 +50,16 @@ def local(workers: int) -> Engine:
 def run_local(
     workers: int, tasks: Sequence[Task], job: Job, *, open_pool: OpenPool = worker_pool
 ) -> Generator[tuple[int, ChunkResult]]:
-    """Yields the result of each task by its index, as results come.
+    """Yields the result of each task with its index, as results arrive.
 
-    Small inputs are run in this process. Otherwise the largest batches are submitted first, so
-    that no worker starts a long one last. If a worker is killed, the unfinished tasks of the
-    submitted batches are run again one at a time, since one of them may have exhausted the
-    memory; a task whose worker is killed twice becomes the reject `worker_died`.
+    Small inputs run in this process. Otherwise the largest batches are submitted first, so that no
+    worker starts a long one last. If a worker is killed, the unfinished tasks of the submitted
+    batches are run again one at a time, since one of them may have exhausted the memory; a task
+    whose worker is killed twice becomes the reject `worker_died`.
     """
     if workers <= 1 or len(tasks) <= 1 or not holds_more(_paths(tasks)):
         for index, task in enumerate(tasks):
-            # A copy, so that what the source caches while it is read is freed with it.
+            # A copy, so that whatever the source caches while it is read is freed with it.
             copy = replace(task, source=task.source.unread_copy())
             yield index, run_task(copy, index, job)
         return
@@ -86,8 +86,8 @@ def run_local(
 def task_batches(tasks: Sequence[Task], batch_bytes: int, batch_tasks: int) -> list[Sequence[int]]:
     """Returns the indices of the tasks in batches, the batch with the most bytes first.
 
-    Small tasks share a batch up to either limit; a chunk of a large file, a store and an input of
-    unknown size end theirs.
+    Small tasks share a batch up to either limit; a chunk of a large file, a store, or an input of
+    unknown size completes its batch.
     """
     found: list[tuple[int, list[int]]] = []
     size, batch = 0, list[int]()
@@ -102,7 +102,11 @@ def task_batches(tasks: Sequence[Task], batch_bytes: int, batch_tasks: int) -> l
 
 
 def _size(task: Task, *, unknown: int) -> int:
-    """The bytes that a task reads; `unknown` or more unless it reads one whole file on disk."""
+    """Returns the bytes that a task reads, or `unknown` if it cannot tell.
+
+    The size is known only if the task reads one whole file on disk; otherwise it is at least
+    `unknown`.
+    """
     source = task.source
     if source.window is not None:
         return max(source.window.bytes, unknown)
@@ -111,11 +115,11 @@ def _size(task: Task, *, unknown: int) -> int:
     try:
         return source.path.stat().st_size
     except OSError:
-        return 0  # running the task reports it
+        return 0  # running the task reports the error
 
 
 def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
-    """The paths of all files to be read; None for one that is not on disk."""
+    """Returns the paths of all files to read; None for one that is not on disk."""
     for task in tasks:
         for item in task.source.members or (task.source,):
             yield item.path
@@ -128,7 +132,7 @@ def _run_batch(tasks: Sequence[Task], indices: Sequence[int], job: Job) -> list[
 def _run_alone(
     indices: Iterable[int], tasks: Sequence[Task], job: Job, open_pool: OpenPool
 ) -> Iterator[tuple[int, ChunkResult]]:
-    """Runs tasks one at a time; one whose worker is killed gets the result of a reject."""
+    """Runs tasks one at a time; a task whose worker is killed gets a reject as its result."""
     left = deque(indices)
     while left:
         with (

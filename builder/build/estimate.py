@@ -1,7 +1,7 @@
-"""What a training unit costs, estimated from some of the input before the work begins.
+"""Estimates the cost of a training unit from part of the input before the work begins.
 
-A sample of unit `turn` or `query` holds all that came before its target, so that long conversations
-are written many times over.
+A sample of unit `turn` or `query` contains everything before its target, so long conversations are
+written many times over.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from builder.readers import readers, recognise
 from builder.sources.copies import is_remote
 
 INPUTS = 24
-"""Inputs that are looked into, evenly spaced."""
+"""Number of inputs to sample, evenly spaced."""
 CONVERSATIONS = 8
-"""Conversations that are taken of each."""
+"""Number of conversations to take from each."""
 MAX_BYTES = 2 << 20
-"""A larger file is passed over unless its reader gives conversations line by line."""
+"""A larger file is skipped unless its reader yields conversations line by line."""
 LARGE = 3.0
-"""The factor from which on it is worth a warning."""
+"""The factor from which on a warning is printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCost:
-    """How many times the text of unit `conversation` another unit has, over some conversations."""
+    """How many times more text another unit gives than `conversation`, measured on a few."""
 
     factor: float
     conversations: int
 
 
 def unit_cost(tasks: Sequence[Task]) -> UnitCost | None:
-    """Estimates the cost of the unit that the tasks are to be built with; None: nothing to see."""
+    """Estimates the cost of the unit that the tasks will be built with; None if it has none."""
     whole = repeated = conversations = 0
     step = max(len(tasks) // INPUTS, 1)
     for task in islice(tasks, 0, None, step):
@@ -60,7 +60,7 @@ def unit_cost(tasks: Sequence[Task]) -> UnitCost | None:
 
 
 def _conversations(task: Task) -> Iterator[Conversation]:
-    """Yields conversations of a task's source, if they can be had without much reading."""
+    """Yields conversations of a task's source if they can be obtained without much reading."""
     if is_remote(task.source) or task.source.members or task.source.path is None:
         return
     source = task.source.unread_copy()
@@ -76,5 +76,5 @@ def _conversations(task: Task) -> Iterator[Conversation]:
                 yield event
     except UsageError:
         raise
-    except Exception:  # whatever it is, the work itself reports it
+    except Exception:  # whatever the fault, the build itself reports it
         return

@@ -1,8 +1,8 @@
-"""From the results of all tasks to the dataset: choose, count, write.
+"""Turns the results of all tasks into the dataset: selects, counts, writes.
 
-One pass over the results makes a table of digests and counts, from which samples are chosen
-(`builder.select.choice`). The texts stay in the files of the results, which are read again to write
-the samples, and where near duplicates are dropped once more to compare them.
+One pass over the results makes a table of digests and counts, from which samples are selected
+(`builder.select.choice`). The texts stay in the result files, which are read again to write the
+samples, and once more to compare them if near duplicates are dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from builder.select.splits import SPLITS
 from builder.select.table import ConversationRow, Table
 
 UNKNOWN = "unknown"
-"""Stands for a model or a license that nothing names."""
+"""Placeholder for a model or a license that is not named."""
 
 
 def finalize(
@@ -45,8 +45,8 @@ def finalize(
 ) -> Built:
     """Writes data/, meta/ and rejects.jsonl and accounts for everything. Raises LedgerFault.
 
-    `weights`: for each result the share of its conversations that is taken; `review`: the decisions
-    that `select.review` names.
+    `weights` has for each result the share of its conversations to select, `review` the decisions
+    of the file named by `select.review`.
     """
     built = Built(writer)
     in_pieces = (
@@ -74,7 +74,7 @@ def _table(
     options: ChoiceOptions,
     review: Review | None,
 ) -> Iterator[ConversationRow]:
-    """Yields a row for each conversation; reads the samples only if the options need more."""
+    """Yields a row for each conversation; reads the samples only if the options need them."""
     needs_samples = bool(options.shares or options.select.fields or review)
     for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
         samples = result.samples() if needs_samples else iter(())
@@ -87,7 +87,7 @@ def _table(
 
 
 def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
-    """Returns what may be asked of a sample: its line of meta/, and the tools that it calls."""
+    """Returns the fields of a sample that conditions may name: its meta/ line and its tools."""
     values: dict[str, Json] = _decoded(meta)
     if TOOLS in select.fields:
         sample = read_sample(_decoded(line))
@@ -143,7 +143,7 @@ def _row(
 
 
 def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> Mapping[int, int]:
-    """Returns {near duplicate: the sample that is kept for it} among the chosen samples."""
+    """Returns {near duplicate: the sample kept in its place} for the selected samples."""
     from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
 
     def texts() -> Iterator[str]:
@@ -172,7 +172,7 @@ def _count_records(
 
 
 def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
-    """Counts conversations and calls in the ledger, and what the card shows of the samples."""
+    """Counts conversations and calls in the ledger, and the numbers for the card."""
     ledger = built.ledger
     calls = CallOutcomes()
     source = 0
@@ -210,9 +210,9 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
 
 
 def _calls_of_written(row: ConversationRow, codes: Sequence[str | None]) -> Iterator[str | None]:
-    """Yields for each call why it is dropped, or None.
+    """Yields for each call the reason why it is dropped, or None.
 
-    A call may stand only in samples that are left out, if not for their duplicates.
+    A call may be only in samples that are left out, for a reason other than being duplicates.
     """
     kept = [
         range(*calls)
@@ -226,7 +226,7 @@ def _calls_of_written(row: ConversationRow, codes: Sequence[str | None]) -> Iter
 
 
 def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
-    """Counts a conversation of which nothing is written; returns why its kept calls are dropped."""
+    """Counts a conversation without written samples; returns why its kept calls are dropped."""
     reasons = [code for code in codes if code not in (None, DUPLICATE)]
     if not codes and row.code != DUPLICATE:
         ledger.conversations_rejected[str(row.code)] += 1
@@ -240,7 +240,7 @@ def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | No
 
 
 def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -> None:
-    """Counts the preference pairs of the samples that are written, and why others are not."""
+    """Counts the preference pairs of the written samples, and why others are left out."""
     built.pairs_left_out.update(matched.left_out)
     built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
     for row, codes in choice.of_each(table):
@@ -259,7 +259,10 @@ def _write(
     config: Config,
     matched: Matched,
 ) -> dict[int, str]:
-    """Writes the chosen samples; {number: id} of those that are kept for near duplicates."""
+    """Writes the selected samples.
+
+    Returns {number: id} of those that are kept in place of near duplicates.
+    """
     shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
@@ -287,7 +290,7 @@ def _write(
 
 
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:
-    """Yields the lines of rejects.jsonl of what was rejected before samples were chosen."""
+    """Yields the lines of rejects.jsonl for data that was rejected before the selection."""
     for problem in unreadable:
         yield reject_line(problem, problem.where, None, "file")
     for result in results:
@@ -297,7 +300,7 @@ def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> I
 def _left_out(
     results: Sequence[ChunkResult], choice: Choice, ids: Mapping[int, str]
 ) -> Iterator[bytes]:
-    """Yields the lines of rejects.jsonl of samples that are left out, but for duplicates."""
+    """Yields the lines of rejects.jsonl for samples that are left out, except duplicates."""
     if all(code in (None, DUPLICATE) for code in choice.codes):
         return
     for number, (_, line) in enumerate(_samples(results)):

@@ -1,4 +1,7 @@
-"""The identity of a run: a digest of what a result depends on besides its bytes and options."""
+"""Computes the identity of a run, which names its results.
+
+It is a digest of everything that a result depends on besides its bytes and options.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, Json]:
-    """Returns the versions that a result depends on."""
+    """Returns the versions that results depend on."""
     found: dict[str, Json] = {}
     for name in PACKAGES:
         try:
@@ -34,7 +37,7 @@ def versions() -> dict[str, Json]:
 
 @cache
 def code_digest() -> str:
-    """Returns a digest of this package's modules and of the readers of other packages."""
+    """Returns a digest of this package's modules and of readers from other packages."""
     digest = hashlib.sha256()
     folder = Path(__file__).parents[1]
     for path in sorted(folder.rglob("*.py")):
@@ -46,6 +49,6 @@ def code_digest() -> str:
 
 
 def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
-    """Returns a digest of what all results depend on besides their bytes and options."""
+    """Returns a digest of everything that all results depend on besides their bytes and options."""
     parts: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
     return hashlib.sha256(dumps(parts).encode()).hexdigest()

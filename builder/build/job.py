@@ -51,19 +51,19 @@ def build(
 ) -> Built:
     """Runs the job.
 
-    `progress(tasks)` gives what to call after each of them; `phase(name, total)` announces each
-    later phase and gives what to call with the number of samples done; `warn` is called with what
-    the user should know before the work begins.
+    `progress(tasks)` returns a callback for each finished task; `phase(name, total)` announces each
+    later phase and returns a callback for the number of samples done; `warn` receives messages for
+    the user before the work begins.
 
-    Results of an earlier run with the same configuration and versions are used again, unless
-    `fresh`. The bytes do not depend on the engine. A dataset for a store (`remote`) is made
-    in `out`, then uploaded. Raises UsageError (input, tokenizer, output folder), LedgerFault (our
-    bug).
+    Results of an earlier run with the same configuration and versions are reused, unless `fresh`.
+    The bytes do not depend on the engine. A dataset for a store (`remote`) is made in `out`, then
+    uploaded. Raises UsageError (input, tokenizer, output folder) and LedgerFault (a bug of ours).
     """
     started = time.time()
     target = _target(config)
     tasks, unreadable = plan(config, target.added_tokens, out)
-    evaluation_sets(config.audit.options.sets)  # a missing one is reported before the work begins
+    # A missing tokenizer is reported before the work begins.
+    evaluation_sets(config.audit.options.sets)
     chosen = config.select.review
     review = read_review(chosen.located) if chosen is not None else None
     if config.normalize.unit != "conversation":
@@ -132,7 +132,7 @@ def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object
 
 
 def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: ResultSummary) -> None:
-    """Calls `done` for a task that need not run again."""
+    """Calls `done` for each task that need not run again."""
     if not summary.is_scan:
         done(tasks[index], summary)
 
@@ -146,7 +146,7 @@ def _run(
 ) -> list[ChunkResult]:
     """Runs all tasks; returns their results in the order of the tasks.
 
-    Adds to `use`, by format, how the sessions use tools.
+    Adds statistics on how the sessions use tools to `use`, by format.
     """
     results: dict[int, ChunkResult] = {}
     with contextlib.closing(engine.run(tasks, job)) as ended:
@@ -163,7 +163,7 @@ def _run(
 def _unfinished(
     tasks: Sequence[Task], results: Sequence[ChunkResult], use: dict[str, ToolUse]
 ) -> dict[int, Task]:
-    """Returns by index the tasks that were only scanned, with the tools that sessions share."""
+    """Returns the tasks that were only scanned, by index, with the tools that sessions share."""
     again: dict[int, Task] = {}
     for index, (task, result) in enumerate(zip(tasks, results, strict=True)):
         summary = result.summary
@@ -174,7 +174,7 @@ def _unfinished(
 
 
 def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:
-    """Renames a result that is not kept for a later run, so that no other takes its place."""
+    """Renames a result that is not kept for a later run, so that it cannot be overwritten."""
     if work not in result.path.parents:
         return result
     path = work / "first" / f"{index:08d}"
@@ -234,9 +234,9 @@ def _prune_store(remote: RemoteOutput, results: Sequence[ChunkResult]) -> None:
 
 
 def _prune(folder: Path, results: Sequence[ChunkResult]) -> None:
-    """Removes results that this run did not use: of inputs that changed or are gone."""
+    """Removes results that this run did not use, because their inputs changed or are gone."""
     used = {result.path for result in results}
     for path in folder.glob("??/*"):
         if path not in used:
-            with contextlib.suppress(OSError):  # a folder, of an earlier version
+            with contextlib.suppress(OSError):  # a folder left by an earlier version
                 path.unlink()

@@ -1,8 +1,8 @@
-"""`builder merge`: built datasets become one, without the logs and without a second proof.
+"""Implements `builder merge`: combines built datasets without the logs and without a second proof.
 
-The rows were proven when they were built, and the manifest's digests show that they are the same
-bytes. So merging only chooses again, over all of them: what one dataset repeats of another is left
-out, and splits, shares and budgets hold for the whole.
+The rows were proven when they were built, and the manifest's digests show that their bytes have not
+changed. So merging only repeats the selection, over all rows: duplicates across datasets are left
+out, and splits, shares and budgets apply to the whole.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
 
 DECIDED = ("normalize", "train", "verify", "limits")
-"""Sections of the configuration that decided on the rows: they must be the same everywhere."""
+"""Sections of the configuration that affect the rows: they must be equal in all folders."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltFolder:
-    """A dataset that `build` or `merge` made: its folder, its manifest, the manifest's sha256."""
+    """A dataset made by `build` or `merge`: its folder, its manifest, the manifest's sha256."""
 
     path: Path
     name: str
@@ -57,7 +57,7 @@ class BuiltFolder:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration that it was built with."""
+        """The configuration with which it was built."""
         return cast("dict[str, Any]", self.manifest.get("config"))
 
 
@@ -71,9 +71,9 @@ def merge(
 ) -> Built:
     """Merges built folders into `out`.
 
-    `config` decides on name, split, mix, select, output and the audits; all else is as in the
-    folders, which must agree. Raises UsageError: a folder is not as its manifest says, they were
-    built with different options, or `out` cannot be written.
+    `config` decides on name, split, mix, select, output and the audits; everything else is taken
+    from the folders, which must agree. Raises UsageError if a folder does not match its manifest,
+    if they were built with different options, or if `out` cannot be written.
     """
     started = time.time()
     folders = [_folder(dataset) for dataset in datasets]
@@ -121,7 +121,7 @@ def _folder(dataset: str) -> BuiltFolder:
 
 
 def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
-    """Returns the configuration of the whole. Raises UsageError: the folders do not agree."""
+    """Returns the merged configuration. Raises UsageError if the folders do not agree."""
     first = folders[0]
     for other in folders[1:]:
         for section in DECIDED:
@@ -154,7 +154,7 @@ def _difference(section: str, one: dict[str, Any], other: dict[str, Any]) -> str
 
 
 def _check(folder: BuiltFolder, target: Target) -> None:
-    """Raises UsageError unless the files are those of the manifest, proven against the target."""
+    """Raises UsageError unless the files match the manifest and were proven against the target."""
     if folder.manifest["tokenizer"].get("template_sha256") != target.template_sha256:
         raise UsageError(f"dataset {folder.name!r}: was proven against another chat template")
     for item in folder.manifest.get("files", []):
@@ -180,7 +180,7 @@ def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> Chu
         entries = chain(
             (_entry(list(group), number, config, writer) for _, group in groups), _unused(folder)
         )
-        dropped = tuple(_dropped(folder, number))  # the manifest does not say of which conversation
+        dropped = tuple(_dropped(folder, number))  # the manifest does not name their conversation
         left_out = _pairs_left_out(folder)
         for entry in entries:
             writer.entry(replace(entry, calls=entry.calls + dropped, left_out=left_out))
@@ -192,7 +192,7 @@ def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> Chu
 
 
 def _pairs_left_out(folder: BuiltFolder) -> tuple[tuple[str, int], ...]:
-    """Returns (code, number) of what the folder counts as no certain preference pair."""
+    """Returns (code, number) of the uncertain preference pairs that the folder counts."""
     found = folder.manifest.get("preferences", {}).get("left_out", {})
     return tuple((str(code), int(count)) for code, count in found.items())
 
@@ -237,7 +237,7 @@ def _entry(
 
 
 def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int) -> Spooled:
-    """Returns what is known of a sample; all its targets have the context that meta/ names."""
+    """Returns the description of a sample; all its targets have the context that meta/ names."""
     context = row.meta.get("context")
     level = context.get("level") if isinstance(context, dict) else None
     listed = context.get("missing") if isinstance(context, dict) else None
@@ -268,7 +268,7 @@ def _prefixes(sample: Sample, tools_source: str, config: Config) -> tuple[bytes,
 
 
 def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
-    """Yields a key for each call: two datasets that hold the same beginning share it."""
+    """Yields a key for each call; equal beginnings in two datasets share their keys."""
     turns = [turn for turn in to_dialogue(sample).turns if turn.role == "assistant"]
     for turn, prefix in zip(turns, prefixes, strict=True):
         for ordinal, _ in enumerate(turn.calls):

@@ -1,4 +1,4 @@
-"""From the configuration to tasks: one for each input file, or for each chunk of a large one."""
+"""Turns the configuration into tasks: one per input file, or per chunk of a large one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from builder.readers.discovery import find_sources
 def plan(
     config: Config, added_tokens: tuple[str, ...], out: Path | None = None
 ) -> tuple[list[Task], list[Problem]]:
-    """Returns the tasks and what could not be read, in order; nothing in the folder `out` is read.
+    """Returns the tasks and the problems of unreadable inputs, in order; `out` is never read.
 
     Raises UsageError.
     """

@@ -1,7 +1,7 @@
-"""Preference pairs of a build: collected while sources are converted, matched when all are.
+"""Finds the preference pairs of a build: collects them during conversion, matches them afterwards.
 
-A pair within a conversation is found with its sample. What replaced a left conversation may be
-anywhere in its source, so such pairs are matched with the samples that are written.
+A pair within a conversation is found with its sample. The replacement of an abandoned conversation
+may be anywhere in its source, so such pairs are matched with the samples that are written.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from builder.select.corrections import corrections
 from builder.select.table import ConversationRow, Table
 
 LOGGED = ("logged", "supplied", "none")
-"""Sources of tool definitions that do not follow from the calls."""
+"""Values of `tools_source` for definitions that do not depend on the calls."""
 
 
 def left_reason(conversation: Conversation) -> str | None:
-    """Returns why a conversation was left, if that is all that speaks against it."""
+    """Returns why a conversation was abandoned, if it has no other fault."""
     codes = {problem.code for problem in conversation.problems}
     return REASONS[min(codes)] if codes and codes <= REASONS.keys() else None
 
@@ -56,7 +56,10 @@ def alternative(
     target: Target,
     scrubber: Scrubber,
 ) -> Alternative:
-    """Returns the alternative that a left conversation is, normalised and scrubbed as all are."""
+    """Returns the alternative made from an abandoned conversation.
+
+    It is normalised and scrubbed like any other conversation.
+    """
     record = scrubber.text(conversation.record)
     kept = replace(options, train=replace(options.train, rewound="keep"))
     normalised = normalise(replace(conversation, problems=()), kept)
@@ -78,7 +81,7 @@ def alternative(
 
 
 def _digest(dialogue: Dialogue | Sample, tools_source: str, tools: str) -> bytes:
-    """Returns the digest of definitions that count: logged or supplied ones, all of them."""
+    """Returns the digest of the definitions, if they are logged or supplied and complete."""
     counts = tools_source in LOGGED and tools == "all"
     return tools_digest(list(map(dumps, dialogue.tools)) if counts else None)
 
@@ -131,17 +134,17 @@ def _answered(normalised: Normalised) -> list[bool]:
 
 @dataclass(slots=True)
 class Matched:
-    """The pairs of left conversations by the number of the sample; `left_out`: those without."""
+    """The pairs of abandoned conversations by sample number; `left_out` counts those without."""
 
     pairs: dict[int, list[Json]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
 def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) -> Matched:
-    """Finds what replaced each left conversation among the samples that are written.
+    """Finds the replacement of each abandoned conversation among the written samples.
 
     `samples` are (line, meta line) of each sample of the table, in order; they are read only if
-    there is a left conversation.
+    there is an abandoned conversation.
     """
     matched = Matched()
     lefts = [(row, row.alternative) for row in table if row.alternative is not None]
@@ -178,7 +181,10 @@ def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) 
 
 
 def _scope(row: ConversationRow, left: Alternative) -> int | bytes:
-    """Returns where the successor of a left conversation is looked for: a session or a source."""
+    """Returns where to look for the successor of an abandoned conversation.
+
+    It is the number of a source, or the key of a session.
+    """
     return row.session if left.reason in WITHIN_SESSION else row.source
 
 

@@ -1,4 +1,4 @@
-"""Digests of a conversation's beginnings, by which duplicates are known."""
+"""Computes digests of a conversation's prefixes, which identify duplicates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def prefix_digests(
 ) -> tuple[bytes, ...]:
     """Returns a digest of the messages up to each assistant turn.
 
-    A message is (role, content, whether it is trained): a continuation in which a turn is no target
-    does not replace the conversation in which it is one. `definitions` are those that count; None
-    where they follow from the calls (inferred, or only the called ones), since they differ between
-    a conversation and its continuation.
+    A message is (role, content, whether it is trained): a continuation in which a turn is not a
+    target does not replace the conversation in which it is one. `definitions` are those that count;
+    None if they depend on the calls (inferred, or only the called ones), since they then differ
+    between a conversation and its continuation.
     """
     seed = dumps(list(definitions)) if definitions is not None else ""
     digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=DIGEST_BYTES).digest()

@@ -1,4 +1,4 @@
-"""From a dialogue to proven samples: units, lengths, and every check of the verifier."""
+"""Turns a dialogue into proven samples: units, lengths, and every check of the verifier."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def prove(
     limits: LengthOptions,
     verifier: Verifier,
 ) -> Iterator[Proof]:
-    """Flatten and verify the examples of a dialogue, one after the other.
+    """Flattens and verifies the examples of a dialogue, one after the other.
 
-    An example that is too long becomes windows (`too_long: split`) or its beginning (cut); what
-    does not fit comes last, as the whole example with the problem `max_tokens`.
+    An example that is too long is divided into windows (`too_long: split`) or cut to its beginning
+    (`cut`). If targets do not fit, the whole example comes last with the problem `max_tokens`.
     """
     assert normalised.dialogue is not None, "it was not rejected"
     for whole in examples(normalised.dialogue, options.unit):
@@ -90,14 +90,14 @@ def _proof(
 def _shorter(
     proof: Proof, options: NormalizeOptions, limit: int, too_long: str, verifier: Verifier
 ) -> tuple[list[TrainingExample], int]:
-    """Make examples of at most `limit` tokens, and count the targets that are in none of them."""
+    """Makes examples of at most `limit` tokens; counts the targets that are in none of them."""
     whole = proof.example
     turns = whole.dialogue.turns
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
     whole_conversation = options.unit == "conversation"
     has_context = len(whole.targets) < len(answers)
     weighted = whole_conversation and (options.untrained_turns == "weight" or has_context)
-    # Without weights, every assistant turn of a whole conversation is trained, repeats too.
+    # Without weights, every assistant turn of a whole conversation is trained, including repeats.
     trains_all = whole_conversation and not weighted
     windows, left_out = plan_windows(
         turns,
@@ -108,7 +108,8 @@ def _shorter(
         only_first=too_long == "cut",
     )
     made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
-    if trains_all:  # a target without room for what it answers may be in a window as its repeat
+    # A target that does not fit with what it answers may be in a window as its repeat.
+    if trains_all:
         repeated = {at for window in windows for at in window.repeated}
         left_out = [at for at in left_out if at not in repeated]
     if too_long == "cut":
@@ -122,7 +123,10 @@ def _shorter(
 def _windowed(
     whole: TrainingExample, window: Window, *, weighted: bool, again: bool
 ) -> TrainingExample:
-    """Make the example of a window. `again`: its repeats are trained once more, and counted."""
+    """Makes the example of a window.
+
+    `again`: its repeats are trained a second time, and counted.
+    """
     targets = window.targets + (window.repeated if again else ())
     item = example(whole.dialogue, window.places, targets, weighted=weighted)
     added = {
@@ -138,8 +142,8 @@ def _windowed(
 
 
 def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
-    """Measure the tokens of each of the `count` turns; the first includes what precedes it."""
-    begin = "<|im_start|>"  # an added token: no other token lies across its border
+    """Measures the tokens of each of the `count` turns; the first includes everything before it."""
+    begin = "<|im_start|>"  # an added token: no other token crosses its boundary
     text = render_sample(sample, target.style).text
     sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
     extra = len(sizes) - count  # a system turn that the template adds for the tools
@@ -147,7 +151,7 @@ def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
 
 
 def shortened(normalised: Normalised, limits: LengthOptions, target: Target) -> Normalised:
-    """Shorten long tool responses (`response_shortened`), if the user asks for it."""
+    """Shortens long tool responses (`response_shortened`) if the options ask for it."""
     if normalised.dialogue is None or limits.tool_response_tokens is None:
         return normalised
     dialogue, count = shorten_responses(
@@ -160,7 +164,7 @@ def shortened(normalised: Normalised, limits: LengthOptions, target: Target) -> 
 
 
 def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
-    """Find the reason to reject a sample whose context is below the required level."""
+    """Returns the problem of a sample whose context is below the required level."""
     context = lowest(contexts)
     assert context is not None, "a sample has a target"
     if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
@@ -171,7 +175,7 @@ def _context_problem(contexts: Sequence[Context], required: str) -> Problem | No
 
 
 def finding_problem(finding: Finding) -> Problem:
-    """Convert a finding of the verifier to a problem, with its offset and both contexts."""
+    """Converts a finding of the verifier to a problem, with its offset and both contexts."""
     detail = finding.message
     if finding.expected is not None:
         detail += f"; expected {finding.expected!r}"

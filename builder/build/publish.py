@@ -1,4 +1,4 @@
-"""From results to a published dataset: chosen, loaded again, audited, described, moved in place."""
+"""Publishes the results as a dataset: selects, loads again, audits, describes, renames."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from builder.verify.dataset import LineReport
 from builder.verify.preload import preloading
 
 REASONS = 20
-"""Reasons that are kept of a build that puts nothing in place."""
+"""Number of reasons kept for a build that publishes nothing."""
 
 Phase = Callable[[str, int | None], Callable[[int], object]]
 
 
 def no_phase(name: str, total: int | None) -> Callable[[int], object]:
-    """Announces nothing."""
+    """Announces nothing: the default for callers without progress."""
     return lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What publishing needs to know of a run.
+    """The facts about a run that publishing needs.
 
-    origin   what the manifest says of where the samples come from, by key
-    hidden   takes out of a text what must not be written
+    origin   the manifest's entries on the origin of the samples, by key
+    hidden   removes from a text what must not be written
     work     the folder for unfinished files
-    engine   the name of what ran the tasks, and its workers
+    engine   the name of the engine that ran the tasks, and its number of workers
     started  seconds since the epoch
-    review   the decisions that `select.review` names
+    review   the decisions of the file named by `select.review`
     """
 
     config: Config
@@ -75,9 +75,9 @@ def publish(
     unreadable: Sequence[Problem],
     run: Run,
 ) -> tuple[Built, bool]:
-    """Makes the dataset; returns what was made, and whether it was put in place.
+    """Makes the dataset; returns it, and whether it was put in place.
 
-    Nothing is put in place if a row does not load as it was proven (`Built.changed_by_loader`), or
+    It is not put in place if a row does not load as it was proven (`Built.changed_by_loader`), or
     if there is no sample (`Built.reasons`). Raises LedgerFault.
     """
     config, target = run.config, run.target
@@ -85,7 +85,7 @@ def publish(
     is_worth = workers > 1 and is_much(sum(result.sizes[0] for result in results))  # the samples
     with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
         style = start(partial(_style, config.verify.target))
-        start(import_loader)  # while the samples are chosen and written
+        start(import_loader)  # while the samples are selected and written
         run.phase("write", None)
         built = finalize(results, weights, unreadable, config, Writer(run.work), run.review)
         if _is_nothing(built, run.out):
@@ -110,7 +110,7 @@ def publish(
         folder = built.writer.folder
         found = surveyed = None
         if built.data_files:
-            # What a loader needs of the card does not depend on what the audits find.
+            # The part of the card that loaders need does not depend on the findings of audits.
             (folder / "README.md").write_bytes(describe(found=None).encode("utf-8", "replace"))
             loaded = start(partial(_loaded, folder, config.verify.target))
             counted = start(partial(survey, str(folder)))
@@ -132,7 +132,7 @@ def publish(
 
 
 def _manifest(about: Mapping[str, Json], built: Built, run: Run) -> dict[str, Json]:
-    """Returns the manifest: the dataset, its files, and the run, which alone may differ."""
+    """Returns the manifest: dataset, files, and `run`, the only part that varies between runs."""
     return {
         **about,
         "files": [
@@ -160,12 +160,12 @@ def _tokenizer(config: Config, target: Target) -> dict[str, Json]:
 
 
 def _is_nothing(built: Built, out: Path) -> bool:
-    """Returns whether nothing is put in place: no conversation, or no sample where some were."""
+    """Returns whether nothing may be published: no conversation, or no samples from some."""
     return not built.ledger.samples and (not built.ledger.found or has_dataset(out))
 
 
 def _reasons(rejects: Path) -> list[str]:
-    """Returns the first lines of rejects.jsonl in words."""
+    """Returns the first lines of rejects.jsonl as text."""
     found = []
     for line in rejects.read_bytes().splitlines()[:REASONS]:
         item = loads(line)
@@ -193,7 +193,7 @@ def _page(
 
 
 def _finding(finding: AuditFinding) -> dict[str, Json]:
-    """Returns a finding for the manifest: what the gates of `push` need."""
+    """Returns a finding for the manifest, with what the gates of `push` need."""
     return {
         "audit": finding.audit,
         "code": finding.code,

@@ -1,11 +1,11 @@
 """Runs the tasks of a build on Ray: on this machine or on an existing cluster.
 
-A Ray task does what a worker of the local pool does (`builder.build.task.run_task`), so the bytes
-are the same. What Ray carries is the tasks, a few KB each, and the counts that come back. Finished
-results lie in the state folder, which all nodes must see; if the output is in a store, its workers
-leave them there (`Job.store`) and the driver fetches them. Each task checks that its node sees the
-folder and the inputs and runs the same versions: what a node lacks must never look like a fault of
-the data.
+A Ray task does the same as a worker of the local pool (`builder.build.task.run_task`), so the bytes
+are the same. Ray carries only the tasks, a few KB each, and the counts that come back. Finished
+results are in the state folder, which all nodes must see; if the output is in a store, workers
+upload them (`Job.store`) and the driver downloads them. Each task checks that its node sees the
+folder and the inputs and runs the same versions, because a misconfigured node must never look like
+a fault of the data.
 """
 
 from __future__ import annotations
@@ -38,22 +38,24 @@ from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
 
 TRIES = 3
-"""How often a task is tried whose worker dies, or is killed for the memory it takes."""
+"""Attempts for a task whose worker dies or is killed for its memory use."""
 NODE_TRIES = 12
-"""The same if the whole node is gone: preemption is not the fault of a task, but a task that takes
-its nodes down must not do so for ever."""
+"""The same if the whole node is lost: preemption is not the fault of a task, but a task that brings
+its nodes down must not be retried forever.
+"""
 AHEAD = 4
-"""Tasks submitted to Ray per core besides those that run."""
+"""Tasks submitted to Ray per core in addition to those that run."""
 ANSWER_SECONDS = 10
 MARK = "run"
-"""The file in the work folder that holds the name of the run."""
+"""The file in the work folder that contains the name of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """`address` of a cluster, None: that of RAY_ADDRESS, else a Ray of this machine alone.
+    """Options of the engine.
 
-    `workers` is how many tasks may run at once; None: the cores that Ray has.
+    `address` is that of a cluster; None: that of RAY_ADDRESS, or else a local Ray. `workers` is how
+    many tasks may run at once; None: the cores that Ray has.
     """
 
     address: str | None = None
@@ -62,7 +64,7 @@ class RayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """The result of a task on a node that lacks an input which the driver has listed."""
+    """Returns the result of a task on a node that lacks an input which the driver has listed."""
 
     node: str
     path: Path
@@ -70,10 +72,11 @@ class Unseen:
 
 @contextlib.contextmanager
 def on_ray(options: RayOptions) -> Iterator[Engine]:
-    """Gives the engine while Ray is connected. Its `workers` are those known at the start.
+    """Yields the engine while Ray is connected. Its `workers` are those known at the start.
 
     At the end the cluster is disconnected, which ends the tasks of this run; a Ray that was started
-    here is stopped. Raises UsageError: Ray is not installed, no cluster is at the address.
+    here is stopped. Raises UsageError if Ray is not installed or there is no cluster at the
+    address.
     """
     ray = _import()
     address = options.address or os.environ.get("RAY_ADDRESS") or "local"
@@ -88,7 +91,7 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     except (RuntimeError, ValueError, OSError) as error:
         hint = "a cluster with token authentication wants RAY_AUTH_MODE=token here as well"
         raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
-    interrupt_on_sigterm()  # Ray has put its own handler in the place of ours
+    interrupt_on_sigterm()  # Ray has replaced our handler with its own
     try:
         # More tasks are submitted than run at once, so that no worker waits for the driver and a
         # cluster that can grow sees the demand; `--workers` on a given cluster limits them.
@@ -106,7 +109,7 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
 
 
 def _knock(address: str) -> None:
-    """Raise OSError if nobody answers at HOST:PORT: Ray itself would try for many minutes."""
+    """Raises OSError if HOST:PORT does not answer; Ray itself would try for many minutes."""
     host, found, port = address.rpartition("://")[2].rpartition(":")
     if found and port.isdigit():
         with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
@@ -126,7 +129,7 @@ def _import() -> Any:
 
 
 class _Work:
-    """The tasks that Ray has, and how often each was tried."""
+    """The tasks that were submitted to Ray, and the number of attempts of each."""
 
     def __init__(self, tasks: Sequence[Task], job: Job, ray: Any) -> None:
         self.tasks = tasks
@@ -136,15 +139,15 @@ class _Work:
         (job.work / MARK).write_text(self.mark)
         self._deaths: Counter[tuple[int, bool]] = Counter()
         self._indices: dict[Any, int] = {}
-        # Ray's own retries know no limit where memory ran out, so trying again is done here.
+        # Ray's own retries after running out of memory are unlimited, so we retry here instead.
         self._do = self.ray.remote(_do).options(max_retries=0, num_cpus=1)
         self._job = self.ray.put(_absolute(job))
 
     def finish(self, room: Callable[[], int]) -> Generator[tuple[int, ChunkResult]]:
-        """Yields (index, result) of all tasks as they end, `room()` of them given to Ray at a time.
+        """Yields (index, result) of all tasks as they finish; submits up to `room()` at a time.
 
-        A task whose worker or node dies is tried again, up to TRIES and NODE_TRIES, then it gets
-        the reject `worker_died`. Raises OSError if a result cannot be written; UsageError if a node
+        A task whose worker or node dies is retried, up to TRIES and NODE_TRIES, and then gets the
+        reject `worker_died`. Raises OSError if a result cannot be written; UsageError if a node
         does not see the files or runs other versions.
         """
         waiting = iter(range(len(self.tasks)))
@@ -162,7 +165,7 @@ class _Work:
     def _submit(self, index: int, *, look: bool = True) -> None:
         task = self.tasks[index]
         for item in (task.source, *task.source.members):
-            item.path = item.path and item.path.absolute()  # a node works in another folder
+            item.path = item.path and item.path.absolute()  # nodes work in other folders
         reference = self._do.remote(task, index, self._job, self.mark, look)
         self._indices[reference] = index
 
@@ -191,7 +194,7 @@ class _Work:
                     f"--engine ray: node {result.node} does not see the input {str(result.path)!r}:"
                     " all nodes need the same file system, or inputs in a store"
                 )
-            self._submit(index, look=False)  # it is gone: running the task reports it
+            self._submit(index, look=False)  # the input is gone: running the task reports it
             return None
         done = replace(result, path=self.job.work.parent / result.path)
         if self.job.store is None:
@@ -215,7 +218,8 @@ class _Work:
 def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
     """Runs a task on a node; the path of its result is relative to the state folder.
 
-    Raises OSError and UsageError as `run_task`; UsageError: the node is not as the driver is.
+    Raises OSError and UsageError like `run_task`, and UsageError if the node does not match the
+    driver.
     """
     node = platform.node()
     if _identity(job.tokenizer, job.verify) != job.identity:
@@ -230,7 +234,7 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult 
         )
     if look and (missing := _missing(task)) is not None:
         return Unseen(node, missing)
-    # An attempt that was considered lost may still be writing: each has a folder of its own.
+    # An attempt that was considered lost may still be writing, so each has its own folder.
     own = f"{node}-{os.getpid()}"
     if job.store is None:
         state = job.work.parent
@@ -242,7 +246,7 @@ def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult 
             task, index, replace(job, results=state / "results", work=state / "work" / own)
         )
         below = done.path.relative_to(state)
-        if done.path.is_file():  # else it is in the store from an earlier run
+        if done.path.is_file():  # otherwise it is in the store from an earlier run
             put_result(done.path, f"{job.store}/{below.as_posix()}")
         return replace(done, path=below)
 
@@ -261,7 +265,7 @@ def _sees(job: Job, mark: str) -> bool:
 
 @cache
 def _identity(tokenizer: str, verify: VerifyOptions) -> str:
-    """Returns the identity of this process; computed once, which also prepares it for the work."""
+    """Returns the identity of this process; the first call computes it and warms up the process."""
     collect_seldom()
     target = verifier_for(tokenizer, verify).target
     return job_identity(target.files, target.template_sha256)

@@ -1,4 +1,4 @@
-"""Results in the state folder of an object store, which workers on other machines share."""
+"""Keeps results in the state folder of an object store, which workers on other machines share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def put_result(result: Path, url: str) -> None:
 
 
 def stored_result(url: str, final: Path) -> ChunkResult | None:
-    """Returns a complete result in the store that is not on this machine. Raises UsageError."""
+    """Returns a complete result that is only in the store. Raises UsageError."""
     with faults(url, "read"):
         system, path = connect(url)
         system.invalidate_cache()
@@ -30,7 +30,7 @@ def stored_result(url: str, final: Path) -> ChunkResult | None:
 
 
 def fetch_result(result: ChunkResult, url: str, scratch: Path) -> ChunkResult:
-    """Returns the result with its file on this machine, downloaded if needed. Raises UsageError."""
+    """Returns the result with a local file, downloaded if needed. Raises UsageError."""
     here = find_result(result.path)
     if here is not None and here.summary == result.summary:
         return here

@@ -1,16 +1,16 @@
-"""The result of one task, kept in `OUT/.state/results` for the next run.
+"""Stores the result of one task in `OUT/.state/results` for later runs.
 
-A result is named by a digest of everything that it follows from: the bytes read, the configuration,
+A result is named by a digest of everything that it depends on: the bytes read, the configuration,
 the versions. So a run that is resumed, or repeated with a few new inputs, reuses what is finished
 and never mixes it with results of another configuration. A file appears complete, by one rename; a
-checksum detects what a crash of the machine leaves of it, so that no write waits for the
-disk. It holds, in this order:
+checksum detects files damaged by a crash of the machine, so that writes need not wait for the disk.
+A file contains, in this order:
 
 - for each proven sample its line and its meta line
 - a line for each conversation (`ConversationEntry`)
 - its lines of rejects.jsonl
 - the counts, as JSON
-- the sizes of these four, the checksum of all that (CRC-32), and a mark
+- the sizes of these four, a checksum over all of them (CRC-32), and a magic number
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from builder.select.alternatives import Alternative
 _END = struct.Struct("<4QL8s")
 _MARK = b"builder5"
 HELD_BYTES = 1 << 20
-"""So much of the entries, and of the rejects, waits in memory; what is more, in a file."""
+"""Bytes of entries, and of rejects, that are buffered in memory; the rest goes to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Spooled:
     """A sample among the samples of a result.
 
     prefix       digest of the dialogue's messages up to its end
-    calls        the conversation's calls that it holds: the first, and the one after the last
+    calls        the conversation's calls that it contains: the first, and the one after the last
     levels       number of its targets at each of LEVELS, the lowest first
     missing      (code of `MISSING`, number of its targets that miss it)
-    is_weighted  it has weights
+    is_weighted  whether it has weights
     pairs        number of preference pairs within it
     """
 
@@ -63,17 +63,17 @@ class Spooled:
 
 @dataclass(frozen=True, slots=True)
 class ConversationEntry:
-    """What one conversation became.
+    """The outcome of one conversation.
 
     code     why it, or one of its samples, was rejected; None: nothing was
     samples  those that are proven, in order; none: the conversation is rejected
-    prefixes digests of the dialogue's messages up to each assistant turn; the last is all of it
-    calls    (call key, drop code or None) of each call; a key that is known by its place alone
-             begins with a zero byte
-    session  what the conversations of one session share (`builder.select.splits`)
+    prefixes digests of the dialogue's messages up to each assistant turn, the last over all of it
+    calls    (call key, drop code or None) of each call; the key of a call that is identified only
+             by its position begins with a zero byte
+    session  identifies the session for `builder.select.splits`
     format   the name of its format, unless it is that of the result
-    alternative  what a left conversation may be the other answer to
-    left_out     (code, number) of corrections that are no certain preference pair
+    alternative  the abandoned answer that it may contribute to a pair
+    left_out     (code, number) of corrections that are not certain preference pairs
     """
 
     code: str | None
@@ -120,7 +120,7 @@ class ConversationEntry:
 
     @classmethod
     def from_json(cls, line: bytes) -> ConversationEntry:
-        """Returns the entry that `to_json` wrote."""
+        """Parses an entry written by `to_json`."""
         values: Any = loads(line)
         code, samples, prefixes, calls, tools_source, model, session, license_, form, *rest = values
         alternative, left_out = rest
@@ -155,10 +155,10 @@ class ResultSummary:
     """The counts of a result.
 
     `bytes` and `sha256` are those of the file as stored, `log_bytes` and `log_sha256` those of the
-    write-ahead log that was read with a database. `keyed` names the key that its stand-ins for
-    secrets follow from, "" if it has none. `tool_use` counts how its sessions use tools
-    (`builder.normalize.tool_use`). `is_scan`: it has nothing else, since its sessions need what the
-    others show of their tools.
+    write-ahead log that was read with a database. `keyed` identifies the key of its replacements
+    for secrets, "" if it has none. `tool_use` counts how its sessions use tools
+    (`builder.normalize.tool_use`). With `is_scan` it has nothing else, because its sessions need
+    the tools of other sessions.
     """
 
     name: str
@@ -237,7 +237,7 @@ class ResultWriter:
         self._stack = ExitStack()
 
     def __enter__(self) -> ResultWriter:
-        """Starts an empty result, whatever an earlier attempt left."""
+        """Starts an empty result, discarding anything that an earlier attempt left."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         folder = str(self.path.parent)
         opened = self._stack.enter_context
@@ -292,7 +292,7 @@ class ResultWriter:
             return ChunkResult(self.path, self.summary, sizes)
         there = find_result(final)
         if there is not None and there.summary == self.summary:
-            # written by another worker that had been considered lost; it may be in use by now
+            # written by another worker that was considered lost; it may already be in use
             self.path.unlink()
             return there
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -328,7 +328,7 @@ def find_result(path: Path) -> ChunkResult | None:
 
 
 def _is_sound(stream: BinaryIO, size: int) -> bool:
-    """Says whether the checksum of the file is right."""
+    """Returns whether the checksum of the file is correct."""
     stream.seek(0)
     left = size - _END.size
     checksum = 0
@@ -342,9 +342,9 @@ def _is_sound(stream: BinaryIO, size: int) -> bool:
 def read_end(
     last: Callable[[int], bytes], size: int
 ) -> tuple[ResultSummary, tuple[int, int, int]] | None:
-    """Returns (counts, sizes) of a result's file of `size` bytes; `last(n)` gives its last n bytes.
+    """Returns (counts, sizes) of a result file of `size` bytes, or None if it is not complete.
 
-    Returns None if the file is not complete.
+    `last(n)` returns the last n bytes of the file.
     """
     try:
         *sizes, encoded, _, mark = _END.unpack(last(_END.size))

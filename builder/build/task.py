@@ -1,7 +1,7 @@
-"""Runs one task, or takes its result if an earlier run has finished it.
+"""Runs one task, or reuses its result if an earlier run has finished it.
 
-A worker computes a digest of the input first. A result depends on the input, the configuration and
-the versions alone, so that a digest of all three names it.
+A worker first computes a digest of the input. A result depends only on the input, the configuration
+and the versions, so a digest of all three names it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from builder.verify.verifier import verifier_for
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all tasks of a run share.
+    """The data that all tasks of a run share.
 
     `identity` is a digest of versions and tokenizer; `results` is the folder of finished results,
-    `work` that of unfinished ones; `store` is the address of a state folder that machines without a
-    common file system share. `key` is the key of the replacements for secrets: it stays in memory.
+    `work` that of unfinished ones; `store` is the address of a state folder for machines without a
+    common file system. `key` is the key of the replacements for secrets: it is never written to
+    disk.
     """
 
     tokenizer: str
@@ -48,7 +49,7 @@ class Job:
 
     @property
     def key_name(self) -> str:
-        """A name that distinguishes the key from others and says nothing about it."""
+        """Returns a name that distinguishes the key from others without revealing it."""
         return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 
@@ -60,7 +61,8 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
     with contextlib.ExitStack() as stack:
         final: Path | None = None
         if is_remote(task.source):
-            # The version that a store states names the result: a finished one is not fetched again.
+            # The version that a store reports names the result: a finished input is not fetched
+            # again.
             if (version := _stored_version(task.source)) is not None:
                 final = job.results / _key(task, job, version)
                 if (done := _finished(final, job)) is not None:
@@ -101,7 +103,7 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
 
 
 def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkResult:
-    """Returns the result of a task that could not be run: one reject. The next run tries again."""
+    """Returns the result of a task that could not be run: one reject. The next run retries it."""
     summary = ResultSummary(task.source.name)
     summary.ledger.read = 1
     summary.ledger.rejected[problem.code] = 1
@@ -112,7 +114,7 @@ def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkRe
 
 
 def _finished(final: Path, job: Job) -> ChunkResult | None:
-    """Returns the result if an earlier run finished it with this key; it may be in the store."""
+    """Returns the result if an earlier run finished it with this key, on disk or in the store."""
     done = find_result(final)
     if done is None and job.store is not None:
         url = f"{job.store}/{final.relative_to(job.results.parent).as_posix()}"
@@ -126,7 +128,7 @@ def _changed(records: int) -> Problem:
 
 
 def _stored_version(source: Source) -> str | None:
-    """Returns a text that identifies the content of stored objects; None if a store has none."""
+    """Returns a text that identifies the content of stored objects; None if the store has none."""
     versions_seen: list[Json] = []
     for item in (source, *source.members):
         remote = item.remote
@@ -142,7 +144,7 @@ def _stored_version(source: Source) -> str | None:
 
 
 def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
-    """Returns the path of a result in the folder of results: a digest of what it follows from."""
+    """Returns the path of a result in the folder of results, named by a digest of its inputs."""
     window = task.source.window
     identity: Json = [
         job.identity,
@@ -165,7 +167,7 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
 
 
 def _log(source: Source) -> tuple[int, str]:
-    """Returns bytes and sha256 of the write-ahead log that is read with a database; (0, "")."""
+    """Returns size and sha256 of the write-ahead log that is read with a database, or (0, "")."""
     try:
         log = write_ahead_log(source) if source.window is None else None
         if log is None:
@@ -174,11 +176,11 @@ def _log(source: Source) -> tuple[int, str]:
             digest = hashlib.file_digest(stream, "sha256")
             return stream.tell(), digest.hexdigest()
     except OSError:
-        return 0, ""  # reading the database reports it
+        return 0, ""  # reading the database reports the error
 
 
 def _status(source: Source) -> list[tuple[int, int] | None]:
-    """Returns size and modification time of the files of a source, to notice a change."""
+    """Returns size and modification time of the files of a source, to detect changes."""
     paths = [item.path for item in source.members or (source,)]
     if source.path is not None and not source.members:
         paths.append(source.path.with_name(source.path.name + "-wal"))
@@ -195,7 +197,8 @@ def _status(source: Source) -> list[tuple[int, int] | None]:
 def _digest(source: Source) -> tuple[int, str]:
     """Returns (bytes, sha256) of the file as stored; for a store, over its members in order.
 
-    For a chunk of lines, those of its own bytes, so that it stays finished if other chunks change.
+    For a chunk of lines only its own bytes count, so that its result stays valid if other chunks
+    change.
     """
     if isinstance(source.window, ItemChunk):
         return source.window.bytes, source.window.whole.sha256
@@ -209,5 +212,5 @@ def _digest(source: Source) -> tuple[int, str]:
                 digest.update(piece)
                 size += len(piece)
         except OSError:
-            continue  # the reading itself reports it
+            continue  # reading the input reports the error
     return size, digest.hexdigest()
