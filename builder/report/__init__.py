@@ -1,1 +1,1 @@
-"""The report that people look at, one self-contained page, and its pieces for the viewer."""
+"""Makes the HTML report, one self-contained page, and the pages of the viewer."""

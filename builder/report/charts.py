@@ -1,8 +1,8 @@
-"""Charts made by hand: SVG with title and description, and always a table of their numbers.
+"""Draws charts as SVG with title and description, each with a table of its numbers.
 
-The content-security policy forbids style attributes, so what is drawn is placed by attributes of
-SVG alone. A chart with text in it comes twice, wide and narrow, and the style sheet shows one:
-scaled text could not be read on a phone.
+The content-security policy forbids style attributes, so elements are positioned by SVG attributes
+only. A chart that contains text is drawn twice, wide and narrow, and the style sheet shows one of
+them, because scaled text would be illegible on a phone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from builder.audit.result import AuditTable, Histogram
 from builder.report.html import EMPTY, Html, join, number, plain, seen, shorten, tag, text
 
 MAX_ROWS = 60
-"""Rows of a table that the page holds; the rest is counted in a line."""
+"""Rows of a table that the page contains; the rest is summarised in one line."""
 OPEN_ROWS = 12
-"""Of those the ones that are seen at once."""
+"""Rows of these that are visible without unfolding."""
 MAX_BINS = 64
 NAME = 72
 """Characters of a name in a table."""
@@ -24,11 +24,11 @@ NAME = 72
 Row = tuple[str | int | float | None, ...]
 
 _LETTER = 6.4
-"""About the width of a letter of a chart's text, in its units."""
+"""Approximate width of a letter in a chart's units."""
 
 
 def is_wide(item: Histogram | AuditTable) -> bool:
-    """Does it need the width of the page, by the letters in its columns?"""
+    """Returns whether it needs the full width of the page, judged by its columns' lengths."""
     if not isinstance(item, AuditTable):
         return False
     rows = (item.columns, *item.rows[:OPEN_ROWS])
@@ -47,7 +47,7 @@ def figure(key: str, title: str, note: str, *content: Html) -> Html:
 
 
 def anchor(kind: str, key: str) -> str:
-    """A name fit for an `id`, from a key of any origin."""
+    """Returns a name that can be used as an `id`, from a key of any origin."""
     kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in key)
     return f"{kind}-{kept[:60]}"
 
@@ -56,14 +56,14 @@ def anchor(kind: str, key: str) -> str:
 
 
 def table_figure(table: AuditTable) -> Html:
-    """A table with its heading; its drawn column has a bar in every row."""
+    """Returns a table with its heading; the drawn column has a bar in every row."""
     return figure(anchor("table", table.key), table.title, table.note, table_html(table))
 
 
 def table_html(table: AuditTable) -> Html:
-    """The table: numbers to the right, a bar next to the number that is drawn.
+    """Returns the table: numbers right-aligned, a bar next to the number that is drawn.
 
-    The first rows are seen at once, more of them once opened.
+    The first rows are visible at once, more of them after unfolding.
     """
     first, more = table.rows[:OPEN_ROWS], table.rows[OPEN_ROWS:MAX_ROWS]
     if len(more) < 4:
@@ -153,7 +153,7 @@ def _percent(value: str | float | None) -> str:
 
 
 def _is_share(table: AuditTable, at: int) -> bool:
-    """Is it a column of shares, from 0 to 1?"""
+    """Returns whether it is a column of shares, from 0 to 1."""
     values = [row[at] for row in table.rows if at < len(row)]
     return table.columns[at] == "share" and all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in values
@@ -169,7 +169,7 @@ def _is_numeric(table: AuditTable, at: int) -> bool:
 
 
 def histogram_figure(histogram: Histogram) -> Html:
-    """The drawing, wide and narrow, and its numbers in a table."""
+    """Returns the drawing, wide and narrow, and a table of its numbers."""
     edges, counts = _merged(histogram)
     key = anchor("chart", histogram.key)
     if not counts or len(edges) != len(counts) + 1:
@@ -189,13 +189,13 @@ def histogram_figure(histogram: Histogram) -> Html:
 
 
 def numbers_of(histogram: Histogram) -> tuple[Row, ...]:
-    """(what falls into the bin, samples) for each bin that is drawn."""
+    """Returns (range of the bin, samples) for each bin that is drawn."""
     edges, counts = _merged(histogram)
     return tuple(zip(_bins(edges), counts, strict=True))
 
 
 def described(histogram: Histogram) -> str:
-    """What the drawing shows, for who cannot see it."""
+    """Returns a description of the drawing for screen readers."""
     edges, counts = _merged(histogram)
     most = max(counts)
     peak = _bins(edges)[counts.index(most)]
@@ -212,7 +212,7 @@ def _drawing(histogram: Histogram, key: str, width: int, kind: str) -> Html:
 
 
 def _bins(edges: list[int]) -> list[str]:
-    """What falls into each bin: from its edge to before the next, the last one to the end."""
+    """Returns the range of each bin: from its edge to below the next, the last one inclusive."""
     names = []
     for low, high in pairwise(edges):
         names.append(number(low) if high - low == 1 else f"{number(low)} to {number(high - 1)}")
@@ -230,7 +230,7 @@ def _every_row(table: AuditTable) -> Html:
 
 
 def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
-    """Edges and counts of at most MAX_BINS bins, neighbours joined."""
+    """Returns edges and counts of at most MAX_BINS bins, with neighbours merged."""
     step = -(-len(histogram.counts) // MAX_BINS) or 1
     counts = [sum(histogram.counts[at : at + step]) for at in range(0, len(histogram.counts), step)]
     edges = list(histogram.edges[:-1:step]) + list(histogram.edges[-1:])
@@ -238,7 +238,7 @@ def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
 
 
 def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[Html], float]:
-    """(what stands inside of the `svg` element, its height); `key` begins the ids in it."""
+    """Returns (contents of the `svg` element, its height); `key` is the prefix of its ids."""
     edges, counts = _merged(histogram)
     desc = described(histogram)
     left, right, height = 8.0, width - 8.0, 150.0
@@ -274,9 +274,9 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
 def _labels(
     marks: list[tuple[str, int]], edges: list[int], left: float, right: float
 ) -> list[tuple[str, float, float, bool, int]]:
-    """(label, x of the line, x of the label, is it right of its text, row) for each mark.
+    """Returns (label, x of the line, x of the label, is it right of its text, row) per mark.
 
-    Labels that would touch go into rows below each other.
+    Labels that would overlap are put into separate rows.
     """
     placed: list[tuple[str, float, float, bool, int]] = []
     ends: list[float] = []
@@ -293,7 +293,7 @@ def _labels(
 
 
 def _position(value: float, edges: list[int], left: float, right: float) -> float:
-    """Where a value stands between bins that are drawn equally wide."""
+    """Returns the x of a value between bins that are drawn with equal width."""
     step = (right - left) / (len(edges) - 1)
     for at, (low, high) in enumerate(pairwise(edges)):
         if value <= high:
@@ -304,7 +304,7 @@ def _position(value: float, edges: list[int], left: float, right: float) -> floa
 def _ticks(edges: list[int], left: float, right: float, base: float, apart: float) -> list[Html]:
     step = (right - left) / (len(edges) - 1)
     every = max(1, round(apart / step + 0.499))
-    single = all(high - low == 1 for low, high in pairwise(edges))  # named in the middle
+    single = all(high - low == 1 for low, high in pairwise(edges))  # labelled at its centre
     if single:
         every = max(1, round(apart / 2 / step + 0.499))
     drawn = []

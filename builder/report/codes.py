@@ -1,6 +1,6 @@
-"""What the codes of a report mean, with an example and a remedy, in the words of a user.
+"""Explains the codes of a report to a user: their meaning, an example and a remedy.
 
-The texts are in assets/codes.tsv, a line for each code. Between backticks stands code.
+The texts are in assets/codes.tsv, one line per code. Text between backticks is shown as code.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from builder.normalize import NormalizeOptions, remedy
 from builder.report.html import EMPTY, Html, join, tag, text
 
 SELECTED = "select_"
-"""Begins the codes of `select.where`: the rest is the user's field."""
+"""Prefix of the codes of `select.where`: the rest is the user's field."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """What a code means, an example of what it is found in, and what can be done about it."""
+    """The meaning of a code, an example of a place where it occurs, and a remedy."""
 
     meaning: str
     example: str
@@ -36,14 +36,14 @@ _CONDITION = CodeText(
 
 @cache
 def code_texts() -> Mapping[str, CodeText]:
-    """Returns the text of every code that is explained."""
+    """Returns the text of every code that has one."""
     table = (files("builder.report") / "assets" / "codes.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in table.splitlines()[1:])
     return {code: CodeText(*cells) for code, *cells in rows}
 
 
 def explain(code: str) -> CodeText | None:
-    """Returns the text of a code; None for one that is the name of a record's kind."""
+    """Returns the text of a code; None for one that is the name of a record type."""
     found = code_texts().get(code)
     if found is None and code.startswith(SELECTED):
         return _CONDITION
@@ -51,13 +51,13 @@ def explain(code: str) -> CodeText | None:
 
 
 def meaning(code: str) -> str:
-    """Returns what a code means, or ""."""
+    """Returns the meaning of a code, or ""."""
     found = explain(code)
     return found.meaning if found is not None else ""
 
 
 def mending(code: str) -> str:
-    """Returns the line of configuration or the option that keeps what was lost, or ""."""
+    """Returns the configuration line or option that keeps what was lost, or ""."""
     return remedy(code, NormalizeOptions()) or ""
 
 
@@ -73,7 +73,7 @@ def explained(code: str) -> Html:
 
 
 def _prose(words: str) -> list[Html]:
-    """Returns text in which code stands between backticks."""
+    """Returns text in which backticks mark code."""
     kinds = cycle((False, True))
     pieces = [(piece, next(kinds)) for piece in words.split("`")]
     return [

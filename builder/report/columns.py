@@ -1,7 +1,7 @@
-"""Facets and numbers of many rows in compact arrays: filtered, counted and sorted in milliseconds.
+"""Filters, counts and sorts many rows in milliseconds, using compact arrays.
 
-A facet is a field by whose values rows are filtered; a row has any number of values of it. Values
-are stored once; each (row, value) pair takes 8 bytes. Measured figures: docs/report.md.
+A facet is a field by whose values rows are filtered; a row has any number of values for it. Values
+are stored once; each (row, value) pair takes 8 bytes. docs/report.md has the measurements.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Mask = NDArray[np.bool_]
 Numbers = NDArray[np.uint32]
 
 _STALE = 0.5
-"""Seconds for which a copy of growing columns is used."""
+"""Seconds for which a copy of growing columns is reused."""
 _MANY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class FacetColumn:
-    """The pairs of a facet: row numbers, and for each the place of its value among `names`."""
+    """The pairs of a facet: row numbers, and for each the index of its value in `names`."""
 
     rows: Numbers
     codes: Numbers
     names: Sequence[str]
 
     def mask(self, count: int, value: str) -> Mask:
-        """Returns which of `count` rows have the value; if there is none, all that contain it."""
+        """Returns a mask of the `count` rows with the value, or else of those that contain it."""
         if value in self.names:
             wanted = self.codes == self.names.index(value)
         else:
@@ -44,7 +44,7 @@ class FacetColumn:
         return found
 
     def top(self, mask: Mask, most: int) -> tuple[list[tuple[str, int]], int]:
-        """Returns the `most` frequent values of the rows in the mask, and how many values occur."""
+        """Returns the `most` frequent values among the masked rows, and the number of values."""
         counts = np.bincount(self.codes[mask[self.rows]], minlength=len(self.names))
         there = np.flatnonzero(counts)
         chosen = there
@@ -56,7 +56,7 @@ class FacetColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnView:
-    """The columns of the first `count` rows; `is_complete` says whether there are no more."""
+    """The columns of the first `count` rows; `is_complete` says whether these are all rows."""
 
     count: int
     is_complete: bool
@@ -90,7 +90,7 @@ class Columns:
             self._count += 1
 
     def complete(self) -> None:
-        """Says that there are no more rows."""
+        """Marks the columns as complete."""
         with self._lock:
             self._is_complete = True
             self._view = None
@@ -101,7 +101,7 @@ class Columns:
         return self._is_complete
 
     def view(self) -> ColumnView:
-        """Returns the columns as far as they are filled, or were half a second ago."""
+        """Returns the columns as far as they are filled, at most half a second old."""
         with self._lock:
             now = time.monotonic()
             if self._view is None or (not self._is_complete and now - self._view[0] > _STALE):

@@ -1,4 +1,4 @@
-"""Two datasets compared: which samples came, went or changed, and what they hold."""
+"""Compares two datasets: which samples were added, removed or changed, and other counts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from builder.qwen3.parse import ParseFault, to_dialogue
 from builder.sample import Sample
 
 Place = tuple[str, ...]
-"""Where a sample comes from: format, source, record and conversation, as meta/ names them."""
+"""The origin of a sample: format, source, record and conversation, as meta/ names them."""
 
 BAD = "(no sample)"
-"""Stands for the tools of a row that holds no sample."""
+"""Placeholder for the tools of a row that is not a sample."""
 
 
 @dataclass(slots=True)
 class DatasetFacts:
-    """What is compared of a dataset; memory is a digest and a place for each sample.
+    """The compared facts of a dataset; takes memory for a digest and an origin per sample.
 
-    ids      {id of a sample: where it comes from}
+    ids      {id of a sample: its origin}
     counts   by table ("tools", "rejects", …) and name: how many samples, calls or lines
     """
 
@@ -45,7 +45,7 @@ class DatasetDifference:
 
     came, went  samples of conversations that the other does not have
     changed     samples of the same conversation with other bytes
-    tables      {table: {name: (before, after)}} of all that differs
+    tables      {table: {name: (before, after)}} of everything that differs
     """
 
     before: DatasetFacts
@@ -57,7 +57,7 @@ class DatasetDifference:
     tables: Mapping[str, Mapping[str, tuple[int, int]]]
 
     def to_json(self) -> dict[str, Json]:
-        """Returns it as JSON."""
+        """Returns the difference as JSON."""
         return {
             "samples": [self.before.samples, self.after.samples],
             "tokens": [self.before.tokens, self.after.tokens],
@@ -98,7 +98,7 @@ def compare(before: str, after: str) -> DatasetDifference:
 
 
 def facts_of(dataset: str) -> DatasetFacts:
-    """Returns what is compared of a dataset. Raises UsageError if there is none."""
+    """Returns the compared facts of a dataset. Raises UsageError if there is none."""
     facts = DatasetFacts()
     for row in dataset_rows(dataset):
         facts.samples += 1

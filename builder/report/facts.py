@@ -1,4 +1,4 @@
-"""What a manifest tells, as plain values. It may be of any origin: nothing in it is trusted."""
+"""Reads the facts of a manifest as plain values; it may be of any origin and is not trusted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from builder.conversation import Json
 from builder.report.html import shorten
 
 IGNORED = "ignored by design"
-"""The name of the loss of records that hold nothing of a conversation."""
+"""The name of the loss of records that contain no part of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One way out of a stage: "rejected", and how many by code, the most first.
+    """One kind of loss at a stage, such as "rejected", with counts by code, highest first.
 
     meant  nothing that could have been a sample is lost this way
     """
@@ -26,10 +26,10 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of the flow: what came in, what went on, and every loss.
+    """A stage of the flow: the number that came in, that went on, and every loss.
 
     what   "records"
-    came   "read", and went "used": the words for the two counts
+    came   "read", and went "used": the labels of the two counts
     """
 
     what: str
@@ -51,7 +51,7 @@ class LedgerCounts:
 
 
 def read_ledger(manifest: dict[str, Json]) -> LedgerCounts | None:
-    """The ledger of a manifest; None if it has none."""
+    """Returns the ledger of a manifest; None if it has none."""
     ledger = manifest.get("ledger")
     if not isinstance(ledger, dict):
         return None
@@ -102,15 +102,15 @@ def _loss(name: str, codes: Json, *, meant: bool = False) -> Loss:
 
 
 def as_object(value: Json) -> dict[str, Json]:
-    """The JSON object, or an empty one."""
+    """Returns the JSON object, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def whole(value: Json) -> int:
-    """The count, or 0."""
+    """Returns the count, or 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def as_text(value: Json) -> str:
-    """The text, or ""."""
+    """Returns the text, or ""."""
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""The ledger drawn as a flow: what came in, what went on, and each loss by name."""
+"""Draws the ledger as a flow: what came in, what went on, and each loss by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builder.report.html import Html, join, number, plain, shorten, tag, text
 _WIDE, _NARROW = 960.0, 340.0
 _NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0
 _NAMED = 2
-"""Codes that a loss names in the drawing; the tables below name all."""
+"""Number of codes that the drawing names per loss; the tables below it name all."""
 _KINDS = (
     "Kinds of records as the logs name them: state of a program, copies, measurements. They hold"
     " nothing of a conversation that is not read elsewhere, so nothing has to be done."
@@ -21,7 +21,7 @@ _KINDS = (
 
 
 def ledger_figure(ledger: LedgerCounts) -> Html:
-    """Two flows, records to samples and calls logged to calls kept, and a table of each loss."""
+    """Returns two flows, records to samples and logged to kept calls, and a table per loss."""
     stages = (ledger.records, ledger.conversations)
     tables = [
         tag(
@@ -69,7 +69,7 @@ def _codes(loss: Loss) -> Html:
 
 
 def described(stages: Sequence[Stage], last: str, count: int) -> str:
-    """The flow in words, for those who cannot see it."""
+    """Returns a description of the flow for screen readers."""
     sentences = []
     for stage in stages:
         lost = "".join(f", {number(loss.count)} {loss.name}" for loss in stage.losses)
@@ -122,7 +122,7 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
 
 
 def _narrow(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
-    """For a phone: a bar for each stage with its parts below each other."""
+    """Returns the drawing for a phone: a bar per stage with its parts below each other."""
     drawn: list[Html] = []
     y = 0.0
     for stage in stages:
@@ -169,7 +169,7 @@ def _head(x: float, count: int, what: str, *, stage_end: bool) -> list[Html]:
 def _ribbon(
     kind: str, x: float, y: float, tall: float, to: float, to_y: float, to_tall: float
 ) -> Html:
-    """A band between two upright edges, with level ends."""
+    """Returns a band between two upright edges, with level ends."""
     half = (x + to) / 2
     curve = (
         f"M{x:.1f} {y:.1f}C{half:.1f} {y:.1f} {half:.1f} {to_y:.1f} {to:.1f} {to_y:.1f}"

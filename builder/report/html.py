@@ -1,8 +1,8 @@
-r"""HTML as a type: text becomes `Html` only by being escaped, so nothing of a log can act.
+r"""Makes HTML a type: text becomes `Html` only by being escaped, so no log text can act.
 
-Log text is hostile. Markup is escaped, and every character that a reader could not see, or that
-would move others (control characters, ANSI codes, direction marks, zero-width ones, lone
-surrogates), is shown as an escape like `\u202e`.
+Log text is hostile. Markup is escaped, and every character that is invisible or would reorder
+others (control characters, ANSI codes, direction marks, zero-width ones, lone surrogates) is shown
+as an escape like `\u202e`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Attribute = str | int | float | None
 
 
 def tag(element: str, /, *children: Html, **attributes: Attribute) -> Html:
-    """An element. `class_` is `class`, `aria_label` is `aria-label`; None leaves one out.
+    """Returns an element. `class_` is `class`, `aria_label` is `aria-label`; None omits one.
 
     An attribute that is "" is written without a value.
     """
@@ -46,12 +46,12 @@ def _attribute(key: str, value: str | int | float) -> str:
 
 
 def join(children: Iterable[Html]) -> Html:
-    """The pieces one after the other."""
+    """Returns the pieces, concatenated."""
     return Html("".join(children))
 
 
 def text(value: str) -> Html:
-    """Text as text: markup escaped, what cannot be seen shown as marked escapes."""
+    """Returns text with escaped markup and invisible characters shown as marked escapes."""
     if _is_plain(value):
         return Html(html.escape(value, quote=False))
     pieces = []
@@ -65,12 +65,12 @@ def text(value: str) -> Html:
 
 
 def plain(value: str) -> Html:
-    """The same without marks, for places that hold text alone: titles, options, all of SVG."""
+    """Returns the same without marks, for places that allow only text: titles, options, SVG."""
     return Html(html.escape(seen(value), quote=False))
 
 
 def seen(value: str) -> str:
-    """The text with what cannot be seen as escapes; no HTML yet."""
+    """Returns the text with invisible characters as escapes; it is not HTML yet."""
     if _is_plain(value):
         return value
     return "".join(char if _is_seen(char) else _escape(char) for char in value)
@@ -92,7 +92,7 @@ def _escape(char: str) -> str:
 
 
 def marked(value: str, hits: Pattern[str] | None) -> Html:
-    """Text with what the pattern matches marked."""
+    """Returns the text with the matches of the pattern marked."""
     if hits is None:
         return text(value)
     pieces: list[Html] = []
@@ -104,22 +104,22 @@ def marked(value: str, hits: Pattern[str] | None) -> Html:
 
 
 def shorten(value: str, limit: int) -> str:
-    """The text on one line, of `limit` characters at most, an ellipsis where it was cut."""
+    """Returns the text on one line, cut to `limit` characters with an ellipsis."""
     line = " ".join(value[: 4 * limit].split())
     return line if len(line) <= limit and len(value) <= 4 * limit else f"{line[: limit - 1]}…"
 
 
 def number(value: float) -> str:
-    """A number for people: thousands apart, three digits of what is no whole number."""
+    """Formats a number: grouped thousands, three digits if it is not a whole number."""
     if isinstance(value, int) or value.is_integer():
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
-    """The text, or its two ends with the number of characters left out between them.
+    """Returns the text, or its two ends with the number of characters omitted between them.
 
-    A text little longer than the limit is not cut. What `hits` matches is marked.
+    A text only slightly longer than the limit is not cut. Matches of `hits` are marked.
     """
     if len(value) <= limit * 5 // 4:
         return marked(value, hits)
@@ -130,5 +130,5 @@ def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
 
 
 def left_out(count: int, what: str = "characters") -> Html:
-    """The mark in place of what was left out."""
+    """Returns the mark in place of the omitted part."""
     return tag("i", text(f"… {number(count)} {what} left out …"), class_="cut")

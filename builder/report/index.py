@@ -1,4 +1,4 @@
-"""The index of a dataset for the viewer: made once, in a thread, and used from its first row on."""
+"""Indexes a dataset for the viewer: once, in a thread, and usable from the first row on."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from builder.report.search import Row, RowTexts, TextScan, reject_texts, sample_
 from builder.report.store import Address, LineIndex, Rows, decoded
 
 REACH = 1 << 62
-"""No bound for reading on: the index reads everything once."""
+"""No limit on reading ahead: the index reads everything once."""
 
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
 
 _AHEAD = 4096
-"""Rows whose offsets are noted before they are read, while they are in the system's cache."""
+"""Rows whose offsets are recorded before they are read, while they are in the page cache."""
 _RESULTS = 6
 _SCANS = 3
 _PATIENCE = 1.5
-"""Seconds that a request waits for a search before it shows what is found so far."""
+"""Seconds that a request waits for a search before it shows the matches found so far."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The rows that fit a query.
+    """The rows that match a query.
 
     numbers   their row numbers, in the order of the query
-    view      the columns that were asked
-    masks     which rows fit the text, and each chosen value, by facet ("" for the text)
+    view      the columns that were searched
+    masks     which rows match the text, and each chosen value, by facet ("" for the text)
     searched  the share of the rows that was searched; 1 if all were
     """
 
@@ -57,18 +57,18 @@ class Result:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all rows of the dataset were asked."""
+        """Returns whether all rows of the dataset were searched."""
         return self.view.is_complete and self.searched >= 1
 
     def top(self, facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
         """Returns the most frequent values of a facet, and how many there are.
 
-        Counted are the rows that fit all else: what choosing the value would give.
+        The counts are of the rows that match everything else: the result of choosing the value.
         """
         return self.view.facets[facet].top(self.mask(without=facet), most)
 
     def mask(self, without: str | None = None) -> Mask:
-        """Returns the rows that fit all that is asked, but for one facet."""
+        """Returns the rows that match everything except one facet."""
         found = np.ones(self.view.count, dtype=np.bool_)
         for name, mask in self.masks.items():
             if name != without:
@@ -76,22 +76,22 @@ class Result:
         return found
 
     def place(self, number: int) -> int | None:
-        """Returns the place of a row in the result, or None."""
+        """Returns the position of a row in the result, or None."""
         found = np.flatnonzero(self.numbers == number)
         return int(found[0]) if len(found) else None
 
     def at(self, place: int) -> int | None:
-        """Returns the row at a place, or None."""
+        """Returns the row at a position, or None."""
         return int(self.numbers[place]) if 0 <= place < len(self.numbers) else None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """Where an index takes its rows from.
+    """The source of an index's rows.
 
-    fill   fills the columns, calling back when it should stop
+    fill   fills the columns, calling back to ask whether to stop
     scan   yields all rows for a search
-    texts  what of a row is searched
+    texts  returns the searched texts of a row
     sorts  the number that each order sorts by, and whether the largest comes first
     """
 
@@ -102,7 +102,7 @@ class IndexedRows:
 
 
 class Index:
-    """Columns of all rows with what they are asked; results and searches are kept for a while."""
+    """The columns of all rows, and queries on them; results and searches are cached for a while."""
 
     def __init__(self, columns: Columns, origin: IndexedRows) -> None:
         self._columns = columns
@@ -117,7 +117,7 @@ class Index:
     def _run(self) -> None:
         try:
             self._origin.fill(self._columns, lambda: self._is_closed)
-        except Exception as error:  # the pages stay usable with what was indexed
+        except Exception as error:  # the pages stay usable with the rows indexed so far
             print(f"builder: view: index: {type(error).__name__}: {error}", file=sys.stderr)
         finally:
             self._columns.complete()
@@ -136,15 +136,15 @@ class Index:
 
     @property
     def view(self) -> ColumnView:
-        """The columns as far as they are filled."""
+        """Returns the columns as far as they are filled."""
         return self._columns.view()
 
     def result(
         self, query: Query, extra: Callable[[ColumnView, str, str], Mask | None], version: object
     ) -> Result:
-        """Returns the rows that fit.
+        """Returns the rows that match.
 
-        `extra(view, facet, value)` gives the mask of a facet that is not indexed; what it says may
+        `extra(view, facet, value)` returns the mask of a facet that is not indexed; its result may
         change with `version`.
         """
         view = self.view
@@ -218,7 +218,7 @@ class RejectIndex(Index):
         return LineIndex(self._path)
 
     def line(self, number: int) -> dict[str, Json] | None:
-        """Returns a line; None if there is none of that number."""
+        """Returns a line; None if there is no such number."""
         if not self.lines.reach(number, REACH):
             return None
         return as_object(decoded(next(self.lines.lines(number))[1]))

@@ -1,4 +1,4 @@
-"""A list of rows that fit a query: facets with counts, what is chosen, the page, its neighbours."""
+"""Renders a list of rows that match a query: facets with counts, selection, pages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Top = Callable[[str, int], tuple[list[tuple[str, int]], int]]
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """What a list shows.
+    """The contents of a list.
 
     address  the page of the list, "" for that of the viewer
-    what     what its rows are, in the plural
+    what     the kind of its rows, in the plural
     facets   names of the facets by their keys
     orders   the values of facets that have an order of their own
     sorts    names of the orders by their keys
@@ -38,9 +38,9 @@ class ListPage:
     top: Top
 
     def html(self, page: int, items: Sequence[Html], tools: Html = EMPTY) -> Html:
-        """The page: `items` are the rows of page number `page`, counted from 0.
+        """Returns the page: `items` are the rows of page number `page`, counted from 0.
 
-        `tools` stand next to the search.
+        `tools` are shown next to the search.
         """
         listed = tag("ol", *items, class_="rows", start=page * PAGE_ROWS + 1) if items else EMPTY
         return join(
@@ -59,7 +59,7 @@ class ListPage:
 
     @property
     def pages(self) -> int:
-        """How many pages there are, one at least."""
+        """Returns the number of pages, at least one."""
         return max(1, -(-len(self.result.numbers) // PAGE_ROWS))
 
     def _form(self) -> Html:
@@ -83,7 +83,7 @@ class ListPage:
                    class_="filters")  # fmt: skip
 
     def _status(self) -> Html:
-        """How many rows fit, and whether all were asked."""
+        """Returns how many rows match, and whether all were searched."""
         result = self.result
         count, known = len(result.numbers), result.view.count
         words = f"{number(count)} of {number(known)} {self.what}"
@@ -104,7 +104,7 @@ class ListPage:
         return join((status, tag("p", below, class_="to-facets")))
 
     def _chosen(self) -> Html:
-        """What is chosen, each with a link that removes it."""
+        """Returns the selected values, each with a link that removes it."""
         query = self.query
         links = [
             _chip(
@@ -126,7 +126,7 @@ class ListPage:
                    class_="facets", id="facets")  # fmt: skip
 
     def _facet(self, name: str) -> Html:
-        """The values of a facet; nothing for one that would not narrow down."""
+        """Returns the values of a facet; nothing if it would not narrow the list."""
         chosen = self.query.value(name)
         values, count = self.top(name, _SHOWN_VALUES + _MORE_VALUES)
         if not values or (not chosen and count == 1 and values[0][1] == len(self.result.numbers)):

@@ -1,4 +1,4 @@
-"""Parts of a report: what was proven against what, what was found, how it was made."""
+"""Renders parts of a report: the target of the proof, the findings, the build's inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GATES = {
 
 
 def proof(manifest: Mapping[str, Json]) -> Html:
-    """Returns what the samples were proven against: tokenizer, template and their digests."""
+    """Returns the tokenizer and template that the samples were proven against, with digests."""
     tokenizer = as_object(manifest.get("tokenizer"))
     verify = as_object(as_object(manifest.get("config")).get("verify"))
     pairs = [
@@ -46,7 +46,7 @@ def proof(manifest: Mapping[str, Json]) -> Html:
 
 
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
-    """Every finding by audit, with its gate and examples; `places` are those that are shown."""
+    """Returns every finding by audit, with its gate and examples; `places` are those shown."""
     if audit is None:
         message = "No audit was run for this page: it says nothing of what is in the texts."
         return tag("p", text(message), class_="verdict open")
@@ -90,7 +90,7 @@ def _example(example: FindingExample, places: Mapping[str, int]) -> Html:
 
 
 def how_made(manifest: Mapping[str, Json]) -> Html:
-    """Inputs, configuration and versions, for who wants to make it again."""
+    """Returns inputs, configuration and versions, for making the dataset again."""
     inputs = manifest.get("inputs")
     listed = inputs if isinstance(inputs, list) else []
     versions = as_object(manifest.get("versions"))

@@ -1,4 +1,4 @@
-"""The shell of a page: one file without any request, its style and script allowed by their hash."""
+"""Renders the shell of a page: one file without requests, with style and script allowed by hash."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 @cache
 def asset(name: str) -> str:
-    """A file of the package: the style sheet or the script."""
+    """Returns a file of the package: a style sheet or a script."""
     return (files("builder.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def policy(*, viewer: bool = False) -> str:
-    """The content-security policy: nothing but the page's own styles, scripts and forms."""
+    """Returns the content-security policy: only the page's own styles, scripts and forms."""
     styles, scripts = (" ".join(f"'{_hash(asset(name))}'" for name in names)
                        for names in _assets(viewer=viewer))  # fmt: skip
     forms = "'self'" if viewer else "'none'"
@@ -53,10 +53,10 @@ def page(
     viewer: bool = False,
     wide: bool = False,
 ) -> bytes:
-    """The whole document.
+    """Returns the whole document.
 
-    `links` are (address, text) of its navigation, `keys` what the dialog of keys says. A page of
-    the viewer has forms, and leaves its address to requests for other pages of the viewer.
+    `links` are (address, text) of its navigation, `keys` the contents of the keyboard help. A page
+    of the viewer has forms, and sends its address as referrer to other pages of the viewer.
     """
     nav = [tag("a", text(name), href=address) for address, name in links]
     if keys:
@@ -87,7 +87,7 @@ def page(
 
 
 def _keys(keys: Sequence[tuple[str, str]]) -> Html:
-    """The dialog that lists the keys; the script opens it."""
+    """Returns the dialog that lists the keys; the script opens it."""
     rows = [
         tag("div", tag("dt", tag("kbd", text(key))), tag("dd", text(does))) for key, does in keys
     ]
@@ -101,7 +101,7 @@ def _meta(header: str, content: str) -> Html:
 
 
 def fit(draw: Callable[[T], Html], items: Sequence[T], most: int, what: str) -> Html:
-    """The first items drawn, as many as `most` bytes hold, and how many were left out."""
+    """Returns the first items drawn, as many as fit in `most` bytes, and how many were omitted."""
     shown: list[Html] = []
     size = 0
     for item in items:

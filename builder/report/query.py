@@ -1,4 +1,4 @@
-"""What is asked of a list: a text, a value of each facet, an order; as it stands in an address."""
+"""Represents the query of a list (text, a value per facet, order) and its form in a URL."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 MAX_TEXT = 300
-"""Characters of a text or a value that are taken."""
+"""Characters of a text or a value that are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What rows must have, and their order.
+    """The conditions on rows, and their order.
 
-    text    in a message or a tool definition, in upper or lower case
-    chosen  (facet, value) pairs that all must hold
+    text    in a message or a tool definition, without regard to case
+    chosen  (facet, value) pairs that must all match
     sort    the name of an order; "" is that of the dataset
     """
 
@@ -28,7 +28,7 @@ class Query:
     def read(
         cls, asked: Mapping[str, str], facets: Collection[str], sorts: Collection[str]
     ) -> Query:
-        """Reads the fields of an address; unknown ones are ignored."""
+        """Parses the fields of an address; unknown ones are ignored."""
         chosen = [(name, asked[name][:MAX_TEXT]) for name in facets if asked.get(name)]
         sort = asked.get("sort", "")
         return cls(
@@ -42,12 +42,12 @@ class Query:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """The fields of its address, in the order in which they are written."""
+        """Returns the fields of its address, in the order in which they are written."""
         own = [("text", self.text), *self.chosen, ("sort", self.sort)]
         return [(name, value) for name, value in own if value]
 
     def url(self, address: str = "", /, **more: object) -> str:
-        """Returns the address of a page for this query, with further fields; "" leaves one out."""
+        """Returns the address of a page for this query, with further fields; "" omits one."""
         extra = [(key, str(value)) for key, value in more.items() if value != ""]
         asked = urlencode([*self.fields, *extra])
         return f"{address}?{asked}" if asked else address or "."
@@ -58,15 +58,15 @@ class Query:
         return replace(self, chosen=(*others, (facet, value)) if value else tuple(others))
 
     def value(self, facet: str) -> str:
-        """Returns the value that is chosen of a facet, or ""."""
+        """Returns the chosen value of a facet, or ""."""
         return dict(self.chosen).get(facet, "")
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """What matches the text; None if none is asked for."""
+        """Returns the pattern of the text; None if there is no text."""
         return re.compile(re.escape(self.text), re.IGNORECASE) if self.text else None
 
 
 def whole_number(written: str) -> int:
-    """Returns the number that a field of an address holds, or 0."""
+    """Returns the number in a field of an address, or 0."""
     return int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0

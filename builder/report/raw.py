@@ -1,7 +1,7 @@
-"""The raw records of a sample, out of the logs that it was made from, if they are still there.
+"""Finds the raw records of a sample in the logs that it was made from, if they still exist.
 
-meta/ names the source and the record in it. Only places that can be found again without the reader
-are shown: lines of a file, elements of a JSON list, a whole file.
+meta/ names the source and the record in it. Only locations that can be found without the reader are
+shown: lines of a file, elements of a JSON list, a whole file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_RECORDS = 60
 _MAX_BYTES = 32 << 20
 _CHARACTERS = 20_000
 _PROBE = 80
-"""Characters of a turn that are looked for in the records."""
+"""Characters of a turn that are searched for in the records."""
 
 _LINES = re.compile(r"(?:(?P<member>\S+) )?lines? (?P<first>\d+)(?:(?:-| to line )(?P<last>\d+))?")
 _ITEMS = re.compile(r"(?P<key>\w*)\[(?P<first>\d+)\](?:-(?P=key)\[(?P<last>\d+)\])?")
@@ -32,7 +32,7 @@ Record = tuple[str, str]
 
 
 def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
-    """(where, text) of the records, MAX_RECORDS and one more at most; None: they cannot be shown.
+    """Returns (location, text) of at most MAX_RECORDS + 1 records; None: they cannot be shown.
 
     `source` and `record` are those of meta/, which may be of any origin: nothing outside `logs` is
     read.
@@ -61,12 +61,12 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
 def _is_file_inside(path: Path, folder: Path) -> bool:
     try:
         return path.resolve().is_relative_to(folder.resolve()) and path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # not a valid file name
         return False
 
 
 def _text(path: Path) -> list[Record] | None:
-    """Returns the beginning of a file that is no JSON; None: it is not text."""
+    """Returns the beginning of a file that is not JSON; None if it is not text."""
     with path.open("rb") as stream:
         data = stream.read(4 * _CHARACTERS)
     if b"\0" in data:
@@ -81,7 +81,7 @@ def _range(found: re.Match[str]) -> tuple[int, int]:
 
 def _lines(source: Source, first: int, last: int) -> Iterator[Record]:
     for item in source.lines():
-        if isinstance(item, Problem):  # too long to show, or the file ends in the midst of it
+        if isinstance(item, Problem):  # too long to show, or cut off at the end of the file
             place = item.where.removeprefix("line ")
             if not place.isdigit() or first <= int(place) <= last:
                 yield item.where, f"({item.code}: {item.detail})"
@@ -102,10 +102,11 @@ def _items(document: Json, key: str, first: int, last: int) -> list[Record] | No
 def records_of_turns(
     messages: Sequence[tuple[str, str]], records: Sequence[Record]
 ) -> dict[int, tuple[str, str]]:
-    """Returns for turns the (id on the page, place) of the record that holds their text.
+    """Returns for turns the (id on the page, location) of the record that contains their text.
 
-    meta/ does not say which turn came from which record, so the longest line of a turn is looked
-    for, from the record of the turn before on. Turns whose text was changed may have none.
+    meta/ does not say which turn came from which record, so the records are searched for the
+    longest line of each turn, starting at the record of the turn before. A turn with changed text
+    may have none.
     """
     found: dict[int, tuple[str, str]] = {}
     first = 0
@@ -124,7 +125,7 @@ def records_of_turns(
 
 
 def raw_html(records: list[Record] | None) -> Html:
-    """The records, each with its place."""
+    """Returns the records, each with its location."""
     if not records:
         message = "Not found in the logs, or not a place that can be shown."
         return tag("p", text(message), class_="note")

@@ -1,4 +1,4 @@
-"""What was not used, in the viewer: a list with facets, and each reject with its raw record."""
+"""Renders the rejects in the viewer: a list with facets, and each with its raw record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELDS = 20
 
 
 def reject_list(index: RejectIndex, asked: Mapping[str, str]) -> Html:
-    """A page of the rejects that fit; the code that is chosen is explained."""
+    """Returns a page of the matching rejects; the selected code is explained."""
     query = _query(asked)
     result = _result(index, query)
     listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
@@ -33,7 +33,7 @@ def reject_list(index: RejectIndex, asked: Mapping[str, str]) -> Html:
 def reject_page(
     index: RejectIndex, at: int, asked: Mapping[str, str], logs: Path | None
 ) -> Html | None:
-    """One reject with its raw record; None if there is no such line."""
+    """Returns one reject with its raw record; None if there is no such line."""
     line = index.line(at)
     if line is None:
         return None

@@ -1,4 +1,4 @@
-"""What was not used, with examples: the lines of rejects.jsonl by code."""
+"""Renders the lines of rejects.jsonl by code, with examples."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MAX_BYTES = 600_000
 
 @dataclass(slots=True)
 class Rejects:
-    """The lines under one code: how many, and the first few, as many of each format as possible."""
+    """The lines of one code: how many, and the first few, spread over the formats."""
 
     count: int = 0
     examples: list[dict[str, Json]] = field(default_factory=list)
 
 
 def read_rejects(dataset: str) -> dict[str, Rejects]:
-    """Of a built folder, by code, the most frequent first; {} of any other dataset."""
+    """Returns the rejects of a built folder by code, most frequent first; {} for other datasets."""
     path = expand_home(dataset) / FILE
     found: dict[str, Rejects] = {}
     if not path.is_file():
@@ -52,7 +52,7 @@ def read_rejects(dataset: str) -> dict[str, Rejects]:
 
 
 def rejects_html(found: dict[str, Rejects]) -> Html:
-    """A list that opens by code."""
+    """Returns a list that unfolds by code."""
     if not found:
         return tag("p", text("Nothing was rejected."), class_="note")
     search = tag("input", type="search", name="text", autocomplete="off")
@@ -80,7 +80,7 @@ def _group(item: tuple[str, Rejects]) -> Html:
 
 
 def reject_table(lines: Iterable[dict[str, Json]]) -> Html:
-    """The lines as a table: where, and why."""
+    """Returns the lines as a table of locations and reasons."""
     head = tag("tr", *(tag("th", text(name), scope="col") for name in ("where", "why")))
     body = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""What the model sees of a sample: the rendered text, trained text marked, and its token ids."""
+"""Shows a sample as the model sees it: the rendering with trained text marked, and token ids."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from builder.report.html import Html, join, left_out, plain, tag, text
 Span = tuple[int, int]
 
 MAX_ENCODED = 400_000
-"""Code points of a rendering that is tokenised to show its ids."""
+"""Code points of a rendering that are tokenised to show its ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a sample a page shows, in code points unless stated otherwise.
+    """The parts of a sample that a page shows, in code points unless stated otherwise.
 
-    trained, other   of a trained piece of the rendering, and of one that is not
+    trained, other   of a trained piece of the rendering, and of one that is not trained
     content          of a message
     turns, tools     how many of each
     tokens           how many token ids
@@ -34,7 +34,7 @@ class Limits:
     tokens: int = 400
 
     def reduced(self) -> Limits:
-        """About half of everything."""
+        """Returns limits of about half of everything."""
         return Limits(
             self.trained // 2 + 20,
             self.other // 2 + 20,
@@ -49,8 +49,8 @@ class Limits:
 class Rendered:
     """A rendering: its text, the trained spans, the control tokens, and its tokens.
 
-    `tokens` are those that are known, with their numbers in the text, ids and offsets; there are
-    `count`.
+    `tokens` are those that are known, with their numbers in the text, ids and offsets; `count` is
+    the number of all.
     """
 
     text: str
@@ -68,10 +68,10 @@ def encode(
     control: Sequence[Span] = (),
     count: int | None = None,
 ) -> Rendered:
-    """The rendering with its tokens; spans that cannot be are left out.
+    """Returns the rendering with its tokens; invalid spans are omitted.
 
-    `control` are its control tokens as far as known. Where they are proven to be all there are and
-    to stand among `count` tokens, no more is tokenised than is shown.
+    `control` are its control tokens as far as known. If they are proven to be complete, with
+    `count` tokens in all, only what is shown is tokenised.
     """
     good = []
     at = 0
@@ -86,7 +86,7 @@ def encode(
         if len(rendering) > MAX_ENCODED:
             return known
         tokens = _tokens(rendering, 0, len(rendering), target)
-    except UnicodeEncodeError:  # lone surrogates: no tokenizer takes them
+    except UnicodeEncodeError:  # lone surrogates: no tokenizer accepts them
         return known
     added = target.tokenizer.added_tokens_decoder
     found = tuple(place for number, place in tokens if number in added)
@@ -97,11 +97,12 @@ def encode(
 def _ends(
     rendering: str, control: Sequence[Span], target: Target, limits: Limits, count: int
 ) -> tuple[tuple[int, int, Span], ...]:
-    """The first and the last tokens, numbered: enough for the limits.
+    """Returns the first and the last tokens, numbered: enough for the limits.
 
-    Empty if there are not `count`, or a piece is too long.
+    The result is empty if there are not `count` tokens, or a piece is too long.
 
-    A control token is never part of another, so what stands between two is tokenised apart.
+    A control token is never part of another token, so the text between two of them can be tokenised
+    separately.
     """
     borders = [0, *(start for start, _ in control if start), len(rendering)]
     pieces = list(pairwise(borders))
@@ -125,7 +126,7 @@ def _ends(
 
 
 def _tokens(rendering: str, start: int, end: int, target: Target) -> list[tuple[int, Span]]:
-    """(id, offsets in the rendering) of each token of [start, end)."""
+    """Returns (id, offsets in the rendering) of each token of [start, end)."""
     backend = target.tokenizer.backend_tokenizer
     encoding = backend.encode(rendering[start:end], add_special_tokens=False)
     return [
@@ -135,7 +136,7 @@ def _tokens(rendering: str, start: int, end: int, target: Target) -> list[tuple[
 
 
 def rendered_html(rendered: Rendered, limits: Limits) -> Html:
-    """The text in a `pre`: trained pieces in `mark`, control tokens in `kbd`."""
+    """Returns the text in a `pre`: trained pieces in `mark`, control tokens in `kbd`."""
     pieces = _pieces(rendered)
     kept = pieces
     if len(pieces) > 2 * limits.turns:
@@ -157,13 +158,13 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
 
 
 def _before_token(control: Sequence[Span], at: int) -> int:
-    """The place itself, or the beginning of the control token that it would cut."""
+    """Returns the position, or the beginning of a control token that it would cut."""
     known = bisect_left(control, (at, 0)) - 1
     return control[known][0] if known >= 0 and control[known][1] > at else at
 
 
 def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
-    """(start, end, is it trained) of the whole text, in order."""
+    """Returns (start, end, is it trained) of the whole text, in order."""
     pieces = []
     at = 0
     for start, end in rendered.spans:
@@ -177,7 +178,7 @@ def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
 
 
 def _with_control(rendered: Rendered, start: int, end: int) -> Html:
-    """Text of [start, end), its control tokens as keys; one that the end cuts is plain text."""
+    """Returns the text of [start, end) with control tokens as keys; one cut by the end is text."""
     shown = []
     at = start
     for first, last in rendered.control[bisect_left(rendered.control, (start, 0)) :]:
@@ -189,7 +190,7 @@ def _with_control(rendered: Rendered, start: int, end: int) -> Html:
 
 
 def tokens_html(rendered: Rendered, limits: Limits) -> Html:
-    """Each token above its id; the tokens that hold a part of one character share it."""
+    """Returns each token above its id; tokens that hold parts of one character share it."""
     if not rendered.count:
         return tag("p", text("No token ids: too long, or no valid text."), class_="note")
     trained = list(rendered.spans)
@@ -217,7 +218,7 @@ def _piece(token: str) -> str:
 
 
 def legend() -> Html:
-    """What the marks mean."""
+    """Returns the legend of the marks."""
     return tag(
         "p",
         tag("mark", text("trained text")),

@@ -1,8 +1,8 @@
-"""The report of a dataset as one HTML file: `report_html`.
+"""Makes the report of a dataset as one HTML file: `report_html`.
 
-Its bytes depend on the dataset, its manifest but for `files` and `run`, and the audit alone. It is
-smaller than MAX_BYTES whatever the dataset holds: samples are a stated selection, long texts are
-cut with the number of characters left out, and each part has its share of the space.
+Its bytes depend only on the dataset, its manifest except `files` and `run`, and the audit. It is
+smaller than MAX_BYTES for any dataset: samples are a documented selection, long texts are cut with
+the number of omitted characters, and each part has its share of the space.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
 MANIFEST = "manifest.json"
 _FIRST = ("patterns", "tools")
-"""Tables that people look for first."""
+"""Tables that are shown first."""
 
 _SECTIONS = (
     ("overview", "Overview"),
@@ -57,10 +57,10 @@ def report_html(
     target: Target,
     surveyed: Survey | None = None,
 ) -> bytes:
-    """The page.
+    """Returns the page.
 
-    `manifest`: {} for a dataset of another origin. `audit` None: none was run, which the page says.
-    `surveyed`: what `survey` says of the dataset, if it was asked before. Raises UsageError if
+    `manifest` is {} for a dataset of another origin. `audit` is None if none was run, which the
+    page says. `surveyed` is the result of `survey` if it was already computed. Raises UsageError if
     there is no such dataset.
     """
     ledger = read_ledger(dict(manifest))
@@ -90,7 +90,7 @@ def report_html(
 
 
 def read_manifest(data: bytes) -> dict[str, Json]:
-    """The manifest in a file's bytes; {} if they are none."""
+    """Returns the manifest in a file's bytes; {} if there is none."""
     try:
         return as_object(loads(data))
     except JsonFault:
@@ -98,7 +98,7 @@ def read_manifest(data: bytes) -> dict[str, Json]:
 
 
 def _charts(found: Survey, audit: Audit | None) -> Html:
-    """The audit's charts, then those of the counts that it does not have."""
+    """Returns the audit's charts, then those of the counts that it does not have."""
     histograms, tables = charts(found)
     if audit is not None:
         drawn = {histogram.key for histogram in audit.histograms}
@@ -185,7 +185,7 @@ def _item(picked: Picked, body: Html) -> Html:
 
 
 def _filters(shown: Sequence[Picked]) -> Html:
-    """A search box and a choice of each kind; they work by the script, so it unhides them."""
+    """Returns a search box and a choice per kind; they need the script, which unhides them."""
     formats = {shorten(as_text(picked.row.meta.get("format")), 60) for picked in shown}
     models = {shorten(as_text(picked.row.meta.get("model")), 60) for picked in shown}
     reasons = {shorten(reason, 60) for picked in shown for reason in picked.reasons}

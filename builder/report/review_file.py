@@ -1,4 +1,4 @@
-"""The review that the viewer keeps: every decision is in the file before it is shown."""
+"""Stores the viewer's review: every decision is in the file before it is shown."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def review_path(dataset: Path) -> Path:
-    """Returns where the review of a dataset is kept: next to it, where no build replaces it."""
+    """Returns the path of a dataset's review: next to it, where no build overwrites it."""
     located = dataset.resolve()
     return located.with_name(located.name + REVIEW_SUFFIX)
 
 
 class ReviewFile:
-    """Decisions in a file, which other programs and viewers may change too."""
+    """Decisions in a file that other programs and viewers may also change."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file if there is one. Raises UsageError if it is no review."""
+        """Reads the file if it exists. Raises UsageError if it is not a review."""
         self.path = path
         self.version = 0
         self._lock = threading.Lock()
@@ -50,7 +50,10 @@ class ReviewFile:
 
     @property
     def decisions(self) -> Mapping[str, Decision]:
-        """What is decided now, by id. Raises UsageError if the file is no longer a review."""
+        """Returns the current decisions by id.
+
+        Raises UsageError if the file is no longer a review.
+        """
         with self._lock:
             self._read()
             return self._decisions
@@ -63,7 +66,7 @@ class ReviewFile:
             self.version += 1
 
     def _status(self) -> tuple[int, int] | None:
-        """Returns what changes when the file does; None: there is no file."""
+        """Returns a value that changes when the file does; None if there is no file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -74,7 +77,7 @@ class ReviewFile:
         return status.st_mtime_ns, status.st_size
 
     def decide(self, sample: str, decision: Decision) -> None:
-        """Notes a decision; one without a word and a note is removed.
+        """Records a decision; one without a decision and a note is removed.
 
         Raises UsageError if the file cannot be read or written.
         """
@@ -89,7 +92,7 @@ class ReviewFile:
             self.version += 1
 
     def masks(self, view: ColumnView) -> Mapping[str, Mask]:
-        """Returns which rows are in each of STATES."""
+        """Returns a mask of the rows in each of STATES."""
         decisions = self.decisions
         key = (self.version, view.count)
         if self._masks is None or self._masks[0] != key:
@@ -107,9 +110,9 @@ class ReviewFile:
 
 
 def csv_bytes(rows: Iterator[tuple[str, Decision, str, str, str]]) -> bytes:
-    """Returns a table of (id, decision, place of the row, source, record) in UTF-8.
+    """Returns a CSV table of (id, decision, row address, source, record) in UTF-8.
 
-    A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    A cell that a spreadsheet would take for a formula is prefixed with an apostrophe.
     """
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\r\n")

@@ -1,4 +1,4 @@
-"""What of a sample is indexed: the values that it is filtered by, and the numbers that sort it."""
+"""Defines what the viewer indexes of a sample: values to filter by, and numbers to sort by."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FACETS = MappingProxyType(
         "source": "Source",
     }
 )
-"""The facets of a sample with their names; "review" is not indexed, it changes at any time."""
+"""The facets of a sample with their names; "review" is not indexed because it may change."""
 
 NUMBERS = ("tokens", "turns", "calls", "id")
 
@@ -44,7 +44,7 @@ SORTS = MappingProxyType(
         "calls": ("most calls first", "calls", True),
     }
 )
-"""Orders: (what a reader sees, the number that sorts, largest first)."""
+"""Orders: (displayed name, the number to sort by, largest first)."""
 
 _BOUNDS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 _LENGTHS = (
@@ -82,7 +82,7 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=4096)
 def facet_value(value: str) -> str:
-    """Returns a value as it is listed and stands in addresses: short, without lone surrogates."""
+    """Returns a value as shown in lists and addresses: short, without lone surrogates."""
     return shorten(value, _MAX_VALUE).encode("utf-8", "replace").decode()
 
 
@@ -101,7 +101,7 @@ def sample_numbers(row: DatasetRow) -> dict[str, int]:
 
 
 def sample_id(row: DatasetRow) -> str:
-    """Returns the id that meta/ names; of any other row the one that a build would give it."""
+    """Returns the id in meta/; for any other row the one that a build would give it."""
     named = as_text(row.meta.get("id"))
     if named:
         return named
@@ -111,7 +111,7 @@ def sample_id(row: DatasetRow) -> str:
 
 
 def id_digest(sample: str) -> int:
-    """Returns 64 bits that stand for an id in the index."""
+    """Returns 64 bits that identify an id in the index."""
     data = sample.encode("utf-8", "replace")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
 
@@ -145,7 +145,7 @@ def _length(tokens: int) -> str:
 
 
 def _outcome(value: Json) -> Iterator[str]:
-    """Yields `key: value` for what an outcome says in a word or a number."""
+    """Yields `key: value` for each short text and number of an outcome."""
     for key, item in list(as_object(value).items())[:8]:
         if isinstance(item, bool):
             yield f"{key}: {'yes' if item else 'no'}"

@@ -1,4 +1,4 @@
-"""The page of one sample: its neighbours in the result, the review, the sample as it is read."""
+"""Renders the page of one sample: navigation in the result, the review, the sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from builder.report.turns import Reading
 from builder.sample import Sample
 
 RECORDS = "records"
-"""The value of `side` that shows the raw records at the side of the conversation."""
+"""The value of `side` that shows the raw records next to the conversation."""
 
 _LIMITS = Limits(60_000, 20_000, 40_000, 400, 200, 4_000)
 _MAX_SAMPLE = 6_000_000
@@ -30,13 +30,13 @@ _MAX_SAMPLE = 6_000_000
 
 @dataclass(frozen=True, slots=True)
 class SamplePage:
-    """A sample as it was asked for.
+    """A request for a sample.
 
     at       its number in the dataset, from 0
     query    the result that it is a part of
-    side     what stands at the side of the conversation: RECORDS, else the rendered text
+    side     what is shown next to the conversation: RECORDS, else the rendered text
     logs     the folder of the logs, if it is known
-    decided  what was decided about it
+    decided  the decision about it
     """
 
     row: DatasetRow
@@ -49,7 +49,7 @@ class SamplePage:
     decided: Decision
 
     def html(self) -> Html:
-        """The sample with its review."""
+        """Returns the sample with its review."""
         picked = Picked(self.at, self.row)
         headed, about = headline(picked)
         return join(
@@ -70,7 +70,7 @@ class SamplePage:
         )
 
     def steps(self, result: Result, rows: Rows) -> Html:
-        """Links to the neighbours in the result, and where in it the sample is."""
+        """Returns links to the neighbours, and the position of the sample in the result."""
         place = result.place(self.at)
         links: list[Html] = []
         where = "not in the result" if self.query else ""
@@ -92,7 +92,7 @@ class SamplePage:
         return self.query.url("row", at=to, side=side)
 
     def _reading(self) -> Reading:
-        """How the sample is shown: what is marked, and what stands at its side."""
+        """Returns the display options: what is marked, and what is shown at the side."""
         if self.logs is None:
             return Reading(self.query.pattern, outline=True)
         tabs = [
@@ -112,7 +112,7 @@ class SamplePage:
         return Reading(self.query.pattern, True, found, shown, choice)
 
     def _review(self) -> Html:
-        """The form that accepts, rejects and notes."""
+        """Returns the form for accepting, rejecting and notes."""
         fields = (*self.query.fields, ("at", str(self.address)), ("side", self.side))
         hidden = [
             tag("input", type="hidden", name=name, value=value) for name, value in fields if value

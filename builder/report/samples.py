@@ -1,4 +1,4 @@
-"""One sample on a page: where it comes from, its turns, what the model sees of it."""
+"""Renders one sample on a page: its origin, its turns, and the text the model sees."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from builder.sample import Sample
 from builder.verify.verifier import MAX_CHARS
 
 MAX_HTML = 150_000
-"""Bytes of one sample on a page; what is longer is shown with smaller limits."""
+"""Bytes of one sample on a page; a longer one is shown with smaller limits."""
 
 _SHOWN_FIRST = ("source", "record", "conversation", "model", "format", "license")
 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A row chosen to be shown: its number in the dataset, from 0, and why."""
+    """A row selected for display: its number in the dataset, from 0, and why."""
 
     number: int
     row: DatasetRow
@@ -33,7 +33,7 @@ class Picked:
 
     @property
     def where(self) -> str:
-        """File and line, as findings name them."""
+        """Returns file and line, as findings name them."""
         return f"{self.row.file}:{self.row.number}"
 
 
@@ -44,7 +44,7 @@ def sample_html(
     most: int = MAX_HTML,
     reading: Reading = IN_A_LIST,
 ) -> Html:
-    """Everything about a sample, in `most` bytes at most."""
+    """Returns everything about a sample, in at most `most` bytes."""
     chosen = limits or Limits()
     sample = picked.row.sample
     shown = _Shown(picked, target, chosen)
@@ -70,7 +70,7 @@ class _Shown:
     def rendered(self, sample: Sample) -> Rendered | None:
         try:
             rendering = self.target.render_sample(sample)
-        except Exception as error:  # whatever a template raises is a verdict on the sample
+        except Exception as error:  # any exception of a template is a fault of the sample
             reason = shorten(f"{type(error).__name__}: {error}", 200)
             self.note = f"The chat template refuses it: {reason}"
             return None
@@ -135,7 +135,7 @@ def _body(
 
 
 def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
-    """What the template renders, and its tokens."""
+    """Returns the template's rendering with its tokens."""
     parts = [tag("h3", text("Rendered text"))]
     if note:
         parts.append(tag("p", text(note), class_="note"))
@@ -151,7 +151,7 @@ def _tokens(rendered: Rendered, limits: Limits) -> Html:
 
 
 def _source(picked: Picked, *, is_folded: bool) -> Html:
-    """Where the sample comes from, and what meta/ says of it. The raw record is only named."""
+    """Returns the sample's origin, and its meta/ data. The raw record is only named."""
     meta = picked.row.meta
     pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
     pairs += [(key, _shown(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
@@ -182,7 +182,7 @@ def _shown(value: Json) -> str:
 
 
 def headline(picked: Picked) -> tuple[str, str]:
-    """(what it asks, where it comes from), for lists."""
+    """Returns (first user message, origin), for lists."""
     value = as_object(picked.row.value)
     messages = value.get("messages")
     asked = ""

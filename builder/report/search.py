@@ -1,4 +1,4 @@
-"""Search for a text in all rows, in a thread: what is found so far can be read at any time."""
+"""Searches all rows for a text, in a thread; the matches so far can be read at any time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from builder.report.columns import Mask
 from builder.report.facts import as_object, as_text
 
 Row = tuple[bytes | None, Callable[[], Json]]
-"""The bytes of a row if it is a line, and what decodes it."""
+"""The bytes of a row if it is a line, and a function that decodes it."""
 
 RowTexts = Callable[[Json], Iterator[str]]
 
@@ -23,8 +23,8 @@ RowTexts = Callable[[Json], Iterator[str]]
 class TextScan:
     """A search that runs through the rows once.
 
-    A line is only decoded if its bytes may hold the text: they are compared without regard to case,
-    and lines with escapes that another writer may have chosen always may.
+    A line is only decoded if its bytes may contain the text: they are compared without regard to
+    case, and lines with escapes that another writer may have chosen are always decoded.
     """
 
     def __init__(self, text: str, rows: Iterator[Row], texts: RowTexts) -> None:
@@ -44,11 +44,11 @@ class TextScan:
         return self._done.wait(seconds)
 
     def stop(self) -> None:
-        """Ends the search where it is."""
+        """Stops the search."""
         self._is_stopped = True
 
     def mask(self, count: int) -> Mask:
-        """Returns which of the first `count` rows are known to hold the text."""
+        """Returns a mask of those of the first `count` rows that are known to contain the text."""
         with self._lock:
             found = np.array(self._found, dtype=np.uint32)
         mask = np.zeros(count, dtype=np.bool_)

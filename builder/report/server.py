@@ -1,9 +1,9 @@
-"""The server of `builder view`: this machine only, and only for who has its address.
+"""Serves the pages of `builder view` to this machine only, and only with its secret address.
 
 It listens on the loopback interface. Every address begins with a random token, compared in constant
-time, so that neither another user nor a page in the same browser can guess one. The Host header
-must be the server's own: a foreign name that was made to resolve to this machine gets nothing. Only
-a form of the server's own pages writes: its Origin header must name the server.
+time, so neither another user nor a page in the same browser can guess one. The Host header must be
+the server's own, which defeats a foreign name that was made to resolve to this machine. Only a form
+of the server's own pages may write: its Origin header must name the server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORM = "application/x-www-form-urlencoded"
 _KINDS = {"raw": _TEXT, "review.csv": "text/csv; charset=utf-8"}
 
 MAX_FORM = 64 << 10
-"""Bytes of a form: a note of the longest, each character percent-encoded, fits."""
+"""Bytes of a form: enough for the longest note with each character percent-encoded."""
 MAX_FIELDS = 600
 
 
@@ -56,11 +56,11 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address to open."""
+        """Returns the address to open."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignores a browser that goes away; reports anything else, which is a bug, in a line."""
+        """Ignores a browser that disconnects; reports anything else, which is a bug, in a line."""
         del request, client_address
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
@@ -83,10 +83,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond(self._post)
 
     def log_message(self, *_: object) -> None:
-        """Requests are not logged: their addresses hold the token."""
+        """Logs nothing: addresses contain the token."""
 
     def _respond(self, answer: Callable[[str, dict[str, str]], None]) -> None:
-        """Answers who has the token, under a name of this server."""
+        """Answers requests that have the token and name this server as host."""
         path, _, query = self.path.partition("?")
         token, _, rest = path.removeprefix("/").partition("/")
         given = hmac.compare_digest(token.encode(), self.server.token.encode())
@@ -102,7 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
             print(f"builder: view: {words}", file=sys.stderr)
             body = self.server.viewer.message("The review", words)
             self._send(HTTPStatus.CONFLICT, body, _HTML)
-        except Exception as error:  # a row of any origin must not end the connection without a word
+        # A row of any origin must not end the connection without a response.
+        except Exception as error:
             print(f"builder: view: {type(error).__name__}: {error}", file=sys.stderr)
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED, _TEXT)
 
@@ -130,9 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, body, _KINDS.get(name, _HTML))
 
     def _post(self, name: str, asked: dict[str, str]) -> None:
-        """Notes a decision that a form of this server's own pages sends."""
+        """Records a decision sent by a form of this server's own pages."""
         del asked
-        self.close_connection = True  # what is refused is not read
+        self.close_connection = True  # a refused request is not read
         origin = f"http://{self.headers.get('Host', '')}"
         site = self.headers.get("Sec-Fetch-Site", "same-origin")
         length = whole_number(self.headers.get("Content-Length", ""))

@@ -1,8 +1,8 @@
-"""Rows of a dataset by number without reading it whole: byte offsets are noted as far as needed.
+"""Reads rows of a dataset by number without reading it whole, using sampled byte offsets.
 
-A row is addressed by its file and its row in that file, so that any file opens at once; only its
-number in the whole dataset needs the count of the files before it, which is taken from meta/ where
-there is one, a tenth of the size.
+A row is addressed by its file and its row in that file, so any file can be opened at once. Only its
+number in the whole dataset needs the row counts of the files before it. They are taken from meta/,
+a tenth of the size, if there is one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
 STEP = 16
-"""Every so many rows the offset is noted."""
+"""Interval of the rows whose offset is recorded."""
 MAX_ROW = 64 << 20
-"""Bytes; a longer line is named, not shown."""
+"""Bytes; a longer line is named instead of shown."""
 _PIECE = 1 << 20
 
 Line = tuple[int, bytes]
 
 
 class LineIndex:
-    """The non-blank lines of a file that is not compressed, by number from 0."""
+    """The non-blank lines of an uncompressed file, by number from 0."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class LineIndex:
         self._lock = threading.Lock()
 
     def reach(self, row: int, budget: int) -> bool:
-        """Read on until the row is known, or `budget` bytes are read. Is it known?"""
+        """Reads on until the row or `budget` bytes are reached; returns whether it is known."""
         with self._lock:
             if row >= self.count and not self.whole:
                 self._grow(row, budget)
@@ -78,7 +78,7 @@ class LineIndex:
                     return
 
     def lines(self, row: int) -> Iterator[Line]:
-        """(number from 1, line) from a row that is known on; a line over MAX_ROW is cut there."""
+        """Yields (number from 1, line) from a known row on; a line is cut at MAX_ROW bytes."""
         with self._lock:
             step = min(row // STEP, len(self._offsets) - 1)
             if step < 0:
@@ -98,7 +98,7 @@ class LineIndex:
                 number += 1
 
     def row_of_line(self, number: int, budget: int) -> int | None:
-        """The row at a line, counted from 1; None if it is blank, or not reached by `budget`."""
+        """Returns the row at a line, counted from 1; None if it is blank or beyond `budget`."""
         self.reach(number, budget)
         with self._lock:
             step = bisect_right(self._numbers, number) - 1
@@ -131,12 +131,12 @@ class ParquetIndex:
         self._group: tuple[int, Any] = (-1, None)
 
     def reach(self, row: int, budget: int) -> bool:
-        """Is there such a row?"""
+        """Returns whether there is such a row."""
         del budget
         return row < int(self.count)
 
     def values(self, row: int) -> Iterator[tuple[int, Json]]:
-        """(number from 1, decoded row) from a row on."""
+        """Yields (number from 1, decoded row) from a row on."""
         for at in range(row, self.count):
             group = bisect_right(self._starts, at) - 1
             with self._lock:
@@ -146,21 +146,21 @@ class ParquetIndex:
             yield at + 1, plain_row(table.slice(at - self._starts[group], 1).to_pylist()[0])
 
     def row_of_line(self, number: int, budget: int) -> int | None:
-        """The row with that number, counted from 1."""
+        """Returns the row with that number, counted from 1."""
         del budget
         return number - 1 if 0 < number <= self.count else None
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a row is: the number of its file, and its row in it, both from 0."""
+    """The location of a row: the number of its file, and its row in it, both from 0."""
 
     file: int
     row: int
 
     @classmethod
     def read(cls, written: str) -> Address | None:
-        """Returns the row that `FILE.ROW` names; None if that is no such address."""
+        """Returns the row named by `FILE.ROW`; None if that is not such an address."""
         file, _, row = written.partition(".")
         if any(not part.isascii() or not part.isdigit() or len(part) > 15 for part in (file, row)):
             return None
@@ -171,7 +171,7 @@ class Address:
 
 
 class Opened:
-    """A file of rows with its meta/, opened when it is first looked at."""
+    """A file of rows with its meta/, opened on first use."""
 
     def __init__(self, file: DataFile, scratch: Path) -> None:
         self.file = file
@@ -180,18 +180,18 @@ class Opened:
 
     @cached_property
     def data(self) -> LineIndex | ParquetIndex:
-        """The index of its rows; a compressed file is unpacked into the scratch folder."""
+        """Returns the index of its rows; a compressed file is unpacked into the scratch folder."""
         with self._opening:
             return self._open()
 
     @cached_property
     def meta(self) -> LineIndex | None:
-        """The index of its lines of meta/."""
+        """Returns the index of its lines of meta/."""
         return LineIndex(self.file.meta) if self.file.meta is not None else None
 
     @property
     def counted(self) -> LineIndex | ParquetIndex:
-        """The smaller file that has as many rows."""
+        """Returns the smaller file that has the same number of rows."""
         return self.meta or self.data
 
     def _open(self) -> LineIndex | ParquetIndex:
@@ -207,7 +207,7 @@ class Opened:
             with source.open() as packed, open(descriptor, "wb") as plain:  # noqa: PTH123 - a number
                 shutil.copyfileobj(packed, plain)
         except STREAM_ERRORS:
-            pass  # what could be read of a damaged file is shown
+            pass  # the readable part of a corrupt file is shown
         return LineIndex(Path(name))
 
 
@@ -218,7 +218,7 @@ class Rows:
         self.files = [Opened(file, scratch) for file in files]
 
     def locate(self, number: int, budget: int) -> Address | None:
-        """The address of a row by its number in the dataset; None: no such row, or not reached."""
+        """Returns the address of a row by its number; None: no such row, or not reached."""
         for at, opened in enumerate(self.files):
             index = opened.counted
             if index.reach(number, budget):
@@ -229,14 +229,14 @@ class Rows:
         return None
 
     def number(self, address: Address) -> int | None:
-        """The number of a row in the dataset, as far as the files before it are counted."""
+        """Returns the number of a row, as far as the rows of the files before it are counted."""
         before = self.files[: address.file]
         if not all(opened.counted.whole for opened in before):
             return None
         return sum(opened.counted.count for opened in before) + address.row
 
     def exists(self, address: Address, budget: int) -> bool:
-        """Is there such a row, as far as the budget reaches?"""
+        """Returns whether there is such a row within the budget."""
         return (
             0 <= address.file < len(self.files)
             and address.row >= 0
@@ -244,9 +244,9 @@ class Rows:
         )
 
     def rows(self, address: Address, budget: int) -> Iterator[tuple[Address, DatasetRow, int]]:
-        """(address, row with its meta/, bytes) of one file from an address on.
+        """Yields (address, row with its meta/, bytes) of one file from an address on.
 
-        `budget` bytes are read at most to reach the first.
+        At most `budget` bytes are read to reach the first.
         """
         if not self.exists(address, budget):
             return
@@ -261,9 +261,9 @@ class Rows:
     def metas(
         self, address: Address, budget: int, holds: bytes = b""
     ) -> Iterator[tuple[Address, dict[str, Json]]]:
-        """The lines of meta/ of one file from an address on; {} for one that does not hold `holds`.
+        """Yields the lines of meta/ of one file from an address on; {} for those without `holds`.
 
-        Those are not decoded, so that millions are passed in a second.
+        Those are not decoded, so millions of them can be skipped in a second.
         """
         index = self.files[address.file].meta
         if index is None or not index.reach(address.row, budget):
@@ -274,7 +274,7 @@ class Rows:
 
 
 def _values(index: LineIndex | ParquetIndex, row: int) -> Iterator[tuple[int, int, Json]]:
-    """(line, bytes, value) of the rows from one on."""
+    """Yields (line, bytes, value) of the rows from one on."""
     if isinstance(index, LineIndex):
         for number, line in index.lines(row):
             yield number, len(line), decoded(line)
@@ -284,7 +284,7 @@ def _values(index: LineIndex | ParquetIndex, row: int) -> Iterator[tuple[int, in
 
 
 def decoded(line: bytes) -> Json:
-    """The value of a line; of one that is no JSON its beginning as text."""
+    """Returns the value of a line; if it is not JSON, its beginning as text."""
     if len(line) > MAX_ROW:
         return f"a line of more than {MAX_ROW} bytes"
     try:

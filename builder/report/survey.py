@@ -1,7 +1,7 @@
-"""One pass over a dataset: its counts, and which samples are worth looking at.
+"""Counts a dataset in one pass, and picks the samples that are worth showing.
 
-Of a built dataset meta/ alone is read; of any other the rows. What is held is counters and row
-numbers, and of values from logs the first few hundred.
+Only meta/ is read of a built dataset, the rows of any other. Memory holds counters, row numbers,
+and the first few hundred values from logs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = 400
 """Distinct values of a field that are counted by name."""
 _OTHERS = "(others)"
 _ALL = 1 << 62
-"""Bytes: no bound."""
+"""No limit on the bytes read."""
 
 FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "license", "split")
 """Fields of meta/ that are counted by value."""
@@ -35,7 +35,7 @@ FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "li
 
 @dataclass(slots=True)
 class Survey:
-    """Counts over the samples. `lengths` are tokens, or characters where meta/ has no tokens.
+    """Counts over the samples. `lengths` are tokens, or characters if meta/ has no tokens.
 
     `context` counts trained turns by the level of their context, `missing` by what is unknown.
     """
@@ -56,7 +56,7 @@ class Survey:
 
 
 def survey(dataset: str) -> Survey:
-    """Count and pick. Raises UsageError if there is no such dataset."""
+    """Counts and picks. Raises UsageError if there is no such dataset."""
     found = Survey()
     by_length: dict[tuple[str, str], dict[int, int]] = {}
     sizes: dict[tuple[str, str], Counter[int]] = {}
@@ -128,7 +128,7 @@ def _median(
     by_length: dict[tuple[str, str], dict[int, int]],
     group: tuple[str, str],
 ) -> int:
-    """The first sample that has the median length of its group."""
+    """Returns the first sample that has the median length of its group."""
     half = (sizes[group].total() + 1) // 2
     for length in sorted(sizes[group]):
         half -= sizes[group][length]
@@ -138,7 +138,7 @@ def _median(
 
 
 def _doubling_numbers(samples: int) -> Iterator[int]:
-    """0, 1, 2, 4, 8 and so on, then the last: some of any dataset, few of a large one."""
+    """Returns 0, 1, 2, 4, 8 and so on, then the last: a few rows of a dataset of any size."""
     number = 0
     while number < samples:
         yield number
@@ -155,7 +155,7 @@ def _extremes(meta: dict[str, Json], length: int) -> Iterator[tuple[str, int]]:
 
 
 def _firsts(meta: dict[str, Json]) -> Iterator[str]:
-    """Reasons for which the first sample of its kind is shown."""
+    """Returns the reasons for showing the first sample of its kind."""
     pattern = as_text(meta.get("pattern"))
     if pattern:
         yield shorten(pattern, 40)
@@ -168,7 +168,7 @@ def _firsts(meta: dict[str, Json]) -> Iterator[str]:
 
 
 def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
-    """(split, meta, length) of each row, in order."""
+    """Yields (split, meta, length) of each row, in order."""
     files = dataset_files(dataset)
     if files and all(item.meta is not None for item in files):
         for item in files:
@@ -189,7 +189,7 @@ def _characters(value: Json) -> int:
 
 
 def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:
-    """The rows of the first `most` samples picked, each once with all its reasons, in that order.
+    """Returns the rows of the first `most` samples picked, each once with all its reasons.
 
     Raises UsageError if there is no such dataset.
     """
@@ -205,9 +205,9 @@ def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:
 
 
 def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
-    """The rows of these numbers, as far as there are such; of files the others stay undecoded."""
+    """Returns the existing rows with these numbers; the other rows of files are not decoded."""
     files = dataset_files(dataset)
-    if not files:  # of the Hub: one after the other
+    if not files:  # those on the Hub are read sequentially
         first = islice(enumerate(dataset_rows(dataset)), max(numbers, default=-1) + 1)
         return {number: row for number, row in first if number in numbers}
     found: dict[int, DatasetRow] = {}
@@ -220,11 +220,11 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
     return found
 
 
-# -- what the counts look like, as an audit would tell it ------------------------------------------
+# -- the counts in the form that an audit gives them ---------------------------------------------
 
 
 def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]]:
-    """Histograms and tables of the counts, under the keys that an audit gives them too."""
+    """Returns histograms and tables of the counts, under the keys that an audit also uses."""
     histograms = []
     unit = "tokens" if found.has_tokens else "characters"
     if found.lengths:
@@ -278,7 +278,7 @@ def _ranked(counter: Counter[str]) -> tuple[tuple[str, int], ...]:
 def doubling(
     key: str, title: str, unit: str, counts: Counter[int], marks: tuple[tuple[str, int], ...] = ()
 ) -> Histogram:
-    """A histogram whose bins grow: two for each doubling, one value each where they are few."""
+    """Returns a histogram with growing bins: two per doubling, one per value where few occur."""
     longest = max(counts)
     edges = list(range(longest + 2)) if longest < 24 else [0, 1]
     while edges[-1] <= longest:

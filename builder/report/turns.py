@@ -1,4 +1,4 @@
-"""A sample as people read it: turns, calls with their arguments, tool definitions, an outline."""
+"""Renders a sample for people: turns, calls with their arguments, tool definitions, an outline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from builder.report.rendered import Limits
 from builder.sample import Sample
 
 _DEEP = 40
-"""Levels of JSON that are written with indents."""
+"""Levels of JSON that are indented."""
 _FOLD_CHARACTERS = 1_200
 _FOLD_LINES = 20
 _ROLES = ("system", "user", "assistant", "tool")
@@ -26,13 +26,13 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one sample is shown on a page of its own.
+    """Options for showing one sample on its own page.
 
     hits      what is marked in its turns
-    outline   whether turns have ids, `turn-0` the first, and an outline leads to them
-    records   for a turn, the (id, name) of the raw record that holds its text
-    alongside  what stands at the side of the conversation in place of the rendered text
-    above     what stands above that
+    outline   whether turns have ids, `turn-0` the first, and an outline links to them
+    records   for a turn, the (id, name) of the raw record that contains its text
+    alongside  what is shown next to the conversation in place of the rendered text
+    above     what is shown above that
     """
 
     hits: Pattern[str] | None = None
@@ -43,13 +43,13 @@ class Reading:
 
 
 IN_A_LIST = Reading()
-"""For a page with many samples."""
+"""The options for a page with many samples."""
 
 
 def turns_html(sample: Sample, trained: int, limits: Limits, reading: Reading = IN_A_LIST) -> Html:
-    """The tool definitions and the turns; the targets are marked.
+    """Returns the tool definitions and the turns, with the targets marked.
 
-    Those are the turns whose weight is not 0, or without weights the last `trained` ones.
+    Targets are the turns whose weight is not 0, or without weights the last `trained` ones.
     """
     taught = _taught(sample, trained)
     shown = []
@@ -64,7 +64,7 @@ def turns_html(sample: Sample, trained: int, limits: Limits, reading: Reading = 
 
 
 def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
-    """A list of links to the turns, each with its role and what it begins with or calls."""
+    """Returns a list of links to the turns, each with its role and its beginning or its calls."""
     taught = _taught(sample, trained)
     items = []
     for at in _shown_turns(sample, limits):
@@ -98,7 +98,7 @@ def _role_name(role: str, content: str) -> str:
 
 
 def _summary(role: str, content: str) -> str:
-    """Returns the calls of an answer, or what a message begins with."""
+    """Returns the calls of an answer, or the beginning of a message."""
     if role == "assistant":
         try:
             answer = split_answer(content)
@@ -168,7 +168,7 @@ def _answer(content: str, limits: Limits, hits: Pattern[str] | None) -> Iterator
 
 
 def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
-    """The text; a long one behind its first words, open if something in it is marked."""
+    """Returns the text; a long one is folded behind its beginning, unless it contains a match."""
     lines = content.count("\n") + 1
     shown = _content(content, limits, hits)
     if len(content) <= _FOLD_CHARACTERS and lines <= _FOLD_LINES:
@@ -191,7 +191,7 @@ def _content(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
 
 
 def indented(value: Json) -> str:
-    """JSON with indents; on one line if it is nested deeply."""
+    """Returns JSON with indentation; on one line if it is nested deeply."""
     if depth(value) > _DEEP:
         return dumps(value)
     return json.dumps(value, ensure_ascii=False, indent=2)

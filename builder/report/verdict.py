@@ -1,4 +1,4 @@
-"""The first screen of a report: is the dataset ready, and what should be done first?"""
+"""Renders the first screen of a report: is the dataset ready, and what should be done first?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
 from builder.report.survey import Survey
 
 ADVICE = 5
-"""Pieces of advice that are shown; everything else stands in the sections below."""
+"""Number of recommendations shown; everything else is in the sections below."""
 
 _MENDS = {
     "secrets": "audit.secrets: redact",
@@ -27,7 +27,7 @@ _MENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something to do: what was found, the share of the dataset it touches, and what mends it."""
+    """A recommendation: the finding, the share of the dataset that it affects, and its remedy."""
 
     share: float
     what: str
@@ -72,7 +72,7 @@ def _sentence(found: Survey, manifest: Mapping[str, Json]) -> Html:
 
 
 def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
-    """The shares that matter, each with what it means."""
+    """Returns the main shares, each with its meaning."""
     tiles: list[tuple[str, str]] = [("samples", number(found.samples))]
     if found.has_tokens:
         tiles.append(("tokens", number(found.tokens)))
@@ -100,7 +100,7 @@ def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) ->
 
 
 def _about(value: float) -> int:
-    """Returns the value with two digits: it is an estimate."""
+    """Returns the value with two digits, since it is an estimate."""
     unit: int = 10 ** max(len(str(int(value))) - 2, 0)
     return round(value / unit) * unit
 
@@ -138,7 +138,7 @@ def _advice(
 def advice(
     found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
 ) -> Iterator[Advice]:
-    """Yields everything that has a remedy, in no order; secrets count as if they were all of it."""
+    """Yields everything that has a remedy, unordered; secrets count as the whole dataset."""
     for finding in audit.findings if audit is not None else ():
         yield from _of_finding(finding, found.samples)
     if ledger is not None:
@@ -190,13 +190,13 @@ def _of_finding(finding: AuditFinding, samples: int) -> Iterator[Advice]:
 
 
 def mode_of(manifest: Mapping[str, Json]) -> str:
-    """Returns the inference mode that the dataset is measured against."""
+    """Returns the inference mode for which parity was measured."""
     verify = as_object(as_object(manifest.get("config")).get("verify"))
     return as_text(verify.get("mode")) or "non-thinking"
 
 
 def _percent(share: float) -> str:
-    """Returns a share that is 100 % or 0 % only if it is so exactly."""
+    """Formats a share so that 100 % and 0 % appear only if they are exact."""
     if 0 < share < 1:
         share = min(max(share, 0.001), 0.999)
     return f"{100 * share:.1f} %".replace(".0 %", " %")

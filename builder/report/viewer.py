@@ -1,4 +1,4 @@
-"""The pages of `builder view`: samples, one sample, what was rejected, the review."""
+"""Renders the pages of `builder view`: samples, one sample, rejects, the review."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ KEYS = (
     ("?", "shows these keys"),
 )
 _AROUND = 90
-"""Characters that are shown before and after what a search found."""
+"""Characters shown before and after a search match."""
 _STATE_NAMES = {ACCEPT: ACCEPTED, REJECT: REJECTED, "": ""}
 
 
 class Viewer:
-    """The pages over one dataset. Every method gives whole pages; none raises for any query.
+    """The pages over one dataset. Every method returns whole pages; none raises for any query.
 
-    `logs` is the folder of the logs that the dataset was made from, `review` where decisions go.
-    `close` ends its threads.
+    `logs` is the folder of the logs that the dataset was made from, `review` the file for
+    decisions. `close` ends its threads.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Viewer:
 
     @cached_property
     def target(self) -> Target:
-        """The tokenizer, looked for when the first sample is shown."""
+        """Returns the tokenizer, loaded when the first sample is shown."""
         return load(self._tokenizer)
 
     # -- samples -----------------------------------------------------------------------------------
 
     def samples(self, asked: Mapping[str, str]) -> bytes:
-        """A page of the samples that fit."""
+        """Returns a page of the matching samples."""
         query = _query(asked)
         result = self.result(query)
 
@@ -118,7 +118,7 @@ class Viewer:
         return self._page("Samples", main)
 
     def result(self, query: Query) -> Result:
-        """Returns the rows that fit a query."""
+        """Returns the rows that match a query."""
 
         def reviewed(view: ColumnView, facet: str, value: str) -> Mask | None:
             if facet != "review":
@@ -162,7 +162,7 @@ class Viewer:
         return self._page(f"Sample #{number(at)}", join((bar, shown.html())), wide=True)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
-        """Notes a decision; returns the address to go to, or None if nothing can be decided.
+        """Records a decision; returns the address to go to, or None if nothing can be decided.
 
         Raises UsageError if the review cannot be written.
         """
@@ -184,7 +184,7 @@ class Viewer:
         return _query(given).url("row", at=address, side=given.get("side", ""))
 
     def review_csv(self) -> bytes:
-        """Every decision as a line of CSV, those of the dataset's samples with their place."""
+        """Returns every decision as a line of CSV, with row addresses for the dataset's samples."""
         decisions = dict(self.review.decisions)
         places: dict[str, tuple[str, str, str]] = {}
         ids = self.index.view.numbers["id"]
@@ -202,14 +202,14 @@ class Viewer:
         )
 
     def raw(self, address: Address) -> bytes | None:
-        """The row as JSON text."""
+        """Returns the row as JSON text."""
         row = self._row(address)
         return dumps(row.value).encode("utf-8", "replace") if row is not None else None
 
     # -- the dataset -------------------------------------------------------------------------------
 
     def overview(self) -> bytes:
-        """What the manifest says; nothing of the dataset is read for it."""
+        """Returns the contents of the manifest, without reading the dataset."""
         ledger = read_ledger(self.manifest)
         counts = Survey(samples=ledger.samples if ledger is not None else 0)
         main = join(
@@ -224,14 +224,14 @@ class Viewer:
         return self._page("Overview", main)
 
     def rejects(self, asked: Mapping[str, str]) -> bytes:
-        """A page of what was not used."""
+        """Returns a page of the rejects."""
         if self.rejected is None:
             note = "There is no rejects.jsonl."
             return self._page("Rejects", tag("p", text(note), class_="note"))
         return self._page("Rejects", reject_list(self.rejected, asked))
 
     def reject(self, asked: Mapping[str, str]) -> bytes | None:
-        """The page of one reject with its raw record, or None."""
+        """Returns the page of one reject with its raw record, or None."""
         if self.rejected is None:
             return None
         at = whole_number(asked.get("line", ""))
@@ -239,15 +239,15 @@ class Viewer:
         return self._page(f"Reject {number(at + 1)}", shown) if shown is not None else None
 
     def message(self, title: str, words: str) -> bytes:
-        """A page that says something."""
+        """Returns a page with a message."""
         return self._page(title, join((_jump(), tag("p", text(words)))))
 
     def nothing(self) -> bytes:
-        """The page for an address of nothing."""
+        """Returns the page for an unknown address."""
         return self.message("Not found", "There is no such sample or page.")
 
     def find(self, wanted: str) -> Address | None:
-        """A row by its number, its `file:line`, or the beginning of its id (6 letters at least)."""
+        """Returns a row by its number, its `file:line`, or the beginning of its id (6 letters)."""
         wanted = wanted.strip().removeprefix("#").replace(",", "")
         if wanted.isascii() and wanted.isdigit():
             return self.rows.locate(int(wanted[:18]), REACH)
@@ -301,7 +301,7 @@ def _query(asked: Mapping[str, str]) -> Query:
 
 
 def _excerpt(value: Json, query: Query) -> Html:
-    """Where the row holds the text that is searched for."""
+    """Returns the excerpts of the row that match the search."""
     pattern = query.pattern
     if pattern is None:
         return EMPTY
