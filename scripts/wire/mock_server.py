@@ -126,6 +126,8 @@ def _call(wanted: Body, tools: Sequence[Tool]) -> tuple[Tool, Any] | None:
     """The call of a script with the tool and argument names that this agent offers."""
     offered = {tool.name: tool for tool in tools}
     kind, arguments = wanted["tool"], dict(wanted.get("args") or {})
+    if wanted.get("forced"):
+        return Tool(kind, "", {}), arguments
     for name in _NAMES.get(kind, (kind,)):
         if name not in offered:
             continue

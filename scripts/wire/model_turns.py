@@ -1,12 +1,13 @@
 """The turns that the scripted model plays, chosen by the marker [[S:name]] in a user message.
 
 A step is one answer: `think`, `text` and `calls` (of tools named by what they do: read, bash,
-edit, write, skill, agent, or by their own name), `tokens` (what the answer says the request had),
-`stop` (another stop reason), `delay` (seconds before it comes), `status` (an HTTP error instead of
-an answer) and `fault`, which happens the first time only: an HTTP status, "broken" (the stream ends
-in the middle of the last block) or "error event" (an error follows there). The step is the number
-of assistant messages after the marker; the last one repeats. WITHOUT_TOOLS names the scripts that
-answer requests without tools, which otherwise get a title.
+edit, write, skill, agent, or by their own name; `forced`: also if it is not offered), `tokens`
+(what the answer says the request had), `stop` (another stop reason), `delay` (seconds before it
+comes), `status` (an HTTP error instead of an answer) and `fault`, which happens the first time
+only: an HTTP status, "broken" (the stream ends in the middle of the last block) or "error event"
+(an error follows there). The step is the number of assistant messages after the marker; the last
+one repeats. WITHOUT_TOOLS names the scripts that answer requests without tools, which
+otherwise get a title.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _agent(name: str, *, background: bool) -> dict[str, Any]:
     return {"tool": "agent", "args": arguments}
 
 
-WITHOUT_TOOLS = {"code"}
+WITHOUT_TOOLS = {"code", "textcalls"}
 
 _EDIT = {"path": f"{WORK}/app.py", "old": "print('hello')", "new": "print('goodbye')"}
 
@@ -64,6 +65,23 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     "finish": [
         {"text": "Look first.", "calls": [_bash("cat app.py")]},
         {"calls": [_finish("It prints a greeting.")]},
+    ],
+    "ended": [
+        {"text": "Look first.", "calls": [_read("app.py")]},
+        {"text": "That is all.", "calls": [{"tool": "finish", "args": {"message": "A greeting."}}]},
+    ],
+    "faulty": [
+        {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},
+        {"text": "Wrong arguments.", "calls": [{"tool": "bash", "args": {"timeout": "soon"}}]},
+        {"text": "Both.", "calls": [_bash("cat app.py"), {"tool": "bash", "args": {"command": 5}}]},
+        {"text": "Given up."},
+    ],
+    "textcalls": [
+        {
+            "text": "Look.\n<function=terminal>\n<parameter=command>cat app.py</parameter>\n"
+            "</function>"
+        },
+        {"text": "app.py prints a greeting."},
     ],
     "finish2": [
         {"text": "Two at once.", "calls": [_bash("cat app.py"), _bash("cat data.txt")]},

@@ -56,7 +56,8 @@ def install(agent: Agent, version: str) -> Path:
             command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", name]
         else:
             if not (folder / "bin").exists():
-                subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+                python = f"python{agent.python}" if agent.python else sys.executable
+                subprocess.run([python, "-m", "venv", str(folder)], check=True)
             command = [str(folder / "bin" / "pip"), "install", "-q", name]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     done.touch()

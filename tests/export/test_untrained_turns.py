@@ -57,7 +57,7 @@ ABLE = {
     "prompt-completion": {"trl"},
     "prompt-completion-text": {"trl"},
     "sharegpt": {"llama-factory"},
-    "tokenized": {"trl", "axolotl"},
+    "tokenized": {"trl", "axolotl", "unsloth"},
 }
 """Trainers that can leave all turns but the last untrained; of other variants none can."""
 
@@ -151,6 +151,7 @@ def test_every_configuration_says_whether_it_is_exact(tmp_path):
     assert exact == {
         ("trl.yaml", "tokenized"),
         ("axolotl.yaml", "tokenized"),
+        ("unsloth.py", "tokenized"),
         ("axolotl.yaml", "messages-str"),
         ("axolotl.yaml", "tools-in-system"),
     }

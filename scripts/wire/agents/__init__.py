@@ -21,6 +21,8 @@ class Agent:
     scenarios  shell lines by name
     logs       where its sessions are, below $HOME
     limits     seconds for scenarios that need more than the usual
+    python     the Python that its packages need ("3.12"), found as `python3.12` on the PATH; None:
+               the one that runs the harness
     """
 
     name: str
@@ -30,6 +32,7 @@ class Agent:
     scenarios: Mapping[str, str]
     logs: tuple[str, ...]
     limits: Mapping[str, int]
+    python: str | None = None
 
 
 def agents() -> dict[str, Agent]:
