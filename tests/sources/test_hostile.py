@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import run, run_apart
 from places import TESTS
 
 from builder.parallel import pool
@@ -29,22 +30,7 @@ def row(text):
     return LINE.replace(b'"hi"', b'"' + text + b'"')
 
 
-def run(*arguments, **options):
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "builder", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-        check=False,
-        **options,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-def build(tmp_path, *more):
+def build(tmp_path, *more, run=run):
     out = tmp_path / "out"
     done = run("build", tmp_path / "in", "-o", out, "--json", *more)
     ledger = json.loads(done.stdout) if done.stdout else {}
@@ -139,7 +125,7 @@ def test_files_that_cannot_be_read_do_not_stop_the_others(tmp_path):
     (folder / "gone.jsonl").symlink_to(folder / "nothing")
     (folder / "loop").symlink_to(folder, target_is_directory=True)
     os.mkfifo(folder / "pipe")
-    done, ledger, rejects = build(tmp_path)
+    done, ledger, rejects = build(tmp_path, run=run_apart)
     assert done.returncode == 0, done.stderr
     assert ledger["samples"] >= 1
     codes = {reject["source"]: reject["code"] for reject in rejects}
@@ -153,7 +139,7 @@ def test_files_that_cannot_be_read_do_not_stop_the_others(tmp_path):
 
 def test_a_truncated_stream_is_a_reject_and_its_whole_lines_are_built(tmp_path):
     (tmp_path / "in").mkdir()
-    rows = b"".join(row(str(n).encode()) + b"\n" for n in range(3000))
+    rows = b"".join(row(str(n).encode()) + b"\n" for n in range(600))
     (tmp_path / "in" / "log.jsonl.gz").write_bytes(gzip.compress(rows)[:-400])
     done, ledger, rejects = build(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -217,7 +203,8 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
     ],
 )
 def test_the_users_mistakes_are_one_clear_line(tmp_path, arguments):
-    done = run(*arguments, cwd=tmp_path)
+    apart = "--tokenizer" in arguments  # a name that is no folder is looked for on the Hub
+    done = (run_apart if apart else run)(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
@@ -287,8 +274,8 @@ def test_a_store_at_rest_is_left_as_it_is(tmp_path):
 def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
-    for number in range(300):
-        text = b"".join(row(f"{number} {n}".encode()) + b"\n" for n in range(40))
+    for number in range(75):
+        text = b"".join(row(f"{number} {n}".encode()) + b" " * 300 + b"\n" for n in range(40))
         (folder / f"{number}.jsonl").write_bytes(text)
     assert pool.holds_more([folder]), "a pool is interrupted"
     out = tmp_path / "out"
