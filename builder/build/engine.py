@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from builder.build.convert import Task
+from builder.build.preload import preloading
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job, failed_result, run_task
 from builder.parallel.pool import OpenPool, holds_more, worker_pool
 from builder.problem import Problem
-from builder.verify.preload import preloading
 
 AHEAD = 2
 """Batches submitted per worker in addition to the one it is running."""

@@ -14,6 +14,7 @@ from builder.audit.run import audit
 from builder.build.earlier import has_dataset
 from builder.build.finalize import finalize
 from builder.build.identity import versions
+from builder.build.preload import preloading
 from builder.build.results import ChunkResult
 from builder.card.built import Built
 from builder.card.card import card, pictures
@@ -31,7 +32,6 @@ from builder.report.survey import Survey, survey
 from builder.text import map_strings, without_folders
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.dataset import LineReport
-from builder.verify.preload import preloading
 
 REASONS = 20
 """Number of reasons kept for a build that publishes nothing."""

@@ -97,10 +97,10 @@ def build(
     quiet: Quiet = False,
 ) -> int:
     """Read, normalise, verify and write: logs to a dataset."""
+    from builder.build.preload import preloading  # noqa: PLC0415
     from builder.config import Config, load_config, override  # noqa: PLC0415 - see above
     from builder.parallel.pool import default_workers, prepare_for  # noqa: PLC0415
     from builder.paths import UserPath  # noqa: PLC0415
-    from builder.verify.preload import preloading  # noqa: PLC0415
 
     chosen = load_config(config) if config is not None else Config()
     chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)

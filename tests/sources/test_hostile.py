@@ -213,7 +213,8 @@ def test_the_users_mistakes_are_one_clear_line(tmp_path, arguments):
 
 def test_a_long_first_line_does_not_hide_the_others(tmp_path):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "log.jsonl").write_bytes(row(b"x" * (6 << 20)) + b"\n" + LINE + b"\n")
+    long = row(b"first")[:-1] + b',"x":"' + b"x" * (6 << 20) + b'"}'
+    (tmp_path / "in" / "log.jsonl").write_bytes(long + b"\n" + LINE + b"\n")
     done, ledger, rejects = build(tmp_path)
     assert done.returncode == 0, done.stderr
     assert (ledger["samples"], rejects) == (2, [])

@@ -1,0 +1,23 @@
+"""Preloading for workers that convert. Light, because the command line imports it first."""
+
+from __future__ import annotations
+
+from builder.parallel.pool import Preload
+
+
+def preloading(tokenizer: str) -> Preload:
+    """Returns the preloading for workers of a build against this tokenizer."""
+    return Preload(__name__, "preload", tokenizer)
+
+
+def preload(tokenizer: str) -> None:
+    """Loads what verifying and converting need, so that forked workers share it.
+
+    The readers and what they stand on take each process half a second of CPU to import.
+    """
+    from builder.build import task  # noqa: F401, PLC0415 - heavy
+    from builder.readers import readers  # noqa: PLC0415 - heavy
+    from builder.verify import preload as verifying  # noqa: PLC0415
+
+    readers()
+    verifying.preload(tokenizer)
