@@ -1,1 +1,1 @@
-"""What is in a dataset, what leaked into it, and what is wrong with it."""
+"""Analyses a dataset: its contents, what leaked into it, and what is wrong with it."""

@@ -1,4 +1,4 @@
-"""Which samples are runs of public benchmarks, as the outcome in meta/ names them."""
+"""Finds samples that are runs of public benchmarks, by the outcome in meta/."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class BenchmarkAudit:
         self._counts: Counter[str] = Counter()
 
     def add(self, row: AuditRow) -> None:
-        """Count a sample."""
+        """Counts a sample."""
         name = benchmark_of(row.meta)
         if name is not None:
             self._notes.add(EVALUATION_RUN, row, "", name)
             self._count(name, 1)
 
     def merge(self, later: BenchmarkAudit) -> None:
-        """Add the samples that follow."""
+        """Adds the counts of the samples that follow."""
         self._notes.merge(later._notes)
         for name, count in later._counts.items():
             self._count(name, count)

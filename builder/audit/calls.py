@@ -1,4 +1,4 @@
-"""The tools of a dataset: who is called, what fails, what is defined and never used."""
+"""Counts a dataset's tools: which are called, which fail, which are defined but never used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from builder.sample import Call
 from builder.verify.schemas import BrokenSchemaFault, violations
 
 MAX_TOOLS = 20_000
-"""Tools that are counted apart; those beyond are counted together."""
+"""Tools that are counted separately; any further ones are counted together."""
 OTHERS = "(other tools)"
 SHOWN = 50
 
@@ -30,7 +30,7 @@ CODES = (
 
 @dataclass(slots=True)
 class _Tool:
-    """Counts of one tool; `parameters` are those defined, `used` those that a call named."""
+    """Counts of one tool; `parameters` are those defined, `used` those named in a call."""
 
     defined: int = 0
     calls: int = 0
@@ -59,7 +59,7 @@ class CallAudit:
         self._sources: Counter[str] = Counter()
 
     def add(self, row: AuditRow) -> None:
-        """Count the definitions and calls of a sample."""
+        """Counts the definitions and calls of a sample."""
         definitions: dict[str, str] = {}
         for tool, text in zip(row.sample.tools, row.sample.definitions, strict=True):
             function = tool.get("function") if isinstance(tool, dict) else None
@@ -84,7 +84,7 @@ class CallAudit:
         return self._tools.setdefault(name, _Tool())
 
     def merge(self, later: CallAudit) -> None:
-        """Add the samples that follow."""
+        """Adds the counts of the samples that follow."""
         self.notes.merge(later.notes)
         self.calls += later.calls
         self._sources += later._sources
@@ -122,7 +122,7 @@ class CallAudit:
             self.notes.add("schema_violation", row, part, f"{call.name[:80]}: {paths[0][:80]}")
 
     def tables(self) -> list[AuditTable]:
-        """By tool, by path of violation, by origin of the definitions."""
+        """Returns tables by tool, by path of violation, and by origin of the definitions."""
         order = sorted(self._tools.items(), key=lambda item: (-item[1].calls, item[0]))
         rows = tuple(
             (name, tool.calls, tool.errors, tool.violations, tool.defined)
@@ -145,7 +145,7 @@ class CallAudit:
         ]  # fmt: skip
 
     def findings(self) -> Iterator[AuditFinding]:
-        """What the notes and the counts say."""
+        """Returns the findings in the notes and the counts."""
         messages = {
             "broken_schema": "calls whose tool has a schema that cannot be used",
             "error_result": "calls that were answered by an error",

@@ -1,8 +1,9 @@
-"""Samples that hold items of evaluation sets: overlap of runs of eight words.
+"""Finds samples that contain items of evaluation sets, by overlapping runs of eight words.
 
-An item is a row of a set that the user names. Each of its texts with at least eight words is looked
-for in the turns of the samples (not in their definitions, which an evaluation shares with the
-world): the item is found if half of the runs of eight words of one of its texts are there.
+An item is a row of a set that the user names. Each of its texts with at least eight words is
+searched for in the turns of the samples (not in their definitions, which an evaluation has in
+common with other programs). An item is found if half of the eight-word runs of one of its texts
+occur.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class EvaluationItem:
-    """A text of an evaluation set: which set, which row, how many different runs it has."""
+    """A text of an evaluation set: its set, its row, and its number of distinct runs."""
 
     name: str
     row: int
@@ -46,7 +47,10 @@ class EvaluationSets:
     """The runs of all items, sorted."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Read the sets. Raises UsageError if one cannot be read or holds nothing to look for."""
+        """Reads the sets.
+
+        Raises UsageError if one cannot be read or contains no text to search for.
+        """
         import numpy as np  # noqa: PLC0415 - only where sets are named
 
         self.items: list[EvaluationItem] = []
@@ -72,7 +76,7 @@ class EvaluationSets:
         self._owners = np.frombuffer(owners, dtype=np.uint32)[order]
 
     def found(self, numbers: NDArray[np.uint64]) -> list[tuple[EvaluationItem, float]]:
-        """The items of which at least half is among these words, each with its share."""
+        """Returns the items with at least half of their runs among these, each with its share."""
         import numpy as np  # noqa: PLC0415 - as above
 
         if len(numbers) < SIZE:
@@ -91,7 +95,7 @@ class EvaluationSets:
 
 
 class ContaminationAudit:
-    """Which samples hold items of which sets."""
+    """Records which samples contain items of which sets."""
 
     def __init__(self) -> None:
         self.notes = FindingNotes()
@@ -99,7 +103,7 @@ class ContaminationAudit:
         self._by_set: Counter[str] = Counter()
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64], sets: EvaluationSets) -> None:
-        """Look for the items in a sample; `numbers` are those of its words."""
+        """Searches a sample for the items; `numbers` are those of its words."""
         best: dict[tuple[str, int], float] = {}
         for item, share in sets.found(numbers):
             best[item.name, item.row] = max(best.get((item.name, item.row), 0.0), share)
@@ -110,19 +114,19 @@ class ContaminationAudit:
                 self._rows.append((row.where, name, number, round(share, 3)))
 
     def merge(self, later: ContaminationAudit) -> None:
-        """Add the samples that follow."""
+        """Adds the matches of the samples that follow."""
         self.notes.merge(later.notes)
         self._by_set += later._by_set
         self._rows += later._rows[: SHOWN - len(self._rows)]
 
     def findings(self) -> Iterator[AuditFinding]:
-        """The finding, if there is one."""
+        """Yields the finding, if there is one."""
         if "contaminated" in self.notes:
             message = "samples that hold items of an evaluation set"
             yield self.notes.finding("contamination", "contaminated", message)
 
     def tables(self) -> list[AuditTable]:
-        """By set, and the first samples."""
+        """Returns tables by set, and of the first samples."""
         by_set = tuple(sorted(self._by_set.items()))
         heads = ("sample", "set", "row", "share found")
         return [
@@ -134,7 +138,7 @@ class ContaminationAudit:
 
 
 def _rows(name: str) -> Iterator[Json]:
-    """The rows of a set: a JSON or text file, or what `builder verify` can read."""
+    """Yields the rows of a set: a JSON or text file, or anything that `builder verify` can read."""
     path = expand_home(name)
     try:
         if path.suffix == ".json" and path.is_file():
@@ -148,7 +152,7 @@ def _rows(name: str) -> Iterator[Json]:
 
 
 def _json(path: Path) -> Iterator[Json]:
-    """The elements of a JSON list, or the lines of a file that is JSON Lines by another name."""
+    """Yields the elements of a JSON list, or the lines of a JSON Lines file with another suffix."""
     data = path.read_bytes()
     try:
         value = loads(data)

@@ -1,10 +1,10 @@
-"""Samples that say the same: exactly, as the beginning of another, or nearly.
+"""Finds samples that are equal to others, the beginning of others, or nearly equal to others.
 
-Near: MinHash of 128 permutations over the runs of three words in all turns but the system's (system
-prompts and definitions repeat by design), candidates by 32 bands of four, and two samples are near
-duplicates if at least `SIMILAR` of the 128 agree (an estimate of the Jaccard similarity, of
-standard error 0.035 there). Of a cluster the sample with most words is kept, of equals the first.
-For each sample 520 bytes are held, and eight for each assistant turn.
+Near duplicates: MinHash with 128 permutations over three-word shingles of all turns except the
+system's (system prompts and definitions repeat by design), with candidates from 32 bands of four.
+Two samples are near duplicates if at least `SIMILAR` of the 128 agree (an estimate of the Jaccard
+similarity, with a standard error of 0.035 there). The sample with the most words of a cluster is
+kept, the first among equals. Memory: 520 bytes per sample, and eight per assistant turn.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ BANDS = 32
 SHINGLE = 3
 SIMILAR = 0.8
 BLOCK = 1024
-"""Runs of words that are numbered together: what is made of them stays in a core's cache."""
+"""Shingles that are hashed together: the intermediate arrays fit into a core's cache."""
 MIN_WORDS = 8
-"""A shorter text is compared exactly only."""
+"""A shorter text is only compared exactly."""
 SHOWN = 20
 
 
 class MinHash:
-    """Signatures: the smallest of 128 numberings of the shingles (multiply-shift on 32 bits)."""
+    """Computes signatures: the minima of 128 hashes of the shingles (multiply-shift on 32 bits)."""
 
     def __init__(self) -> None:
         import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
@@ -54,7 +54,7 @@ class MinHash:
         self._offsets = numbers[PERMUTATIONS:][:, None]
 
     def signature(self, runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """128 numbers of 32 bits."""
+        """Returns 128 numbers of 32 bits."""
         import numpy as np  # noqa: PLC0415 - as above
 
         high = (runs >> np.uint64(32)).astype(np.uint32)
@@ -68,23 +68,23 @@ class MinHash:
 
 @cache
 def minhash() -> MinHash:
-    """The process's."""
+    """Returns the instance of this process."""
     return MinHash()
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Samples that nearly say the same, by number; the first is kept."""
+    """Samples that are nearly equal, by number; the first is kept."""
 
     rows: tuple[int, ...]
     similarity: float
 
 
 def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[Cluster]:
-    """The clusters, by the number of the kept sample. `words` are the samples' lengths.
+    """Returns the clusters, by the number of the kept sample. `words` are the samples' lengths.
 
-    Within a band samples of an equal key are compared with the first of them, so the time is linear
-    in the samples. Rows of fewer than MIN_WORDS words are in no cluster.
+    Within a band, samples with an equal key are compared with the first of them, so the time is
+    linear in the number of samples. Rows of fewer than MIN_WORDS words are in no cluster.
     """
     import numpy as np  # noqa: PLC0415 - as above
 
@@ -125,7 +125,7 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
 
 
 class Places:
-    """Where the samples stand, twelve bytes each."""
+    """The locations of the samples, twelve bytes each."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
@@ -133,25 +133,25 @@ class Places:
         self._lines = array("Q")
 
     def add(self, where: str) -> None:
-        """Hold the next one: file, colon, line."""
+        """Appends a location: file, colon, line."""
         name, _, line = where.rpartition(":")
         self._files.append(self._names.setdefault(name, len(self._names)))
         self._lines.append(int(line))
 
     def merge(self, later: Places) -> None:
-        """Hold those of the samples that follow."""
+        """Appends the locations of the samples that follow."""
         numbers = [self._names.setdefault(name, len(self._names)) for name in later._names]
         self._files.extend(numbers[at] for at in later._files)
         self._lines += later._lines
 
     def at(self, number: int) -> str:
-        """As it was added."""
+        """Returns a location as it was added."""
         name = list(self._names)[self._files[number]]
         return f"{name}:{self._lines[number]}"
 
 
 class DuplicateAudit:
-    """Signatures, digests and places of all samples."""
+    """Signatures, digests and locations of all samples."""
 
     def __init__(self) -> None:
         self._signatures = array("I")
@@ -166,7 +166,7 @@ class DuplicateAudit:
         self._places = Places()
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64]) -> None:
-        """Hold what is needed of a sample; `numbers` are those of its words."""
+        """Stores what is needed of a sample; `numbers` are those of its words."""
         runs = shingles(numbers, SHINGLE)
         self._signatures.frombytes(minhash().signature(runs).tobytes())
         self._words.append(len(numbers))
@@ -175,7 +175,7 @@ class DuplicateAudit:
         whole = row.meta_text("unit") in (
             "",
             "conversation",
-        )  # others share their beginnings by design
+        )  # others share their prefixes by design
         for digest in digests[:-1] if whole else ():
             self._begins.append(digest)
             self._begins_of.append(row.number)
@@ -186,7 +186,7 @@ class DuplicateAudit:
         self._places.add(row.where)
 
     def merge(self, later: DuplicateAudit) -> None:
-        """Hold the samples that follow."""
+        """Appends the samples that follow."""
         before = len(self._words)
         self._signatures += later._signatures
         self._words += later._words
@@ -200,7 +200,7 @@ class DuplicateAudit:
         self._places.merge(later._places)
 
     def finish(self) -> Duplicates:
-        """The duplicates among all samples that were added."""
+        """Returns the duplicates among all samples that were added."""
         import numpy as np  # noqa: PLC0415 - as above
 
         count = len(self._words)
@@ -229,7 +229,7 @@ class DuplicateAudit:
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """(kept, repeated) pairs of exact duplicates, (longer, its beginning) pairs, near clusters."""
+    """Returns (kept, repeated) exact duplicates, (longer, its beginning) pairs, near clusters."""
 
     exact: list[tuple[int, int]]
     prefixes: list[tuple[int, int]]
@@ -248,7 +248,7 @@ class Duplicates:
         )
 
     def findings(self) -> Iterator[AuditFinding]:
-        """A finding for each way of being a duplicate."""
+        """Yields a finding for each kind of duplicate."""
         for code, message, pairs in self._pairs():
             if pairs:
                 yield self._finding(code, message, pairs)
@@ -271,7 +271,7 @@ class Duplicates:
         return AuditFinding("duplicates", code, message, len(pairs), samples, examples=examples)
 
     def tables(self) -> list[AuditTable]:
-        """Pairs within and between sources and splits, and the largest clusters."""
+        """Returns pairs within and between sources and splits, and the largest clusters."""
         ways = tuple(
             (
                 code,
@@ -302,15 +302,15 @@ class Duplicates:
         ]
 
     def picks(self) -> Iterator[Pick]:
-        """The first near-duplicate pairs."""
+        """Returns the first near-duplicate pairs."""
         for group in self.near[:3]:
             yield from (Pick("near_duplicate", at) for at in group.rows[:2])
 
 
 def _prefixes(row: AuditRow) -> list[int]:
-    """Digests of 64 bits of the messages up to each assistant turn; tools and system included.
+    """Returns 64-bit digests of the messages up to each assistant turn, with tools and system.
 
-    At least one: without such turns that of all messages.
+    There is at least one: without such turns that of all messages.
     """
     digest = hashlib.blake2b(
         "\n".join(row.sample.definitions).encode("utf-8", "replace"), digest_size=8
@@ -324,13 +324,13 @@ def _prefixes(row: AuditRow) -> list[int]:
 
 
 def compared_text(messages: Sequence[tuple[str, str]], unit: str) -> str:
-    """What is compared of a sample: all but the system turn; of a query or turn, its own part."""
+    """Returns the compared text: all but the system turn; for a query or turn, its own part."""
     begin = last_query(messages) if unit in ("query", "turn") else 0
     return "\n".join(content for role, content in messages[begin:] if role != "system")
 
 
 def near_repeats(texts: Iterable[str]) -> dict[int, int]:
-    """{number of a text: number of the one that is kept for it}, for texts in order."""
+    """Returns {number of a text: number of the one kept in its place}, for texts in order."""
     import numpy as np  # noqa: PLC0415 - as above
 
     signatures, words = array("I"), array("I")

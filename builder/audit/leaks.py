@@ -1,4 +1,4 @@
-"""Secrets and personal data in a dataset as it lies there, its meta/ and its rejects."""
+"""Finds secrets and personal data in a dataset as stored, its meta/ and its rejects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _META = ("source", "record", "conversation", "model", "license")
 
 
 class Leaks:
-    """Looks at every text that is written. What it notes holds nothing of what it found."""
+    """Examines every text that is written. Its notes never quote what it found."""
 
     def __init__(self) -> None:
         self.secrets = FindingNotes()
@@ -53,7 +53,7 @@ class Leaks:
         self.replaced = FindingNotes()
 
     def add(self, row: AuditRow) -> None:
-        """Look at a sample and at its line of meta/."""
+        """Examines a sample and its line of meta/."""
         named = list(row.texts())
         known = self._look(row, named)
         self._look(row, [(f"meta.{key}", "", row.meta_text(key)) for key in _META])
@@ -62,13 +62,13 @@ class Leaks:
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 
     def merge(self, later: Leaks) -> None:
-        """Add what was found in the samples that follow."""
+        """Adds the findings of the samples that follow."""
         self.secrets.merge(later.secrets)
         self.personal.merge(later.personal)
         self.replaced.merge(later.replaced)
 
     def _look(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> set[str]:
-        """Note what is found in (part, name, text); the secrets, for comparison only."""
+        """Notes what is found in (part, name, text); returns the secrets, only for comparison."""
         texts = [text for _, _, text in named]
         known: set[str] = set()
         found = zip(named, secrets_in(texts), personal_in(texts), strict=True)
@@ -87,7 +87,7 @@ class Leaks:
         return known
 
     def add_rejects(self, path: Path) -> None:
-        """Look at the lines of rejects.jsonl; a line that cannot be read is passed over."""
+        """Examines the lines of rejects.jsonl; a line that cannot be read is skipped."""
         try:
             with path.open("rb") as stream:
                 for number, line in enumerate(stream, start=1):
@@ -109,7 +109,7 @@ class Leaks:
             self.secrets.add_elsewhere(hit.kind, place)
 
     def findings(self) -> Iterator[AuditFinding]:
-        """A finding for each kind."""
+        """Yields a finding for each kind."""
         for code in self.secrets.codes():
             message = _SECRETS.get(code, f"keys of the form {code.replace('_', ' ')}")
             yield self.secrets.finding("secrets", code, message)

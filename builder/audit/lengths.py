@@ -1,4 +1,4 @@
-"""How long the samples are, as a whole and by part, and what trainers' defaults would cut."""
+"""Measures the lengths of samples and their parts, and what trainers' defaults would cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 class LengthAudit:
-    """Holds four bytes for each sample and part."""
+    """Stores four bytes for each sample and part."""
 
     def __init__(self) -> None:
         self.tokens = array("I")
@@ -24,7 +24,7 @@ class LengthAudit:
         self._parts = {part: array("I") for part in PARTS}
 
     def add(self, row: AuditRow) -> None:
-        """Count a sample; its tokens are shared out among its parts by their code points."""
+        """Counts a sample; its tokens are divided among its parts by their code points."""
         self.tokens.append(row.tokens)
         turns = sum(role == "assistant" for role, _ in row.sample.messages)
         self._widest = max(self._widest, wider(row.tokens, turns))
@@ -33,14 +33,14 @@ class LengthAudit:
             self._parts[part].append(round(row.tokens * sizes[part] / max(row.chars, 1)))
 
     def merge(self, later: LengthAudit) -> None:
-        """Add the samples that follow."""
+        """Adds the counts of the samples that follow."""
         self.tokens += later.tokens
         self._widest = max(self._widest, later._widest)
         for part in PARTS:
             self._parts[part] += later._parts[part]
 
     def tables(self) -> list[AuditTable]:
-        """Percentiles by part, and each trainer's default."""
+        """Returns percentiles by part, and each trainer's default."""
         total = sum(self.tokens)
         rows = [_line("sample", self.tokens, total)]
         rows += [_line(part, self._parts[part], total) for part in PARTS]
@@ -67,7 +67,7 @@ class LengthAudit:
         ]
 
     def lengths(self) -> Facts:
-        """What the trainers' configurations are made of."""
+        """Returns the values that the trainers' configurations are made from."""
         beyond = {
             name: sum(tokens > default for tokens in self.tokens)
             for name, default in DEFAULT_LENGTHS.items()
@@ -75,12 +75,12 @@ class LengthAudit:
         return Facts(len(self.tokens), max(self.tokens, default=0), self._widest, beyond)
 
     def histogram(self) -> Histogram:
-        """Samples by tokens, in bins that double."""
+        """Returns a histogram of samples by tokens, in doubling bins."""
         marks = tuple(sorted(DEFAULT_LENGTHS.items()))
         return doubling("tokens", "Tokens of a sample", "tokens", self.tokens, marks)
 
     def picks(self) -> list[Pick]:
-        """The longest sample, and the first one of the median length."""
+        """Returns the longest sample, and the first one of the median length."""
         if not self.tokens:
             return []
         (median,) = percentiles(self.tokens, (50,))
@@ -118,7 +118,7 @@ def _line(name: str, values: array[int], total: int) -> tuple[str | int | float,
 
 
 def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
-    """For each share, the smallest value that so many of a hundred do not exceed; 0 of none."""
+    """Returns for each share the smallest value that this percentage does not exceed; 0 of none."""
     import numpy as np  # noqa: PLC0415 - 0.1 s; sorted() would hold ten times the memory
 
     ordered = np.sort(np.frombuffer(values, dtype=np.uint32)) if values else np.zeros(1, np.uint32)
@@ -132,7 +132,7 @@ def doubling(
     values: Sequence[int],
     marks: tuple[tuple[str, int], ...] = (),
 ) -> Histogram:
-    """A histogram whose bins double: its edges are 0, 1, 2, 4, 8 and so on."""
+    """Returns a histogram with doubling bins: its edges are 0, 1, 2, 4, 8 and so on."""
     counts: list[int] = [0]
     for value in values:
         at = value.bit_length()

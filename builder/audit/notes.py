@@ -1,4 +1,4 @@
-"""What the audits are given of a row, and how they note what they find."""
+"""Defines the input of the audits for each row, and how they record findings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from builder.sample import Dialogue, Sample
 from builder.scrub.texts import value_strings
 
 EXAMPLES = 5
-"""Examples that are kept of a code."""
+"""Examples that are kept per code."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """A sample of the dataset. `number` counts from 0 over all files, `tokens` its rendering.
+    """A sample of the dataset. `number` counts from 0 over all files, `tokens` those rendered.
 
-    dialogue  None: the text means no structure (`builder verify` says why)
+    dialogue  None: the text cannot be parsed (`builder verify` says why)
     chars     code points of the rendering
     """
 
@@ -32,7 +32,7 @@ class AuditRow:
     chars: int
 
     def meta_text(self, key: str) -> str:
-        """A text that meta/ says of the sample, or ""."""
+        """Returns a text field of the sample's meta/, or ""."""
         value = self.meta.get(key)
         return value if isinstance(value, str) else ""
 
@@ -68,7 +68,7 @@ class _Note:
 
 
 class FindingNotes:
-    """Places found, by code: counts, and the first few as examples."""
+    """Occurrences by code: counts, and the first few as examples."""
 
     def __init__(self) -> None:
         self._notes: dict[str, _Note] = {}
@@ -81,9 +81,11 @@ class FindingNotes:
         detail: str | Callable[[], str] = "",
         count: int = 1,
     ) -> None:
-        """Note `count` places in a sample; texts in `detail` are masked, or it masks them itself.
+        """Notes `count` occurrences in a sample.
 
-        It is called for examples only, as masking costs more than finding.
+        Texts in `detail` are masked, or it masks them itself.
+
+        It is only called for examples, because masking costs more than finding.
         """
         note = self._notes.setdefault(code, _Note())
         note.count += count
@@ -98,14 +100,14 @@ class FindingNotes:
             note.examples.append(at)
 
     def add_elsewhere(self, code: str, example: FindingExample) -> None:
-        """Note a place that is in no sample."""
+        """Notes an occurrence that is not in a sample."""
         note = self._notes.setdefault(code, _Note())
         note.count += 1
         if len(note.examples) < EXAMPLES:
             note.examples.append(example)
 
     def merge(self, later: FindingNotes) -> None:
-        """Add what was noted of the samples that follow."""
+        """Adds the notes of the samples that follow."""
         for code, other in later._notes.items():
             note = self._notes.setdefault(code, _Note())
             note.count += other.count
@@ -113,21 +115,21 @@ class FindingNotes:
             note.examples += other.examples[: EXAMPLES - len(note.examples)]
 
     def __getitem__(self, code: str) -> int:
-        """How many samples have it."""
+        """Returns how many samples have it."""
         return self._notes[code].samples if code in self._notes else 0
 
     def __contains__(self, code: str) -> bool:
-        """Was it found?"""
+        """Returns whether it was found."""
         return code in self._notes
 
     def codes(self) -> list[str]:
-        """The codes found, in alphabetical order."""
+        """Returns the codes found, in alphabetical order."""
         return sorted(self._notes)
 
     def finding(
         self, audit: str, code: str, message: str, gate: GateAction = GateAction.report
     ) -> AuditFinding:
-        """What was found under a code."""
+        """Returns the finding for a code."""
         note = self._notes[code]
         return AuditFinding(
             audit, code, message, note.count, note.samples, gate, tuple(note.examples)

@@ -1,4 +1,4 @@
-"""Options of an audit."""
+"""Defines the options of an audit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from builder.paths import UserPath
 class AuditOptions:
     """Options of an audit of a dataset, among those of `audit:` in the configuration.
 
-    near_duplicates  `off`: not looked for; `drop` is what `build` does with them
+    near_duplicates  `off`: not searched for; `drop` affects only `build`
     contamination    evaluation sets: files, folders or names on the Hub
-    mix              target shares by pattern, compared with the shares found; not a key
-    tokenizer        counts the tokens of datasets that have no meta/; not a key
+    mix              target shares by pattern, compared with the actual shares; not a key
+    tokenizer        counts the tokens of datasets without meta/; not a key
     """
 
     near_duplicates: Literal["drop", "report", "off"] = "report"
@@ -27,5 +27,5 @@ class AuditOptions:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The evaluation sets: a path where there is one, else a name on the Hub."""
+        """Returns the evaluation sets: as a path if it exists, otherwise as a name on the Hub."""
         return tuple(item.located_or_name for item in self.contamination)

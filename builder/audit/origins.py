@@ -1,4 +1,4 @@
-"""Where the samples come from: sources, models, licences, and the rejects of their build."""
+"""Counts the origins of samples: sources, models, licences, and the rejects of their build."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OriginAudit:
         self._rejects: Counter[tuple[str, str]] = Counter()
 
     def add(self, row: AuditRow) -> None:
-        """Count a sample."""
+        """Counts a sample."""
         self._splits[row.split] += 1
         calls, turns = row.meta.get("calls"), row.meta.get("assistant_turns")
         for key in self._counts:
@@ -42,14 +42,14 @@ class OriginAudit:
         return known.setdefault(name, Counter())
 
     def merge(self, later: OriginAudit) -> None:
-        """Add the samples that follow."""
+        """Adds the counts of the samples that follow."""
         self._splits += later._splits
         for key, known in later._counts.items():
             for name, counts in known.items():
                 self._named(key, name).update(counts)
 
     def add_rejects(self, path: Path) -> None:
-        """Count the lines of rejects.jsonl; a line that cannot be read is passed over."""
+        """Counts the lines of rejects.jsonl; a line that cannot be read is skipped."""
         try:
             with path.open("rb") as stream:
                 for line in stream:
@@ -66,7 +66,7 @@ class OriginAudit:
             self._rejects[str(reject.get("code")), str(reject.get("format"))] += 1
 
     def tables(self) -> list[AuditTable]:
-        """One table for each of them."""
+        """Returns a table for each of them."""
         titles = {
             "format": "Samples by format",
             "source": "Samples by source",

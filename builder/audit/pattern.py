@@ -1,16 +1,16 @@
-"""The behaviour that a sample shows, one class each, by rules that look at its turns alone.
+"""Classifies the behaviour of a sample by rules that look only at its turns.
 
-The first rule that holds names the class:
+The first rule that applies determines the class:
 
-error_recovery  a tool response is an error, and a later turn calls again
-clarification   before the first turn that calls, the model asks (a turn that calls nothing and ends
+error_recovery  a tool response is an error, and a later turn makes another call
+clarification   before the first turn with calls, the model asks (a turn without calls that ends
                 with a question mark) and the user answers
 parallel        a turn makes more than one call
-chain           two turns call with no user turn between them
-single_call     a turn calls
-direct_answer   no turn calls
+chain           two turns make calls with no user turn between them
+single_call     a turn makes a call
+direct_answer   no turn makes a call
 
-A sample of less than a conversation is classed by all that it holds, its context too.
+A sample of less than a conversation is classified by everything it contains, including its context.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 
 
 def pattern(dialogue: Dialogue) -> Pattern:
-    """One of PATTERNS."""
+    """Returns one of PATTERNS."""
     turns = dialogue.turns
     calling = [at for at, turn in enumerate(turns) if turn.calls]
     if not calling:
@@ -53,7 +53,7 @@ def pattern(dialogue: Dialogue) -> Pattern:
 
 
 def _asked(turns: tuple[Turn, ...]) -> bool:
-    """Does the model ask in these turns, and the user answer?"""
+    """Returns whether the model asks in these turns, and the user answers."""
     asked = False
     for turn in turns:
         if turn.role == "assistant":
@@ -76,7 +76,7 @@ _FAILED = re.compile(
     r"(?:exit|return) ?code:? ?(?:-\d|[1-9])|\nTraceback \(most recent call last\):\n"
 )
 _EDGE = 400
-"""Code points at the beginning and the end of a response that tell whether it is an error."""
+"""Code points at the beginning and the end of a response that are examined for errors."""
 
 
 def is_error(response: str) -> bool:
@@ -91,7 +91,7 @@ def is_error(response: str) -> bool:
 
 def _says_failed(piece: str) -> bool:
     if "code" not in piece and "Traceback" not in piece:
-        return False  # the usual case, decided first
+        return False  # the most frequent case, so it is tested first
     return _FAILED.search(piece) is not None
 
 

@@ -1,6 +1,6 @@
-"""What an audit found, as plain values: findings with examples, tables, histograms.
+"""Defines the result of an audit as plain values: findings with examples, tables, histograms.
 
-The report draws them and `builder audit --json` prints them; neither knows what was audited.
+The report draws them and `builder audit --json` prints them; neither depends on the audits.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from builder.trainers.record import Facts
 
 
 class GateAction(StrEnum):
-    """What a finding does to the samples that have it (config: `audit.*`)."""
+    """The effect of a finding on its samples (config: `audit.*`)."""
 
     report = "report"
-    change = "change"  # redacted or pseudonymised: the sample was written changed
+    change = "change"  # redacted or pseudonymised: the sample was written with replacements
     reject = "reject"
     drop = "drop"
 
 
 @dataclass(frozen=True, slots=True)
 class FindingExample:
-    """Where a finding was seen; its texts hold no secret.
+    """The location of a finding; its texts contain no secret.
 
     where   file and line of the dataset, `data/train-00000-of-00001.jsonl:12`
-    source  and `record`: where in the logs the sample comes from ("" if the dataset has no meta)
+    source  and `record`: the origin of the sample in the logs ("" if the dataset has no meta)
     part    of the sample: `messages[3].content`, `tools[0].function.description`
     detail  a short text for people, with the finding itself masked
     """
@@ -44,10 +44,10 @@ class AuditFinding:
     """One code of an audit.
 
     audit    the audit that it belongs to: secrets, personal_data, duplicates, …
-    code     snake_case, stable: what `--fail-on` takes
+    code     snake_case, stable: an argument of `--fail-on`
     message  one line for people
-    count    of places
-    samples  of samples that have it
+    count    number of occurrences
+    samples  number of samples that have it
     """
 
     audit: str
@@ -63,7 +63,7 @@ class AuditFinding:
 class AuditTable:
     """Numbers under headings. `bars` names the column that the report draws, None: none.
 
-    target  of the drawn column, by the text of the first column (a mix that was asked for)
+    target  of the drawn column, by the text of the first column (a requested mix)
     """
 
     key: str
@@ -77,9 +77,9 @@ class AuditTable:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts between edges (`len(edges) == len(counts) + 1`; the last bin holds its upper edge).
+    """Counts between edges (`len(edges) == len(counts) + 1`; the last bin includes its upper edge).
 
-    marks  values with a name, drawn as lines: the default length of a trainer
+    marks  named values, drawn as lines: the default length of a trainer
     """
 
     key: str
@@ -93,7 +93,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A sample worth looking at: its number in the dataset, from 0 in the order of the files."""
+    """A notable sample: its number in the dataset, from 0 in the order of the files."""
 
     reason: str
     row: int
@@ -109,9 +109,9 @@ class ParityCount:
 
 @dataclass(frozen=True, slots=True)
 class AuditFacts:
-    """Numbers that the card and the terminal state, as values; the tables show them to people.
+    """Numbers that the card and the terminal show, as values; the tables are for display.
 
-    training   what trainers' configurations depend on
+    training   the values that trainers' configurations depend on
     parity     by mode of inference; without modes if no sample has meta/
     languages  {language of the first query, or its script: samples}
     trained    share of the text, in code points, that is trained; None if no sample has meta/
@@ -125,10 +125,10 @@ class AuditFacts:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything that was found, each list in a stated order.
+    """All results of an audit, each list in a documented order.
 
     read_as     {form: rows that were converted from it}; none in the form that `build` writes
-    conversion  {code: count} of what the conversion altered
+    conversion  {code: count} of changes made by the conversion
     """
 
     samples: int
@@ -141,5 +141,5 @@ class Audit:
     conversion: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The audit as a JSON object."""
+        """Returns the audit as a JSON object."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""One pass over a dataset of any origin with all audits, by the cores of this machine."""
+"""Runs all audits in one pass over a dataset of any origin, on the cores of this machine."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ CODES: dict[str, tuple[str, ...]] = {
     "calls": calls.CODES,
     "turns": turns.CODES,
 }
-"""{audit: its codes}: what `--fail-on` takes."""
+"""{audit: its codes}: the valid arguments of `--fail-on`."""
 
 Step = Callable[[int], object]
 
 
 @cache
 def evaluation_sets(names: tuple[str, ...]) -> EvaluationSets | None:
-    """The process's sets to look for; None: none are named. Raises UsageError: as they do."""
+    """Returns this process's evaluation sets; None if none are named. Raises UsageError."""
     return EvaluationSets(names) if names else None
 
 
 class Audits:
-    """All audits of some rows, numbered from the first of them; `places` are those of samples."""
+    """The state of all audits over some rows, numbered from the first; `places` locate samples."""
 
     def __init__(self, options: AuditOptions) -> None:
         self.options = options
@@ -73,7 +73,7 @@ class Audits:
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
     def add(self, item: DatasetRow) -> None:
-        """Look at the next row."""
+        """Examines the next row."""
         row = _row(item, len(self.places), self.options.tokenizer)
         self.rows += 1
         if item.reading.form:
@@ -99,7 +99,7 @@ class Audits:
                 self.contamination.add(row, words, sets)
 
     def merge(self, later: Audits) -> None:
-        """Add those of the rows that follow."""
+        """Adds the results of the rows that follow."""
         for name, number in later.first_of.items():
             self.first_of.setdefault(name, len(self.places) + number)
         self.places.extend(self.rows + place for place in later.places)
@@ -118,7 +118,7 @@ class Audits:
         self.contamination.merge(later.contamination)
 
     def result(self) -> Audit:
-        """What was found."""
+        """Returns everything that was found."""
         findings = list(self.leaks.findings())
         if self.bad_rows:
             message = "rows that hold no sample (builder verify says why)"
@@ -163,15 +163,15 @@ class Audits:
 def audit(
     dataset: str, options: AuditOptions, step: Step = lambda _: None, *, workers: int = 1
 ) -> Audit:
-    """Audit a file, a folder or a Hub dataset; `step` is called with how many rows are done.
+    """Audits a file, a folder or a Hub dataset; `step` is called with the number of rows done.
 
-    The rows are looked at in batches that do not depend on the workers. Raises UsageError: there
-    is no such dataset or evaluation set, or no such tokenizer.
+    The rows are examined in batches that do not depend on the workers. Raises UsageError if there
+    is no such dataset, evaluation set or tokenizer.
     """
     evaluation_sets(options.sets)
     whole = Audits(options)
     rows = batches(dataset_rows(dataset), lambda row: len(row.line or b""))
-    has_meta = (expand_home(dataset) / "meta").is_dir()  # it tells the tokens
+    has_meta = (expand_home(dataset) / "meta").is_dir()  # meta/ has the token counts
     loaded = None if has_meta else preloading(options.tokenizer)
     for found in imap(partial(_audited, options), rows, workers, loaded):
         whole.merge(found)
@@ -190,7 +190,7 @@ def _audited(options: AuditOptions, rows: list[DatasetRow]) -> Audits:
 
 
 def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExample:
-    """What the audits are given of a row; of a bad one, where it is."""
+    """Returns the audits' input for a row; for a bad row, its location."""
     where = f"{item.file}:{item.number}"
     sample = item.sample
     if not isinstance(sample, Sample):
@@ -221,7 +221,7 @@ def _is_measured(item: DatasetRow) -> bool:
 
 
 def _measured(sample: Sample, dialogue: Dialogue | None, target: Target) -> dict[str, Json]:
-    """What meta/ would say of a sample that has none."""
+    """Returns the meta/ data that a sample without meta/ would have."""
     rendering = render_sample(sample, target.style)
     prompts = target.generation_prompts
     parity = in_parity(sample.messages, rendering, prompts, target.style)

@@ -1,7 +1,7 @@
-"""Runs of words as numbers: what near duplicates and contamination are measured with.
+"""Turns runs of words into numbers, for measuring near duplicates and contamination.
 
 A word is a run of ASCII letters, digits and underscores in lower case, or one other letter (texts
-without spaces have words too). Never Python's hash(): it differs from run to run.
+without spaces have words too). Python's hash() is unsuitable, because it differs from run to run.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 15
-"""Code points that are looked at together. A longer word counts as several."""
+"""Code points that are processed together. A longer word counts as several."""
 _FACTOR = 0x9E3779B97F4A7C15
-"""Odd, of 64 bits without a pattern (2^64 by the golden ratio)."""
+"""An odd 64-bit number without a pattern (2^64 divided by the golden ratio)."""
 _IN_WORDS = bytes(chr(at).isascii() and (chr(at).isalnum() or chr(at) == "_") for at in range(256))
-"""For each character of ASCII, is it one of a word? The rest is for all others."""
+"""For each ASCII character whether it is part of a word; the last entry is for all others."""
 
 
 def word_numbers(text: str) -> NDArray[np.uint64]:
-    """A number of 64 bits for each word of the text, in order.
+    """Returns a 64-bit number for each word of the text, in order.
 
-    That of a word is its code points as the digits of a number in base `_FACTOR`, the least first.
+    A word's code points are the digits of its number in base `_FACTOR`, the least significant
+    first.
     """
     import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
 
@@ -34,7 +35,7 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
     while start < len(lower):
         points, inside, letters = _characters(lower[start : start + BLOCK])
         end = len(points)
-        if start + end < len(lower):  # up to the last character that is in no word
+        if start + end < len(lower):  # up to the last character that is not in a word
             after = int(inside[::-1].argmin())
             end -= after if not inside[end - 1 - after] else 0
         found.append(_numbers(points[:end], inside[:end], letters[letters < end]))
@@ -45,7 +46,7 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
 def _characters(
     lower: str,
 ) -> tuple[NDArray[np.uint8 | np.uint32], NDArray[np.bool_], NDArray[np.int64]]:
-    """The code points, which of them are in words of many, and where the other letters are."""
+    """Returns the code points, which are in words of several, and where the other letters are."""
     import numpy as np  # noqa: PLC0415 - as above
 
     if lower.isascii():
@@ -74,7 +75,7 @@ def _numbers(
         ends = np.sort(np.concatenate((ends, letters + 1)))
     sums = np.zeros(len(points) + 1, dtype=np.uint64)
     np.cumsum(points * powers[: len(points)], out=sums[1:])
-    # Sums and differences are those of integers modulo 2^64, where an odd number has an inverse.
+    # Sums and differences are modulo 2^64, where every odd number has an inverse.
     return (sums[ends] - sums[starts]) * inverses[starts]
 
 
@@ -88,7 +89,7 @@ def _are_letters(points: NDArray[np.uint8 | np.uint32]) -> NDArray[np.bool_]:
 
 @cache
 def _powers() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The powers of `_FACTOR` modulo 2^64, and their inverses."""
+    """Returns the powers of `_FACTOR` modulo 2^64, and their inverses."""
     import numpy as np  # noqa: PLC0415 - as above
 
     found = []

@@ -1,4 +1,4 @@
-"""What the turns are like: behaviour, edges of the template, scripts, refusals, repetitions."""
+"""Counts properties of turns: behaviour, edge cases of the template, scripts, refusals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL_CUES = ("can't", "cannot", "unable", "not able", "won't", "an a", "aga")
-"""One of them, in lower case, is in every refusal: looked for before the pattern is."""
+"""Every refusal contains one of these in lower case; they are tested before the pattern."""
 _CUT = re.compile(
     r"\[?(?:\.\.\.|…)?\s?\(?(?:output |content |response |result )?(?:was |has been )?"
     r"(?:truncated|clipped)\b|(?:characters|lines|bytes|tokens) (?:truncated|omitted|elided)",
@@ -45,7 +45,7 @@ BARE = "tools without a system turn: the template writes one"
 FOLLOWING = "a query right after tool responses"
 THINKING = "a thought that the template shows"
 REPEATED = 20
-"""Code points from which on an equal turn counts as repeated: "Done." may come twice."""
+"""Minimum code points for an equal turn to count as repeated: "Done." may occur twice."""
 
 _SCRIPTS = (
     ("Latin", "A-Za-z\u00c0-\u024f"),
@@ -78,7 +78,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class TurnAudit:
-    """Counts over the turns; four bytes are held for each sample and histogram."""
+    """Counts over the turns; four bytes are stored for each sample and histogram."""
 
     def __init__(self) -> None:
         self.notes = FindingNotes()
@@ -94,7 +94,7 @@ class TurnAudit:
         self._chars = 0
 
     def add(self, row: AuditRow) -> str:
-        """Count a sample; the class of its behaviour, "unread" if it has none."""
+        """Counts a sample; returns the class of its behaviour, "unread" if it has none."""
         for edge in _edges(row):
             self._edges[edge] += 1
         self._count_parity(row)
@@ -161,7 +161,7 @@ class TurnAudit:
         self._languages[script] += 1
 
     def merge(self, later: TurnAudit) -> None:
-        """Add the samples that follow."""
+        """Adds the counts of the samples that follow."""
         self.notes.merge(later.notes)
         self._turns += later._turns
         self._calls += later._calls
@@ -215,7 +215,7 @@ class TurnAudit:
 
     @property
     def parity(self) -> dict[str, ParityCount]:
-        """Returns by mode how many trained turns are in parity; {} if no sample says so."""
+        """Returns by mode how many trained turns are in parity; {} if no meta/ says so."""
         if not self._trained:
             return {}
         return {mode: ParityCount(self._parity[mode], self._trained) for mode in MODES}
@@ -226,7 +226,7 @@ class TurnAudit:
         return self._trained_chars / self._chars if self._chars else None
 
     def with_edges(self, facts: Facts) -> Facts:
-        """Returns the facts with the counts of the template's edges."""
+        """Returns the facts with the counts of the template's edge cases."""
         return replace(
             facts,
             bare=self._edges[BARE],
@@ -235,20 +235,20 @@ class TurnAudit:
         )
 
     def histograms(self) -> list[Histogram]:
-        """Assistant turns and calls of a sample."""
+        """Returns the numbers of assistant turns and calls of a sample."""
         return [
             doubling("turns", "Assistant turns of a sample", "turns", self._turns),
             doubling("calls", "Calls of a sample", "calls", self._calls),
         ]
 
     def findings(self) -> Iterator[AuditFinding]:
-        """What the notes say."""
+        """Returns the findings in the notes."""
         for code in self.notes.codes():
             yield self.notes.finding("turns", code, MESSAGES[code])
 
 
 def _script(text: str) -> str:
-    """The script of most letters; "none" if there are none."""
+    """Returns the script of most letters; "none" if there are none."""
     if text.isascii():
         return "Latin" if _IN_SCRIPT["Latin"].search(text) else "none"
     counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT.items()}
@@ -261,7 +261,7 @@ def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _edges(row: AuditRow) -> Iterator[str]:
-    """Where the template does something that a reader of the messages would not expect."""
+    """Yields places where the template does something unexpected for a reader of the messages."""
     queries = [
         at
         for at, (role, text) in enumerate(row.sample.messages)

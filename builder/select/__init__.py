@@ -1,1 +1,1 @@
-"""Chooses samples and assigns them to splits."""
+"""Selects samples and assigns them to splits."""

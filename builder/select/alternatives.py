@@ -1,8 +1,8 @@
-"""Two continuations of one context that a log itself holds: what `export --to preference` is from.
+"""Finds two continuations of one context in a log, the source of `export --to preference`.
 
-An alternative is a conversation that was left (rewound, answered again, not preferred). It
-belongs to a written sample if one of its turns answers the same messages as a turn of the sample,
-with the same tools, and says something else. What is not certain is left out and counted by code
+An alternative is an abandoned conversation (rewound, answered again, not preferred). It belongs to
+a written sample if one of its turns answers the same messages as a turn of the sample, with the
+same tools, and differs from it. Uncertain cases are left out and counted by code
 (docs/preference.md).
 """
 
@@ -25,13 +25,13 @@ REASONS = {
     "not_chosen": "retry",
     "dispreferred": "dispreferred",
 }
-"""{code of a left conversation: the reason of its pairs}."""
+"""{code of an abandoned conversation: the reason of its pairs}."""
 
 WITHIN_SESSION = frozenset({"rewound"})
-"""Reasons whose successor is in the same session; that of others is in the same source."""
+"""Reasons whose successor is in the same session; for the others it is in the same source."""
 
 MUST_CONTINUE = frozenset({"retry"})
-"""Reasons of which only what came after the answer says which one was taken."""
+"""Reasons for which only the messages after the answer show which one was used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A left conversation.
+    """An abandoned conversation.
 
-    reason   why it was left
-    record   where in its source
-    fault    why no pair can be made of it, "" if nothing speaks against it
-    tools    digest of the definitions, b"" where they follow from the calls
+    reason   why it was abandoned
+    record   its location in its source
+    fault    why no pair can be made of it, "" if there is no obstacle
+    tools    digest of the definitions, b"" if they depend on the calls
     answers  its turns of the model, in order
     """
 
@@ -77,7 +77,7 @@ class Alternative:
 
     @classmethod
     def from_json(cls, value: Any) -> Alternative:
-        """Returns the alternative that `to_json` gave."""
+        """Parses the value written by `to_json`."""
         reason, record, fault, tools, answers = value
         return cls(
             reason,
@@ -122,9 +122,9 @@ def tools_digest(definitions: Sequence[str] | None) -> bytes:
 def alternative_of(
     reason: str, record: str, dialogue: Dialogue, tools: bytes, usable: Sequence[bool]
 ) -> Alternative:
-    """Returns the alternative that a left conversation is.
+    """Returns the alternative made from an abandoned conversation.
 
-    `usable`: for each of its turns of the model, whether it is an answer to just its context.
+    `usable` says for each of its turns of the model whether it answers exactly its context.
     """
     answers = zip(answers_of(dialogue), usable, strict=True)
     return Alternative(reason, record, "", tools, tuple(item for item, fits in answers if fits))
@@ -154,13 +154,13 @@ class Successors:
         self._by_context: dict[bytes, list[Successor]] = {}
 
     def add(self, successor: Successor) -> None:
-        """Add a turn."""
+        """Adds a turn."""
         self._by_context.setdefault(successor.answer.context, []).append(successor)
 
     def pair(self, left: Alternative) -> tuple[Successor, Answer] | str:
-        """Returns the turn that replaced an answer of a left conversation, and that answer.
+        """Returns the turn that replaced an answer of an abandoned conversation, and that answer.
 
-        Otherwise the code of why there is no such pair.
+        Otherwise returns the code that says why there is no such pair.
         """
         if left.fault:
             return left.fault
@@ -170,7 +170,7 @@ class Successors:
         for answer in left.answers:
             same = self._by_context.get(answer.context, [])
             if any(item.answer.content == answer.content for item in same):
-                code = "same_answer"  # as far as this turn: they may differ later
+                code = "same_answer"  # up to this turn: they may differ later
             elif same:
                 return _certain(left, answer, same)
             elif code == "same_answer":
@@ -212,7 +212,7 @@ def preference(
 
 
 def replaced(left: Alternative, successor: Successor, answer: Answer) -> dict[str, Json]:
-    """Returns the entry for an answer that was left; with its thought if the other has one."""
+    """Returns the entry for an abandoned answer; with its thought if the other answer has one."""
     rejected = answer.thought if successor.answer.thought and answer.thought else answer.content
     return preference(
         left.reason, successor.ordinal, chosen=None, rejected=rejected, record=left.record

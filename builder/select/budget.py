@@ -1,8 +1,8 @@
-"""A budget of tokens for the whole dataset: which conversations stay, drawn by a seed.
+"""Applies a budget of tokens to the whole dataset: selects conversations, drawn by a seed.
 
-Conversations stay or go whole, in the order of a digest of the seed and of what they say. Each
-stratum gets the share of the budget that it has of all tokens; what nothing in it fits goes to
-the others.
+Conversations are kept or dropped as a whole, in the order of a digest of the seed and their
+content. Each stratum gets the share of the budget that it has of all tokens; what none of its
+conversations fits goes to the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from builder.select.mix import draw
 
 @dataclass(frozen=True, slots=True)
 class BudgetItem:
-    """A conversation: its stratum, the tokens of its samples, the digest of what it says."""
+    """A conversation: its stratum, the tokens of its samples, the digest of its content."""
 
     stratum: str
     tokens: int
@@ -24,7 +24,7 @@ class BudgetItem:
 
 
 def beyond_budget(items: Sequence[BudgetItem], total: int, seed: int) -> set[int]:
-    """Returns the positions of the conversations that go, so that the rest fits into `total`."""
+    """Returns the positions of the conversations to drop so that the rest fits into `total`."""
     needed = sum(item.tokens for item in items)
     if needed <= total:
         return set()

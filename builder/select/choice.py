@@ -1,4 +1,4 @@
-"""Which samples are written, and to which split: a pure function of the table and the options."""
+"""Decides which samples are written, and to which split, purely from the table and the options."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ DUPLICATE = "duplicate"
 NEAR_DUPLICATE = "near_duplicate"
 
 FindNear = Callable[[Sequence[bool]], Mapping[int, int]]
-"""Takes whether each sample is chosen so far; gives {near duplicate: the sample kept for it}."""
+"""Takes whether each sample is selected so far; returns {near duplicate: the sample kept for it}.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceOptions:
-    """What decides on samples.
+    """The parameters of the selection.
 
     in_pieces  a sample is less than a conversation
     shares     the target shares by pattern (`builder.select.mix`)
@@ -41,7 +42,7 @@ class Choice:
 
     codes   why it is left out; None: it is written
     splits  the split that it is written to; None: it is left out
-    near    for a near duplicate the sample that is kept for it
+    near    for a near duplicate the sample that is kept in its place
     """
 
     codes: Sequence[str | None]
@@ -81,9 +82,9 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
 
 
 def _review(table: Table, codes: list[str | None]) -> None:
-    """Leaves out what a review does not keep.
+    """Leaves out samples that a review excludes.
 
-    That comes after duplicates, so that nothing that repeats a rejected sample takes its place.
+    This comes after duplicates, so that no copy of a rejected sample takes its place.
     """
     number = 0
     for row in table:
@@ -98,7 +99,7 @@ def _leave_out(codes: list[str | None], numbers: Iterable[int], code: str) -> No
 
 
 def _written(table: Table, codes: Sequence[str | None]) -> Iterator[tuple[ConversationRow, range]]:
-    """Yields the conversations of which something is written, and the numbers of their samples."""
+    """Yields the conversations with written samples, and the numbers of these samples."""
     number = 0
     for row in table:
         own = range(number, number + row.samples)

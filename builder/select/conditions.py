@@ -1,7 +1,7 @@
-"""`select`: which samples a user wants, by what meta/ says of them, and how many of them.
+"""Selects samples by conditions on meta/, and limits how many of them are written.
 
-Conditions are data, not code: a field, and what its value must be. A sample that does not meet one
-is left out under the code of the condition, so that the ledger says what each of them cost.
+Conditions are data, not code: a field, and the permitted values. A sample that does not meet one is
+left out with the code of the condition, so that the ledger shows the cost of each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from builder.options import Number, Scalar, named
 from builder.paths import UserPath
 
 TOOLS = "tools"
-"""The one field that is not of meta/: the names of the tools that the sample calls."""
+"""The one field that is not in meta/: the names of the tools that the sample calls."""
 
 SHARES = "select_shares"
 TOTAL = "select_max_tokens_total"
@@ -25,7 +25,7 @@ TOTAL = "select_max_tokens_total"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What the value of a field must be; all that is given must hold.
+    """The permitted values of a field; all that are given must hold.
 
     min, max  a number within these bounds, both included
     in        one of these; a text may be a pattern with `*`, `?` and `[…]`; null: no value
@@ -38,11 +38,12 @@ class Condition:
     none_of: tuple[Scalar, ...] = field(default=(), metadata=named("not"))
 
     def holds(self, value: Json) -> bool:
-        """Says whether a value meets the condition; a list meets `in` by any of its values."""
+        """Returns whether a value meets the condition; a list meets `in` by any of its values."""
         if self.min is not None or self.max is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 return False
-            if self.min is not None and not value >= self.min:  # `not`: NaN is within no bounds
+            # `not`, because NaN compares false with any bound.
+            if self.min is not None and not value >= self.min:
                 return False
             if self.max is not None and not value <= self.max:
                 return False
@@ -54,13 +55,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class SelectOptions:
-    """Which samples are written.
+    """The options of `select:`.
 
     where             conditions by field of meta/ (`tokens`, `model`, `outcome.reward`) or `tools`
     review            a file of decisions (`builder.dataset.review`): rejected samples are left out
     unreviewed        whether samples without a decision are written
     shares            for one field: target shares of the samples by its value
-    max_tokens_total  the most tokens that all samples have together
+    max_tokens_total  limit on the tokens of all samples together
     stratify          fields whose values keep their share of the tokens under `max_tokens_total`
     """
 
@@ -73,7 +74,7 @@ class SelectOptions:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields whose values are asked for."""
+        """The fields whose values are needed."""
         return frozenset((*self.where, *self.shares, *self.stratify))
 
     def refusal(self, values: Mapping[str, Json]) -> str | None:
@@ -92,7 +93,7 @@ class SelectOptions:
         return "\n".join(_text(value_of(values, name)) for name in self.stratify)
 
     def contradictions(self) -> Iterator[str]:
-        """Yields a message for values that are possible each by itself but not together."""
+        """Yields a message for options that are valid separately but not together."""
         if self.unreviewed == "drop" and self.review is None:
             yield "select.unreviewed: drop needs select.review"
         if len(self.shares) > 1:
@@ -108,7 +109,7 @@ class SelectOptions:
 
 
 def value_of(values: Mapping[str, Json], name: str) -> Json:
-    """Returns the value of a field; dots lead into objects. None: there is none."""
+    """Returns the value of a field; dots separate nested keys. None: there is none."""
     found: Json = values.get(name)
     if found is None and "." in name:
         first, rest = name.split(".", 1)
@@ -118,7 +119,7 @@ def value_of(values: Mapping[str, Json], name: str) -> Json:
 
 
 def condition_code(name: str) -> str:
-    """Returns the code under which a condition on the field leaves samples out."""
+    """Returns the code for samples that are left out by a condition on the field."""
     return "select_" + re.sub(r"\W+", "_", name)
 
 

@@ -1,7 +1,7 @@
-"""Calls that were denied or refused and then made again otherwise: pairs within one conversation.
+"""Finds calls that failed or were refused and then made again: pairs within one conversation.
 
-Only a call that the log itself shows to be the correction of the one before counts: the same tool,
-at once, alone, without a word, and it succeeded (docs/preference.md).
+Only a call that the log itself shows to be the correction of the previous one counts: the same
+tool, at once, alone, without text, and successful (docs/preference.md).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from builder.conversation import Json
 from builder.sample import Dialogue, Turn
 
 REASONS = {"denied": "denied", "error": "corrected"}
-"""{how a call went wrong: the reason of its pair}."""
+"""{outcome of the failed call: the reason of its pair}."""
 
 _PLACES = frozenset({"cwd", "workdir", "working_dir", "working_directory", "workingDirectory"})
-"""Arguments that say where a tool runs: that they are equal says nothing of what it does."""
+"""Arguments that say where a tool runs: equal values do not show that it is the same task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A turn that went wrong and the next one, by their ordinals among the turns of the model.
+    """A turn that failed and the next one, by their ordinals among the turns of the model.
 
-    `fault` is why they are no pair, "" if they are one.
+    `fault` is why they are not a pair, "" if they are.
     """
 
     rejected: int
@@ -39,9 +39,9 @@ def corrections(
     answered: Sequence[bool],
     violations: Collection[int],
 ) -> Iterator[Correction]:
-    """Yields the turns whose calls all went wrong in one way and that another turn follows.
+    """Yields the turns whose calls all failed in the same way and that another turn follows.
 
-    `failures` are those of `Normalised`, for the turns of `dialogue`; `answered` says of each
+    `failures` are those of `Normalised`, for the turns of `dialogue`; `answered` says for each
     whether its calls have results, even if the dialogue ends before them; `violations` are the
     ordinals of turns that violate their tools' definitions as logged.
     """
@@ -60,7 +60,7 @@ def corrections(
 
 
 def _fault(one: Turn, other: Turn, *, is_next: bool, succeeded: bool, refused: bool) -> str:
-    """Returns why the second turn is not certain to be the correction of the first, or ""."""
+    """Returns why the second turn is not certain to correct the first, or ""."""
     if not is_next:
         return "new_query"
     if not other.calls:
@@ -75,7 +75,7 @@ def _fault(one: Turn, other: Turn, *, is_next: bool, succeeded: bool, refused: b
     if other.content or other.reasoning:
         return "refers_back"
     if one.content:
-        return "other_form"  # words that only one side has would be what is learnt
+        return "other_form"  # text that only one side has would be what is learnt
     if not succeeded:
         return "not_succeeded"
     if not refused and not _is_same_task(first.arguments, second.arguments):
@@ -84,7 +84,7 @@ def _fault(one: Turn, other: Turn, *, is_next: bool, succeeded: bool, refused: b
 
 
 def _is_same_task(one: dict[str, Json], other: dict[str, Json]) -> bool:
-    """Returns whether a textual argument that says what is done is the same in both calls."""
+    """Returns whether a textual argument that identifies the task is equal in both calls."""
     return any(
         isinstance(value, str) and value.strip() and key not in _PLACES and other.get(key) == value
         for key, value in one.items()

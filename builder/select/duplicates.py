@@ -1,4 +1,4 @@
-"""Exact duplicates: conversations that are equal to another, or the beginning of another."""
+"""Finds exact duplicates: conversations that equal another, or the beginning of another."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from builder.select.table import DIGEST_BYTES, Table, split_digests
 def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool) -> set[int]:
     """Returns the numbers of the samples that repeat others; none of those already `left_out`.
 
-    A conversation whose messages are those of another, or the beginning of another's, is a
-    duplicate: the longest is kept, of equal ones the first. If a sample is less than a conversation
-    (`in_pieces`), a turn that two conversations share is kept once as well.
+    A conversation whose messages equal those of another, or the beginning of another, is a
+    duplicate: the longest is kept, the first among equals. If a sample is less than a conversation
+    (`in_pieces`), a turn that two conversations share is also kept only once.
     """
     conversations: list[tuple[range, bytes, bytes]] = []
     number = 0
     for row in table:
         own = range(number, number + row.samples)
         number = own.stop
-        if not all(left_out[at] for at in own):  # true of a rejected conversation, which has none
+        if not all(left_out[at] for at in own):  # as for a rejected conversation, which has none
             conversations.append((own, row.prefixes, row.ends))
     whole = {prefixes[-DIGEST_BYTES:] for _, prefixes, _ in conversations}
     beginnings = {

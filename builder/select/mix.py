@@ -1,10 +1,10 @@
-"""Down-sampling to target shares: which conversations stay.
+"""Down-samples to target shares: decides which conversations are kept.
 
 Shares are of the samples, by behaviour (`mix`) or by the value of a field (`select.shares`). Groups
-without a share of their own have the rest together, as they come. The dataset becomes as large as
-the scarcest group allows; a group without any sample is passed over. Conversations stay or go
-whole, in the order of a digest of the seed and of what they say, so that neither the order of the
-inputs nor the number of workers matters.
+without a share of their own divide the rest in their natural proportions. The dataset becomes as
+large as the scarcest group allows; a group without any sample is ignored. Conversations are kept or
+dropped as a whole, in the order of a digest of the seed and their content, so that neither the
+order of the inputs nor the number of workers matters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 REST = "\0rest"
-"""The group of all that have no share of their own; no value is this text."""
+"""The group of all values that have no share of their own; no value equals this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A conversation: the group that it counts for, its samples, the digest of what it says."""
+    """A conversation: the group that it counts for, its samples, the digest of its content."""
 
     group: str
     samples: int
@@ -29,7 +29,7 @@ class Candidate:
 def left_out(
     candidates: Sequence[Candidate], shares: Mapping[str, float], seed: int
 ) -> frozenset[int]:
-    """Returns the positions of the conversations that go, so that the rest has the shares."""
+    """Returns the positions of the conversations to drop so that the rest has the shares."""
     groups: dict[str, list[int]] = {}
     for at, candidate in enumerate(candidates):
         name = candidate.group if candidate.group in shares else REST
@@ -37,7 +37,7 @@ def left_out(
     target = {**shares, REST: max(1 - sum(shares.values()), 0.0)}
     sizes = {name: sum(candidates[at].samples for at in group) for name, group in groups.items()}
     met = sum(sorted(target[name] for name in groups))
-    # Of what is there the shares are scaled to one: what is not there cannot be met.
+    # Shares of missing groups cannot be met, so those of the present ones are scaled to one.
     total = min(
         (sizes[name] * met / target[name] for name in groups if target[name] > 1e-9), default=0
     )
@@ -53,5 +53,5 @@ def left_out(
 
 
 def draw(identity: bytes, seed: int) -> bytes:
-    """Returns the place of a conversation in an order that follows from the seed."""
+    """Returns the rank of a conversation in an order derived from the seed."""
     return hashlib.blake2b(b"%d " % seed + identity, digest_size=16).digest()

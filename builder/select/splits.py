@@ -1,7 +1,7 @@
-"""Which split a conversation goes to: by session, seeded, the same in every run.
+"""Assigns conversations to splits: by session, seeded, the same in every run.
 
-Conversations of one session (sub-agents, segments, forks that begin alike) go to the same split, so
-that nothing is trained that is measured on.
+Conversations of one session (sub-agents, segments, forks with a common beginning) go to the same
+split, so that evaluation data is never trained.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNIQUE = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions:
-    """Shares of the sessions that go to validation and test, and the seed of the choice.
+    """Shares of the sessions for validation and test, and the seed of the draw.
 
     `by` is what stays together in one split: the parts of a session (sub-agents, segments, forks).
     """
@@ -51,15 +51,15 @@ def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noq
 
 
 def is_taken(session: bytes, weight: float, seed: int) -> bool:
-    """Says whether the session is within the share `weight` of its input, as in every run."""
+    """Returns whether the session is within the share `weight` of its input, reproducibly."""
     return weight >= 1 or _number(b"weight", session, seed) < weight
 
 
 def assign(groups: Sequence[tuple[bytes, bytes]], options: SplitOptions) -> list[str]:
     """Returns the split of each conversation, given as (session key, digest of its beginning).
 
-    Conversations that share either are of one group; a group goes where its smallest key's hash
-    with the seed falls.
+    Conversations that share either belong to one group. The split of a group follows from the hash
+    of its smallest key with the seed.
     """
     if not (options.validation or options.test):
         return ["train"] * len(groups)
@@ -85,6 +85,6 @@ def _split(key: bytes, options: SplitOptions) -> str:
 
 
 def _number(purpose: bytes, key: bytes, seed: int) -> float:
-    """Returns a number in [0, 1) that follows from the seed and the key."""
+    """Returns a number in [0, 1) derived from the seed and the key."""
     seeded = purpose + f"{seed}\n".encode() + key
     return int.from_bytes(hashlib.blake2b(seeded, digest_size=8).digest()) / 2**64

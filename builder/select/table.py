@@ -1,4 +1,4 @@
-"""The table that samples are chosen from: digests, counts and codes, never texts."""
+"""Defines the table that samples are selected from: digests, counts and codes, never texts."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from dataclasses import dataclass
 from builder.select.alternatives import Alternative
 
 DIGEST_BYTES = 16
-"""The length of the digests of messages, which are joined in a row to save memory."""
+"""The length of the digests of messages, which are concatenated to save memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One conversation that was found, and its proven samples.
+    """One conversation, and its proven samples.
 
-    source    the number of its source's result: a call known by its place recurs only within it
+    source    the number of its source's result; keys of calls known only by position are unique
+              within it
     code      why it, or one of its samples, was rejected; None: nothing was
-    weight    the share of its input's sessions that is taken
+    weight    the share of its input's sessions to select
     session   a digest that the conversations of one session share (`builder.select.splits`)
     prefixes  digests of the messages up to each assistant turn, joined; the last is of all messages
     ends      for each sample the digest of the messages up to its end, joined
     tokens    for each sample its tokens
-    calls     for each sample the calls that it holds: the number of the first, one after the last
+    calls     for each sample its calls: the number of the first, and the one after the last
     levels    for each sample the number of its targets at each level of context (`LEVELS`)
     missing   for each sample (code of `MISSING`, number of its targets that miss it)
     weighted  for each sample whether it has weights
     patterns  for each sample its behaviour; empty unless the options need it
     refusals  for each sample the code of the user's condition that it does not meet, or None;
               empty without conditions
-    reviews   for each sample the code by which a review leaves it out, or None; empty without one
-    group, stratum  values of the fields that shares and budget go by
+    reviews   for each sample the code with which a review leaves it out, or None; empty without one
+    group, stratum  values of the fields for shares and budget
     call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
     call_codes   for each call why it was dropped, or None
 
-    alternative  what a left conversation may be the other answer to; None: it was not left
-    left_out     (code, number) of corrections that are no certain pair
+    alternative  the abandoned answer that it may contribute; None: it was not abandoned
+    left_out     (code, number) of corrections that are not certain pairs
     pairs        for each sample the number of preference pairs within it
 
-    The four before these say where the conversation and its tool definitions come from.
+    The four fields before these say where the conversation and its tool definitions come from.
     """
 
     source: int
@@ -74,9 +75,9 @@ class ConversationRow:
 
 
 Table = Sequence[ConversationRow]
-"""All conversations in the order of the sources; samples are numbered through it from 0."""
+"""All conversations in the order of the sources; samples are numbered across them from 0."""
 
 
 def split_digests(joined: bytes) -> list[bytes]:
-    """Returns digests that are joined in a row."""
+    """Returns the concatenated digests as a list."""
     return [joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)]
