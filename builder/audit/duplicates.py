@@ -239,7 +239,7 @@ class Duplicates:
     places: Places
 
     def _pairs(self) -> tuple[tuple[str, str, list[tuple[int, int]]], ...]:
-        """(code, message, pairs of the kept one and the other) for each way to be a duplicate."""
+        """Returns (code, message, pairs of kept sample and other) for each kind of duplicate."""
         near = [(group.rows[0], at) for group in self.near for at in group.rows[1:]]
         return (
             ("exact_duplicate", "samples that another repeats word for word", self.exact),

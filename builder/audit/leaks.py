@@ -121,7 +121,7 @@ class Leaks:
 
 
 def masked(text: str, start: int, end: int) -> str:
-    """What stands before a hit, and of the hit its length: nothing that could be put together."""
+    """Returns the text before a hit and only the length of the hit itself."""
     before = text[max(0, start - 24) : start]
     hits = [*find_secrets(before), *find_personal(before)]
     for hit in reversed(hits):

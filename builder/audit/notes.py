@@ -37,7 +37,7 @@ class AuditRow:
         return value if isinstance(value, str) else ""
 
     def texts(self) -> Iterator[tuple[str, str, str]]:
-        """(part, name of the member or "", text) of all that is written of the sample."""
+        """Yields (part, name of the member or "", text) of everything written of the sample."""
         if self.dialogue is None:
             for at, (_, content) in enumerate(self.sample.messages):
                 yield f"messages[{at}].content", "", content

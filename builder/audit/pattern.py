@@ -80,7 +80,10 @@ _EDGE = 400
 
 
 def is_error(response: str) -> bool:
-    """Does a tool response say that the call failed? By its words: the flat form holds no flag."""
+    """Returns whether a tool response reports an error.
+
+    This is judged by its wording, because the flat form has no flag.
+    """
     begin = response[:_EDGE]
     if _ERROR.match(begin):
         return True

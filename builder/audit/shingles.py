@@ -62,7 +62,11 @@ def _characters(
 def _numbers(
     points: NDArray[np.uint8 | np.uint32], inside: NDArray[np.bool_], letters: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """The words' numbers; `inside` are those of many characters, `letters` are words themselves."""
+    """Returns the words' numbers.
+
+    `inside` marks code points in words of several characters, `letters` those that are words
+    themselves.
+    """
     import numpy as np  # noqa: PLC0415 - as above
 
     powers, inverses = _powers()
@@ -101,7 +105,7 @@ def _powers() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 
 def shingles(numbers: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
-    """A number of 64 bits for each run of `size` words; of a shorter text, one for all of it."""
+    """Returns a 64-bit number for each run of `size` words, or one for a shorter text."""
     import numpy as np  # noqa: PLC0415 - as above
 
     size = min(size, len(numbers))

@@ -178,7 +178,7 @@ class TurnAudit:
             ours.update(theirs)
 
     def tables(self, mix: Mapping[str, float]) -> list[AuditTable]:
-        """Behaviour against its target, edges, parity, scripts and languages."""
+        """Returns tables: behaviour against its target, edge cases, parity, scripts, languages."""
         samples = max(self.patterns.total(), 1)
         names = [*PATTERNS, *(["unread"] if self.patterns["unread"] else [])]
         behaviour = tuple(

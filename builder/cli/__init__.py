@@ -1,4 +1,4 @@
-"""The command line: one module for each command."""
+"""Implements the command line, with one module for each command."""
 
 from __future__ import annotations
 

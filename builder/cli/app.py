@@ -1,4 +1,4 @@
-"""The command line. Heavy imports stand inside the commands: `--help` answers at once."""
+"""Declares the command line. Heavy imports are inside the commands, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def common(
 
 
 EngineName = Literal["local", "ray"]
-"""What runs the job."""
+"""Returns the engine that runs the job."""
 
 Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")]
@@ -187,11 +187,11 @@ def inspect(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """What a file or folder holds and why, and one conversation as the model will see it."""
+    """Show the format of a file or folder, and one conversation as the model will see it."""
     from builder.cli.inspect import run_inspect  # noqa: PLC0415 - see the module's docstring
     from builder.config import Config, load_config  # noqa: PLC0415
 
-    del quiet  # everything it prints was asked for
+    del quiet  # its output was explicitly requested
     chosen = load_config(config) if config is not None else Config()
     if allow_eval:
         chosen = chosen.with_evaluation()
@@ -245,7 +245,7 @@ def push(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """Put a built dataset on the Hugging Face Hub, once it has passed the gates; read it back."""
+    """Publish a built dataset on the Hugging Face Hub after it passes the gates; read it back."""
     from builder.cli.push import run_push  # noqa: PLC0415 - see the module's docstring
     from builder.push.job import PushOptions  # noqa: PLC0415
 
@@ -270,7 +270,7 @@ def report(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """Write what is in a dataset as one HTML file, to be looked at offline."""
+    """Write a report of a dataset as one HTML file that can be read offline."""
     from builder.cli.report import run_report  # noqa: PLC0415 - see the module's docstring
 
     return run_report(dataset, out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
@@ -294,10 +294,10 @@ def view(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """Look at every sample in a browser: served on this machine alone, read from disk by page."""
+    """Browse every sample: served to this machine only, read from disk page by page."""
     from builder.cli.report import run_view  # noqa: PLC0415 - see the module's docstring
 
-    del quiet  # the address is what is asked for
+    del quiet  # the address is the requested output
     return run_view(
         dataset, logs, review, review_csv, port, opens=opens, tokenizer=tokenizer, as_json=as_json
     )
@@ -320,7 +320,7 @@ def audit(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """What is in a dataset, what leaked into it and what is wrong with it."""
+    """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
     from builder.cli.audit import run_audit  # noqa: PLC0415 - see the module's docstring
     from builder.config import Config, load_config  # noqa: PLC0415
 
@@ -344,7 +344,7 @@ def formats(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """List the readers, with what each recognises."""
+    """List the readers, with the format that each recognises."""
     from builder.cli.formats import explain as explain_path  # noqa: PLC0415
     from builder.cli.formats import list_formats  # noqa: PLC0415 - see the module's docstring
 
@@ -366,7 +366,7 @@ def merge(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """Make one dataset of built ones, without repeats, and without reading logs again."""
+    """Combine built datasets into one, without duplicates and without reading logs again."""
     from builder.cli.merge import run_merge  # noqa: PLC0415 - see the module's docstring
     from builder.config import Config, load_config  # noqa: PLC0415
 
@@ -383,7 +383,7 @@ def diff(
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """Compare two datasets: the samples that came, went or changed, and what they hold."""
+    """Compare two datasets: samples added, removed or changed, and other differences."""
     from builder.cli.diff import run_diff  # noqa: PLC0415 - see the module's docstring
 
     return run_diff(before, after, as_json=as_json, quiet=quiet)
@@ -392,4 +392,4 @@ def diff(
 COMMANDS = tuple(
     str(item.name or item.callback.__name__) for item in app.registered_commands if item.callback
 )
-"""The names of the commands."""
+"""Returns the names of the commands."""

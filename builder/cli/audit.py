@@ -1,4 +1,4 @@
-"""`builder audit`: prints what an audit found; gates for scripts."""
+"""Implements `builder audit`: prints the findings of an audit; gates for scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from builder.paths import UserPath
 from builder.problem import UsageError, nearest
 
 TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
-"""What is printed besides the findings; the rest is in `--json` and the report."""
+"""Tables that are printed besides the findings; the rest is in `--json` and the report."""
 ROWS = 8
 
 
@@ -33,9 +33,9 @@ def run_audit(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Audit and print; the exit code: 1 if a gate fires or there are no samples, else 0.
+    """Audits and prints; returns 1 if a gate fails or there are no samples, else 0.
 
-    Raises UsageError: no such dataset, evaluation set, tokenizer or code.
+    Raises UsageError if there is no such dataset, evaluation set, tokenizer or code.
     """
     options = config.audit_options
     options = replace(
@@ -63,8 +63,8 @@ def run_audit(
 def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
     """Returns the codes and audits of `--fail-on`.
 
-    Raises UsageError for a name that is neither, and for an audit that does not run: a gate that
-    cannot fire would pass everything.
+    Raises UsageError for a name that is neither, and for an audit that does not run, because a gate
+    that cannot fail would pass everything.
     """
     gates = {item.strip() for item in (fail_on or "").split(",") if item.strip()}
     if fail_on is not None and not gates:
@@ -91,14 +91,14 @@ def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
 
 
 def _fires(finding: AuditFinding, gates: set[str]) -> bool:
-    """By its code; by its audit only what is still to be dealt with."""
+    """Returns whether the gate fails: by code always, by audit only for unresolved findings."""
     if f"{finding.audit}.{finding.code}" in gates:
         return True
     return finding.code in gates or (finding.audit in gates and finding.gate is GateAction.report)
 
 
 def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], object]]:
-    """(what to call with the rows that are done, what at the end): a counter on a terminal."""
+    """Returns the callbacks for rows done and for the end; on a terminal they show a counter."""
     if quiet or not sys.stderr.isatty():
         return (lambda _: None), (lambda: None)
     from tqdm import tqdm  # noqa: PLC0415 - only on a terminal

@@ -1,4 +1,4 @@
-"""`builder build`: runs the main job and prints what became of everything."""
+"""Implements `builder build`: runs the main job and prints its outcome."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_build(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Build and print; the exit code of contract.md. Raises UsageError."""
+    """Builds and prints; returns the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
     progress = BuildProgress(shown=not (quiet or as_json))
     out = local_path(out)
@@ -82,7 +82,7 @@ def summarise(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Prints what became of everything; returns the exit code. `here`: `out` on this machine."""
+    """Prints the outcome; returns the exit code. `here` is the local folder of `out`."""
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
     if built.changed_by_loader:
@@ -123,7 +123,7 @@ def summarise(
 def start(
     name: str, *, workers: int | None, ray_address: str | None
 ) -> contextlib.AbstractContextManager[Engine]:
-    """What runs the job, once it is entered. Raises UsageError then, or for options that clash."""
+    """Enters the engine that runs the job. Raises UsageError, also for conflicting options."""
     if name == "ray":
         from builder.build.ray_engine import RayOptions, on_ray  # noqa: PLC0415 - an optional extra
 
@@ -198,7 +198,7 @@ def _print_rejects(ledger: Ledger, config: Config) -> None:
 
 
 def facts(built: Built, config: Config) -> Iterator[str]:
-    """Yields what a user should know about the dataset, with the remedy where there is one."""
+    """Yields notes for the user about the dataset, with the remedy if there is one."""
     found = built.audit
     for item in found.findings if found is not None else ():
         is_changed = item.gate is GateAction.change
@@ -262,7 +262,7 @@ def _parity(built: Built, config: Config) -> Iterator[str]:
 
 
 def list_stores(*, as_json: bool) -> int:
-    """Without any input: the stores on this machine with the command for each; reads nothing."""
+    """Lists the stores on this machine with a command for each; reads nothing."""
     found = [(name, path) for name, path in STORES if expand_home(path).is_dir()]
     if as_json:
         stores = [{"name": name, "path": path} for name, path in found]

@@ -1,4 +1,4 @@
-"""`builder diff`: what came, went or changed between two datasets."""
+"""Implements `builder diff`: prints which samples were added, removed or changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = 20
 
 
 def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
-    """Compares and prints; 0: the samples are the same, 1: they differ. Raises UsageError."""
+    """Compares and prints; returns 0 if the samples are equal, else 1. Raises UsageError."""
     found = compare(before, after)
     if as_json:
         sys.stdout.write(json.dumps(found.to_json()) + "\n")

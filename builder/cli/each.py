@@ -1,9 +1,9 @@
-"""Runs a command on each of several files, as pre-commit names them.
+"""Runs a command on each of several files, as pre-commit passes them.
 
-    python -m builder.cli.each COMMAND [OPTIONS] FILE…
+python -m builder.cli.each COMMAND [OPTIONS] FILE…
 
-What comes first and does not exist as a file is the command with its options. The exit code is the
-largest one.
+The leading arguments that are not existing files are the command with its options. The exit code is
+the largest one.
 """
 
 from __future__ import annotations

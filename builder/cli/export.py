@@ -1,4 +1,4 @@
-"""`builder export`: a variant of a dataset for a trainer."""
+"""Implements `builder export`: writes a variant of a dataset for a trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from builder.verify.verifier import Verifier
 def run_export(
     dataset: str, *, to: str, out: Path, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> int:
-    """Export and print; 0: every row gives the proven text again. Raises UsageError."""
+    """Exports and prints; returns 0 if every row gives the proven text again. Raises UsageError."""
     if to not in VARIANTS and to not in TRACES:
         raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
     manifest = manifest_of(dataset)
@@ -46,7 +46,7 @@ def run_export(
 
 
 def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
-    """Returns why nothing was exported: for pairs, what the build says of them."""
+    """Returns why nothing was exported; for pairs, the reasons that the build counted."""
     if to not in VARIANTS or not VARIANTS[to].of_pairs:
         return "no sample could be exported"
     found = manifest.get("preferences")

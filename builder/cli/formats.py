@@ -1,4 +1,4 @@
-"""`builder formats`: the readers, and which of them claim a file."""
+"""Implements `builder formats`: lists the readers, and which of them claim a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builder.sources.source import Source
 
 
 def list_formats(*, as_json: bool, quiet: bool) -> int:
-    """Prints the readers, with what each recognises."""
+    """Prints the readers, with the format that each recognises."""
     summaries = {name: reader.summary for name, reader in readers().items()}
     if as_json:
         sys.stdout.write(json.dumps(summaries) + "\n")
@@ -44,7 +44,7 @@ def explain(path: str, *, as_json: bool, quiet: bool) -> int:
 
 
 def print_overview(name: str, formats: dict[str, int], unknown: int) -> None:
-    """Prints what lies in a folder: its files by the reader that recognises them."""
+    """Prints the number of a folder's files by the reader that recognises them."""
     print(escaped(f"{name}: {sum(formats.values()) + unknown:,} files"))
     rows = [(reader, f"{count:,}") for reader, count in formats.items()]
     rows += [("(no reader)", f"{unknown:,}")] if unknown else []

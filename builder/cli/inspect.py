@@ -1,4 +1,4 @@
-"""`builder inspect`: what a file is, and one conversation as the model will see it."""
+"""Implements `builder inspect`: a file's format, and a conversation as the model will see it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from builder.sources.source import Source
 from builder.verify.verifier import Verifier
 
 FILES = 2000
-"""Files of a folder that are looked at; more would take minutes."""
+"""Files of a folder that are examined; more would take minutes."""
 
 
 @dataclass(slots=True)
 class _Contents:
-    """Counts over a source, and the conversation that was asked for."""
+    """Counts over a source, and the requested conversation."""
 
     conversations: int = 0
     calls: int = 0
@@ -48,10 +48,10 @@ def run_inspect(
     tokenizer: str,
     as_json: bool,
 ) -> int:
-    """Prints what the file is; returns the exit code. Raises UsageError if no reader knows it.
+    """Prints the file's format; returns the exit code. Raises UsageError if no reader knows it.
 
-    Of a folder the formats of its files are printed, and the first file that a reader knows is
-    taken.
+    For a folder the formats of its files are printed, and the first file that a reader knows is
+    shown.
     """
     overview: dict[str, int] | None = None
     unknown = 0
@@ -102,7 +102,7 @@ def run_inspect(
 
 
 def _survey(sources: Sequence[Source | Problem]) -> tuple[Source | None, dict[str, int], int]:
-    """Returns the first source that one reader knows, {reader: sources}, and how many none does."""
+    """Returns the first known source, {reader: sources}, and the number of unknown ones."""
     first: Source | None = None
     formats: Counter[str] = Counter()
     for source in sources:
@@ -162,9 +162,10 @@ def _read(source: Source, name: str, index: int) -> _Contents:
 def _conversation(
     conversation: Conversation, options: NormalizeOptions, verifier: Verifier
 ) -> tuple[dict[str, Json], Spans]:
-    """The conversation for `--json`, and where its trained text stands.
+    """Returns the conversation for `--json`, and the offsets of its trained text.
 
-    Of a unit smaller than the conversation the last sample is shown: it holds all before it.
+    If the unit is smaller than the conversation, the last sample is shown: it contains all before
+    it.
     """
     normalised = normalise(conversation, options)
     dialogue = normalised.dialogue
@@ -226,7 +227,7 @@ def _print_conversation(shown: dict[str, Json], spans: Spans) -> None:
 
 
 def marked(text: str, spans: Spans) -> str:
-    """The text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
+    """Returns the text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
     begin, end = (TRAINED, RESET) if colours(sys.stdout) else ("⟦", "⟧")
     borders = [0, *(border for span in spans for border in span), len(text)]
     pieces = [escaped(text[start:stop]) for start, stop in pairwise(borders)]

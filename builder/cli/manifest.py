@@ -1,4 +1,4 @@
-"""What commands take from the manifest of a built folder. It may come from anywhere."""
+"""Reads what commands need from the manifest of a built folder, which is not trusted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def manifest_of(dataset: str) -> dict[str, Json]:
 
 
 def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
-    """Returns the tokenizer asked for, else the embedded one if the dataset was proven against it.
+    """Returns the requested tokenizer, or the embedded one if the dataset was proven against it.
 
-    A manifest may come from anywhere: another tokenizer that it names is never loaded unasked.
-    Raises UsageError then.
+    A manifest may come from anywhere, so another tokenizer that it names is never loaded without
+    being requested; UsageError is raised instead.
     """
     named = as_text(as_object(manifest.get("tokenizer")).get("name"))
     if tokenizer is None and named not in ("", EMBEDDED):
@@ -35,7 +35,7 @@ def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
 
 
 def mode_of(manifest: dict[str, Json]) -> Mode:
-    """Returns the inference mode that the spans of the dataset are measured against."""
+    """Returns the inference mode for which the spans of the dataset were measured."""
     verify = as_object(as_object(manifest.get("config")).get("verify"))
     modes: tuple[Mode, ...] = get_args(Mode)
     return next((mode for mode in modes if mode == verify.get("mode")), "non-thinking")

@@ -1,4 +1,4 @@
-"""`builder verify --masks`: which tokens a trainer's default would train, compared with ours."""
+"""Implements `builder verify --masks`: compares the tokens that trainers train with ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL = "all"
 
 
 def trainers_named(names: Sequence[str]) -> list[str]:
-    """The trainers that the user named, in the order of MASKS. Raises UsageError."""
+    """Returns the trainers that the user named, in the order of MASKS. Raises UsageError."""
     for name in names:
         if name not in (*MASKS, ALL):
             raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
@@ -26,7 +26,7 @@ def trainers_named(names: Sequence[str]) -> list[str]:
 def compare_masks(
     dataset: str, verifier: Verifier, trainers: Sequence[str], unit: str | None
 ) -> dict[str, Comparison]:
-    """{trainer: comparison} over the proven samples of a dataset. Raises UsageError."""
+    """Returns {trainer: comparison} over the proven samples of a dataset. Raises UsageError."""
     found = {name: Comparison(name) for name in trainers}
     for _, sample, verdict in checked_rows(dataset, verifier, unit):
         if sample is not None and not verdict.findings:
@@ -35,7 +35,7 @@ def compare_masks(
 
 
 def as_json(comparison: Comparison) -> dict[str, Json]:
-    """The comparison as a JSON object, regions in their order."""
+    """Returns the comparison as a JSON object, regions in their order."""
     ours, theirs = comparison.ours, comparison.theirs
     return {
         "samples": comparison.samples,
@@ -51,7 +51,7 @@ def as_json(comparison: Comparison) -> dict[str, Json]:
 
 
 def print_masks(found: dict[str, Comparison]) -> None:
-    """For people: tokens trained by region, ours and each trainer's."""
+    """Prints for people the tokens trained by region, ours and each trainer's."""
     names = ["ours", *found]
     columns = [next(iter(found.values())).ours, *(item.theirs for item in found.values())]
     widths = [max(len(name), 12) for name in names]

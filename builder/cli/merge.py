@@ -1,4 +1,4 @@
-"""`builder merge`: built datasets become one."""
+"""Implements `builder merge`: combines built datasets into one."""
 
 from __future__ import annotations
 

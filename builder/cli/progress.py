@@ -1,4 +1,4 @@
-"""Progress of a build on a terminal: a bar for what can be counted, a line for the rest."""
+"""Shows the progress of a build on a terminal: a bar for counted phases, a line for others."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ _TITLES = {
 }
 _AGAIN = "reading again, with the tools of all sessions"
 _CERTAIN = 0.1
-"""The share of the bytes after which the rate tells how long the rest takes. Before that the first
-large chunks are still being worked on, and nothing has been counted."""
+"""The share of the bytes after which the rate predicts the remaining time. Before that the first
+large chunks are still in progress, and nothing has been counted.
+"""
 
 
 class BuildProgress:
-    """Shows the phase of a build, how much of it is done, and what is left where that is known."""
+    """Shows the phase of a build, its progress, and the remaining time if it is known."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown and sys.stderr.isatty()
@@ -37,9 +38,9 @@ class BuildProgress:
         self._has_read = False
 
     def read(self, tasks: list[Task]) -> Done:
-        """Begins the first phase; gives what to call after each task.
+        """Begins the first phase; returns the callback for each finished task.
 
-        Called again for tasks that depend on what all of them hold.
+        Called again for tasks that depend on the contents of all of them.
         """
         if not self._shown:
             return lambda _task, _summary: None
@@ -65,14 +66,14 @@ class BuildProgress:
         return step
 
     def phase(self, name: str, total: int | None = None) -> Callable[[int], object]:
-        """Begins another phase; gives what to call with the number of samples done."""
+        """Begins another phase; returns the callback for the number of samples done."""
         if not self._shown:
             return lambda _: None
         self._open(name, total=total, unit=" samples")
         return self._bar.update  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Takes the bar off the terminal."""
+        """Removes the bar from the terminal."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -92,7 +93,7 @@ class BuildProgress:
 
 
 def remaining(done: int, total: int, seconds: float) -> str:
-    """Returns how long the rest takes at the rate so far, `3 min`; "" while that is a guess."""
+    """Returns the remaining time at the rate so far, `3 min`; "" while that is a guess."""
     if not total or done < total * _CERTAIN or done >= total:
         return ""
     left = seconds * (total - done) / done

@@ -1,4 +1,4 @@
-"""`builder push`: what would change, the upload, and what was compared afterwards."""
+"""Implements `builder push`: prints the changes, the upload, and the final comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def run_push(
     quiet: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Push and print; 0: on the Hub and read back equal, or a dry run. Raises UsageError."""
+    """Pushes and prints; returns 0 if the Hub's copy is equal, or for a dry run.
+
+    Raises UsageError.
+    """
     if quiet or as_json or not sys.stderr.isatty():
         from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415 - heavy
 
@@ -43,7 +46,8 @@ def run_push(
         if not quiet and not as_json:
             _print_changes(found, options)
         if found.removed and (quiet or as_json):
-            _warn(f"removed on the Hub: {', '.join(found.removed)}")  # never unseen
+            # Always shown, even with --quiet.
+            _warn(f"removed on the Hub: {', '.join(found.removed)}")
 
     push(dataset, report, options, course, shown)
     for code in _unused_codes(report, options):
@@ -66,7 +70,7 @@ def run_push(
 
 
 def _unused_codes(report: PushReport, options: PushOptions) -> list[str]:
-    """What `--allow` names that overruled nothing, perhaps by a slip."""
+    """Returns the codes of `--allow` that overruled nothing, perhaps because of a typo."""
     used = {item.code for item in report.overruled}
     return [code for code in options.allow if code not in used]
 

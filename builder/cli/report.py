@@ -1,4 +1,4 @@
-"""`builder report` and `builder view`: a dataset as people look at it."""
+"""Implements `builder report` and `builder view`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTERRUPTED = 130
 def run_report(
     dataset: str, out: Path, *, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> int:
-    """Write the page and say where. Raises UsageError."""
+    """Writes the page and prints its path. Raises UsageError."""
     manifest = manifest_of(dataset)
     name = tokenizer_of(manifest, tokenizer)
     found = audit(dataset, AuditOptions(tokenizer=name), workers=default_workers())
@@ -89,14 +89,15 @@ def run_view(
             try:
                 server.serve_forever()
             except KeyboardInterrupt:
-                raise SystemExit(INTERRUPTED) from None  # nothing was left unfinished: no message
+                # Nothing was left unfinished, so there is no message.
+                raise SystemExit(INTERRUPTED) from None
             finally:
                 viewer.close()
     return 0
 
 
 def _refuse_document(item: DataFile) -> None:
-    """Raises UsageError for a file whose rows are not lines, nor rows of a Parquet file."""
+    """Raises UsageError unless the file has one row per line or is a Parquet file."""
     source = Source(item.path.name, item.path)
     is_table = source.table is not None and not is_parquet(source)
     is_list = ".jsonl" not in item.path.name and source.head.lstrip().startswith(b"[")

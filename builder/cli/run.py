@@ -1,4 +1,4 @@
-"""Runs a command line: its exit code, and one line for each mistake."""
+"""Runs a command line: returns its exit code, and prints one line for each usage error."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from builder.credentials import hide
 from builder.problem import BuilderError, UsageError, nearest
 
 MISTAKE = 2
-"""The exit code after the user's mistake: a bad option, configuration or path."""
+"""The exit code for a usage error: a bad option, configuration or path."""
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
 
 
 def run(arguments: list[str]) -> int:
-    """Runs a command; returns its exit code and lets no exception of the data or the user pass."""
+    """Runs a command; returns its exit code.
+
+    Exceptions caused by the data or the user are reported in one line.
+    """
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="backslashreplace")  # log text may not fit the terminal's encoding
+            reconfigure(errors="backslashreplace")  # log text may not be encodable for the terminal
     try:
         result = app(arguments, standalone_mode=False)
     except UsageError as error:
@@ -42,10 +45,10 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        # No existing file has such a name: it is one that the user gave.
+        # No existing file can have such a name, so it was given by the user.
         return refused(f"{str(error.filename)[:80]!r}…: {error.strerror}", arguments)
     except Exception as error:
-        # typer carries click inside or beside it, by version: its usage errors share a method.
+        # Depending on its version, typer contains click or imports it: usage errors share a method.
         if not hasattr(error, "format_message"):
             raise
         return refused(usage_message(error), arguments)
@@ -58,7 +61,7 @@ def run(arguments: list[str]) -> int:
 
 
 def refused(message: str, arguments: list[str]) -> int:
-    """Prints the user's mistake, with `--json` as an object too; returns its exit code."""
+    """Prints the usage error, with `--json` as an object too; returns its exit code."""
     message = hide(message)
     for line in message.splitlines():
         print(f"builder: {line}", file=sys.stderr)
@@ -68,7 +71,7 @@ def refused(message: str, arguments: list[str]) -> int:
 
 
 def usage_message(error: Any) -> str:
-    """Returns the message of a usage error of typer, with the nearest valid name."""
+    """Returns the message of typer's usage error, with the nearest valid name."""
     name = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
     if isinstance(name, str) and context is not None:

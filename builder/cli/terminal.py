@@ -1,4 +1,4 @@
-"""Text for a terminal: log text made harmless, colours, counts and aligned tables."""
+"""Formats text for a terminal: harmless log text, colours, counts and aligned tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WARNING = "\x1b[33m"
 
 
 def escaped(text: str) -> str:
-    r"""Returns the text with whatever a terminal would act on as escapes; newlines and tabs stay.
+    r"""Returns the text with everything that controls a terminal escaped, except newlines and tabs.
 
     Control characters, direction marks and lone surrogates become `\x1b`, `\u202e` and so on.
     """
@@ -33,12 +33,12 @@ def _escape(char: str) -> str:
 
 
 def colours(stream: TextIO = sys.stdout) -> bool:
-    """Returns whether colour codes may be written: not into a file, and not against NO_COLOR."""
+    """Returns whether colour codes may be written: not to a file, and not if NO_COLOR is set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def painted(text: str, style: str) -> str:
-    """Returns the text in a style where standard output shows it, else as it is."""
+    """Returns the text in a style if standard output supports it, else unchanged."""
     return f"{style}{text}{RESET}" if text and colours(sys.stdout) else text
 
 
@@ -50,7 +50,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the rows as lines: the first column to the left, numbers to the right."""
+    """Returns the rows as lines: the first column left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
@@ -63,7 +63,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def conversion_lines(
     forms: Mapping[str, int], rows: int, changes: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yields a line for each form that rows were converted from, and one for what that altered."""
+    """Yields a line for each form that rows were converted from, and one for the changes."""
     for form, count in sorted(forms.items()):
         verb = "was" if count == 1 else "were"
         yield f"{count:,} of {counted(rows, 'row')} {verb} read as {form}, converted"

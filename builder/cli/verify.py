@@ -1,4 +1,4 @@
-"""`builder verify`: reports on a dataset of any origin."""
+"""Implements `builder verify`: reports on a dataset of any origin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How results are shown: as JSON, errors only, or in full beyond the first SHOWN bad lines."""
+    """The form of the output: JSON, errors only, or all bad lines instead of the first SHOWN."""
 
     as_json: bool
     quiet: bool
@@ -34,7 +34,7 @@ class Shown:
 
     @property
     def in_words(self) -> bool:
-        """Is what was found printed for people?"""
+        """Returns whether findings are printed for people."""
         return not self.as_json and not self.quiet
 
 
@@ -49,9 +49,9 @@ def run_verify(
     workers: int | None,
     shown: Shown,
 ) -> int:
-    """Verify against each tokenizer and print; the exit code: 0 all proven, 1 a finding.
+    """Verifies against each tokenizer and prints; returns 0 if all is proven, 1 if not.
 
-    Raises UsageError: no such dataset, tokenizer or trainer.
+    Raises UsageError if there is no such dataset, tokenizer or trainer.
     """
     trainers = trainers_named(masks)
     workers = workers or default_workers()
@@ -87,9 +87,9 @@ def _verify(
     loaded: Iterator[LineReport],
     shown: Shown,
 ) -> dict[str, Json]:
-    """Print what is found against one tokenizer; the result as JSON.
+    """Prints the findings against one tokenizer; returns the result as JSON.
 
-    `loaded` are reports on rows that were counted before.
+    `loaded` are reports on rows that were already counted.
     """
     summary = Summary()
     bad: list[Json] = []
@@ -138,7 +138,7 @@ def _verify(
 
 
 def _proven(result: dict[str, Json]) -> str:
-    """For which target how much of the dataset is proven."""
+    """Returns how much of the dataset is proven, for each target."""
     sha256 = str(result["template_sha256"])[:12]
     return (
         f"{result['proven']} of {result['samples']} samples proven against {result['tokenizer']}"

@@ -1,4 +1,4 @@
-"""`builder --version`."""
+"""Implements `builder --version`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DISTRIBUTION = "toolcall-dataset-builder"
 
 
 def print_version() -> None:
-    """Prints the version, and on standard error whether another distribution is in the way."""
+    """Prints the version, and on standard error whether another distribution conflicts."""
     print(f"{DISTRIBUTION} {_version()}")
     for name in others():
         print(

@@ -1,6 +1,6 @@
-"""Variants of a dataset for trainers, each verified after it is written.
+"""Writes variants of a dataset for trainers, each verified after it is written.
 
-`variants` says what a row of each is and what a trainer renders from it; `write` writes them and
-loads them again; `trainers` has a configuration for each trainer that reads the variant. Rules and
-traps: trainers.md.
+`variants` defines the rows of each variant and the text that a trainer renders from them; `write`
+writes them and loads them again; `trainers` has a configuration for each trainer that reads the
+variant. Rules and pitfalls: trainers.md.
 """

@@ -1,4 +1,4 @@
-"""Preference pairs from the `preferences` of meta/, each side proven like a sample."""
+"""Exports preference pairs from the `preferences` of meta/, each side proven like a sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEADER = "<|im_start|>assistant\n"
 class PreferencePair:
     """Two answers to the same messages.
 
-    chosen, rejected  samples that are equal but for their last message
+    chosen, rejected  samples that differ only in their last message
     texts             the proven renderings of the two
     tokens            of the longer one
     """
@@ -56,7 +56,7 @@ class PreferencePairs:
     def _proven(
         self, reason: str, chosen: Sample, rejected: Sample, *, late_system: bool
     ) -> PreferencePair | str:
-        """Returns the pair, or the code of why it is none."""
+        """Returns the pair, or the code that says why it is not one."""
         if chosen.messages == rejected.messages:
             return "same_answer"
         verdicts = [self._verdict(one, late_system=late_system) for one in (chosen, rejected)]
@@ -79,7 +79,7 @@ class PreferencePairs:
 
 
 def _sides(item: Json, sample: Sample) -> tuple[str, Sample, Sample] | None:
-    """Returns the reason and both sides of an entry; None if it is not one for this sample."""
+    """Returns the reason and both sides of an entry; None if it does not fit this sample."""
     if not isinstance(item, dict):
         return None
     reason, turn = item.get("reason"), item.get("turn")
@@ -99,5 +99,5 @@ def _sides(item: Json, sample: Sample) -> tuple[str, Sample, Sample] | None:
 
 
 def _prompt(text: str) -> str:
-    """Returns a rendering up to and with the header of its last turn."""
+    """Returns a rendering up to and including the header of its last turn."""
     return text[: text.rindex(_HEADER) + len(_HEADER)]

@@ -1,15 +1,15 @@
-"""Token ids with labels: what is trained is what `meta.spans` says, nothing else."""
+"""Computes token ids with labels: exactly the tokens of `meta.spans` are trained."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 IGNORED = -100
-"""The label that the loss functions of all trainers leave out."""
+"""The label that the loss functions of all trainers ignore."""
 
 
 class BorderFault(Exception):
-    """A span does not begin or end where a token does: its tokens cannot be assigned."""
+    """A span does not begin or end at a token boundary, so its tokens cannot be assigned."""
 
 
 def labels(
@@ -17,9 +17,9 @@ def labels(
     offsets: Sequence[tuple[int, int]],
     spans: Sequence[tuple[int, int]],
 ) -> list[int]:
-    """The ids inside the spans, IGNORED elsewhere. Offsets and spans are code points.
+    """Returns the ids inside the spans, IGNORED elsewhere. Offsets and spans are code points.
 
-    Raises BorderFault: a token lies across a border of a span.
+    Raises BorderFault if a token crosses a border of a span.
     """
     made = [IGNORED] * len(ids)
     at = 0

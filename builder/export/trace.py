@@ -1,7 +1,7 @@
-"""Conversations for looking at: ATIF trajectories and Hugging Face session traces.
+"""Exports conversations for viewing: ATIF trajectories and Hugging Face session traces.
 
-Neither is for training: they leave out what their format has no place for. Each file is read again
-by this project's own reader and must give the messages of the sample.
+Neither is for training: they omit what their format cannot represent. Each file is read again by
+this project's own reader and must give the messages of the sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from builder.verify.verifier import Verifier
 
 
 def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Exported:
-    """Write a file for each proven sample. Raises UsageError."""
+    """Writes a file for each proven sample. Raises UsageError."""
     write, suffix = TRACES[to]
     exported = Exported()
     with folder_aside(out) as scratch:
@@ -50,7 +50,7 @@ def _text(value: Json, default: str) -> str:
 
 
 def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
-    """A trajectory of ATIF-v1.6 (atif.md, "Fields"): results stand in the step that called."""
+    """Returns a trajectory of ATIF-v1.6 (atif.md, "Fields"), with results in the call's step."""
     steps: list[dict[str, Json]] = []
     for message in structured_messages(dialogue):
         if message["role"] == "tool":
@@ -101,7 +101,7 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
 
 
 def _traces(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
-    """Session traces (hf-session-traces.md): a session line, then a line for each message."""
+    """Returns a session trace (hf-session-traces.md): a session line, then a line per message."""
     harness = _text(row.meta.get("format"), "unknown")
     lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
     for message in structured_messages(dialogue):
@@ -120,11 +120,11 @@ TRACES: dict[str, tuple[Write, str]] = {
     "atif": (_atif, ".json"),
     "hf-session-traces": (_traces, ".jsonl"),
 }
-"""By name: what writes a file, and the end of its name."""
+"""By name: the function that writes a file, and the file's suffix."""
 
 
 def _comparable(sample: Sample, to: str) -> tuple[object, ...]:
-    """What the format has a place for: session traces hold no definitions."""
+    """The parts that the format can represent: session traces have no definitions."""
     tools = list(sample.definitions) if to == "atif" else []
     return (sample.messages, tools)
 
@@ -133,7 +133,7 @@ def _read_again(path: Path, to: str) -> tuple[object, ...] | None:
     options = NormalizeOptions(reasoning="keep", control_tokens="neutralise")
     for event in readers()[to].read(Source(path.name, path)):
         if isinstance(event, Conversation):
-            # A last turn that calls is what the sample teaches.
+            # A last turn with calls is what the sample trains.
             dialogue = normalise(replace(event, complete=True), options).dialogue
             if dialogue is not None:
                 return _comparable(flatten(dialogue), to)

@@ -1,4 +1,4 @@
-"""What a variant is: its rows, and the text that a trainer makes of each."""
+"""Defines a variant: its rows, and the text that a trainer makes of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOOLS: Feature = {"name": "tools", "list": "json"}
 class ExportItem:
     """A proven sample, its dialogue, and its rendering with the trained spans.
 
-    targets  for each assistant turn, in order: is it trained?
+    targets  for each assistant turn, in order, whether it is trained
     prompt   the generation prompt of the inference mode that the spans are for
     pairs    its preference pairs, for a variant of pairs
     """
@@ -73,9 +73,9 @@ class Variant:
 
     summary   one line for `builder export --help` and the card
     kind      jsonl or parquet
-    features  what the card declares, so that a loader infers nothing
+    features  the features that the card declares, so that loaders infer none
     rows      the rows of a sample, each with the text that it must give
-    text      what a trainer makes of a loaded row
+    text      the text that a trainer makes of a loaded row
     of_pairs  a row is a preference pair, not a sample or its turn
     """
 
@@ -98,5 +98,5 @@ class Variant:
 
 
 def plain_messages(sample: Sample) -> list[Row]:
-    """Returns the messages of a sample as rows hold them."""
+    """Returns the messages of a sample in the form of rows."""
     return [{"role": role, "content": content} for role, content in sample.messages]

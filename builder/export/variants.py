@@ -1,10 +1,10 @@
-"""The variants: what a row is, and the text that a trainer makes of it.
+"""Defines the variants: the rows, and the text that a trainer makes of each.
 
-`rows` turns a proven sample into rows; `text` is what the tokenizer's template (or the trainer's
-own published rule, where it does not use the template) makes of a row as it is loaded. The two are
-written separately on purpose: a row is right if `text` gives the bytes that were proven.
+`rows` turns a proven sample into rows; `text` returns what the tokenizer's template (or the
+trainer's own published rule, if it does not use the template) makes of a row as it is loaded. The
+two are written separately on purpose: a row is correct if `text` gives the bytes that were proven.
 
-Where a sample has assistant turns that are context only, the assistant messages of a row carry
+If a sample has assistant turns that are context only, the assistant messages of a row carry
 `weight` (0 or 1, as in OpenAI's fine-tuning format, read by axolotl) and `loss` (read by ms-swift).
 """
 
@@ -43,7 +43,7 @@ def _plain_text(row: Row, target: Target) -> str:
 
 
 def _text_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    """Without tools the column is null: "" breaks TRL and axolotl, "[]" LLaMA-Factory."""
+    """Null if there are no tools, because "" breaks TRL and axolotl, and "[]" LLaMA-Factory."""
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
     yield {"messages": item.messages(item.sample), "tools": tools}, item.text
 
@@ -54,7 +54,7 @@ def _text_tools_text(row: Row, target: Target) -> str:
 
 
 def in_system(sample: Sample) -> Sample:
-    """The sample with its tools block in the system turn, as the template renders it there."""
+    """Returns the sample with its tools block in the system turn, as the template renders it."""
     if not sample.tools:
         return sample
     block = tools_block(sample.definitions).text
@@ -69,7 +69,10 @@ def _system_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
 
 
 def structured_messages(dialogue: Dialogue) -> list[Row]:
-    """Messages with `tool_calls` and role tool. Ids are positions: the flat form has none."""
+    """Returns messages with `tool_calls` and role tool.
+
+    Ids are positions: the flat form has none.
+    """
     messages: list[Row] = []
     ids: list[str] = []
     for number, turn in enumerate(dialogue.turns):
@@ -103,7 +106,7 @@ def _openai(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
 
 
 def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]]:
-    """Yields (sample that ends with a target, its rendering, where its trained text begins)."""
+    """Yields (sample that ends with a target, its rendering, the start of its trained text)."""
     for piece, trained in zip(examples(item.dialogue, "turn"), item.targets, strict=True):
         if not trained:
             continue
@@ -132,7 +135,7 @@ def _completions_text(row: Row, target: Target) -> str:
 
 
 def _text_completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
-    """A completion ends with `<|im_end|>`: TRL adds one to a text that ends with anything else."""
+    """Ends completions with `<|im_end|>`, because TRL adds one to a text that ends otherwise."""
     for _, text, start in _turns(item, target):
         yield {"prompt": text[:start], "completion": text[start:].removesuffix("\n")}, text
 
@@ -142,10 +145,10 @@ def _text_completions_text(row: Row, _: Target) -> str:
 
 
 def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    """Turns with calls and no text are `function_call`; with text their flat form is a `gpt` turn.
+    """Returns turns: with calls and no text `function_call`, otherwise their flat form as `gpt`.
 
-    A function_call turn of LLaMA-Factory holds nothing but JSON, and renders it with its own
-    spacing: what it would not render to the same bytes stays text.
+    A function_call turn of LLaMA-Factory contains only JSON, which it renders with its own spacing:
+    a turn that it would not render to the same bytes stays text.
     """
     system = None
     turns: list[Row] = []
@@ -182,7 +185,7 @@ def _inner(content: str) -> str:
 
 
 def _sharegpt_text(row: Row, target: Target) -> str:
-    """By LLaMA-Factory's rules for `qwen3` with a system turn (trainers.md), then the template."""
+    """Renders by LLaMA-Factory's rules for `qwen3` with a system turn (trainers.md)."""
     messages: list[Row] = []
     if row["system"] is not None:
         messages.append({"role": "system", "content": row["system"]})
@@ -204,7 +207,7 @@ def _sharegpt_text(row: Row, target: Target) -> str:
 
 
 def _token_rows(item: ExportItem, target: Target) -> Iterator[tuple[dict[str, Any], str]]:
-    """The row of a sample. Raises BorderFault."""
+    """Yields the row of a sample. Raises BorderFault."""
     ids = target.encode(item.text).ids
     row = {
         "input_ids": ids,
@@ -340,4 +343,4 @@ VARIANTS: dict[str, Variant] = {
         ),
     )
 }
-"""By name, in the order in which help and documentation list them."""
+"""The variants by name, in the order of help and documentation."""

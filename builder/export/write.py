@@ -1,4 +1,4 @@
-"""Writes a variant, loads it as a trainer does and compares every row with the proven text."""
+"""Writes a variant, loads it as a trainer does, and compares every row with the proven text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BATCH = 500
 
 @dataclass(slots=True)
 class Exported:
-    """What became of an export.
+    """The outcome of an export.
 
     samples   rows of the dataset that were read
     written   samples that were exported
@@ -50,7 +50,7 @@ class Exported:
     beyond    {trainer: samples longer than its default length}
     edges     {bare, following, thinking: samples} (`Facts`)
     context   samples with an assistant turn that is not a target
-    not_last  samples whose targets are not the last assistant turn alone
+    not_last  samples whose targets are not just the last assistant turn
     policies  {option that made turns context only: samples}
     splits    the splits, in order of appearance
     pairs_left_out  {code: preference pairs not exported}
@@ -76,14 +76,14 @@ class Exported:
 
     @property
     def targets(self) -> Targets:
-        """Which assistant turns of the samples are trained."""
+        """Returns which assistant turns of the samples are trained."""
         if not self.context:
             return "every"
         return "some" if self.not_last else "last"
 
     @property
     def untrained(self) -> str:
-        """The samples with turns that are context only, and the options that made them so."""
+        """Describes the samples with context-only turns, and the options that caused them."""
         samples = "1 sample has" if self.context == 1 else f"{self.context} samples have"
         return (
             f"{samples} assistant turns that are context, not targets"
@@ -110,7 +110,7 @@ class Exported:
         self.not_last += any(item.targets[:-1]) or not item.targets[-1]
 
     def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
-        """Counts preference pairs that are exported, by their longer sides."""
+        """Counts exported preference pairs, by their longer sides."""
         for pair in pairs:
             self.written += 1
             self.longest = max(self.longest, pair.tokens)
@@ -118,7 +118,7 @@ class Exported:
                 self.beyond[name] += pair.tokens > limit
 
     def facts(self, *, hybrid: bool) -> Facts:
-        """Returns what the configurations depend on."""
+        """Returns the facts that the configurations depend on."""
         return Facts(
             self.written,
             self.longest,
@@ -135,9 +135,9 @@ class Exported:
 def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exported:
     """Writes the variant of every sample that is proven.
 
-    Nothing is put in place unless every row, loaded again, gives the text that was proven, and
-    unless a trainer that reads the variant trains no turn that is context only. Raises UsageError:
-    `dataset` or `out` cannot be used, or no trainer of the variant can express the targets.
+    Nothing is put in place unless every row, loaded again, gives the text that was proven, and a
+    trainer that reads the variant leaves all context-only turns untrained. Raises UsageError if
+    `dataset` or `out` cannot be used, or if no trainer of the variant can express the targets.
     """
     exported = Exported()
     with folder_aside(out) as scratch:
@@ -211,7 +211,7 @@ def _write(
 
 
 def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
-    """Returns a proven sample with its targets: the assistant turns whose end a span ends at."""
+    """Returns a proven sample with its targets: the assistant turns at whose end a span ends."""
     target = verifier.target
     ends = {end for _, end in verdict.spans}
     answers = render_sample(sample, target.style).answers
@@ -238,7 +238,7 @@ def proven_rows(
 
 
 class _RowWriter:
-    """Rows into one JSONL or Parquet file."""
+    """Writes rows into one JSONL or Parquet file."""
 
     def __init__(self, path: Path, variant: Variant) -> None:
         self._variant = variant
@@ -287,12 +287,12 @@ def _companions(
     trainers: Sequence[Trainer],
     folder: str,
 ) -> None:
-    """The card that declares the features, and the trainers' configurations."""
+    """Writes the card that declares the features, and the trainers' configurations."""
     front: Json = {
         "configs": [
             {
                 "config_name": "default",
-                # datasets' cache knows a folder by its name and its card alone
+                # datasets' cache identifies a folder only by its name and its card
                 "description": f"sha256 {_digest(made)}",
                 "data_files": [
                     {"split": split, "path": f"data/{split}-*.{variant.kind}"}
@@ -302,7 +302,8 @@ def _companions(
         ],
         "dataset_info": {"features": variant.declared(weighted=exported.context > 0)},
     }
-    # Decoded again: YAML would write what is shared as references, which loaders do not resolve.
+    # Decoded again, because YAML would write shared objects as references, which loaders do not
+    # resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
     facts = exported.facts(hybrid=target.style.thoughts is Thoughts.hybrid)
     files = configurations(variant.name, variant.kind, trainers, facts, exported.splits, folder)
@@ -350,7 +351,7 @@ def _compare(
     with tempfile.TemporaryDirectory(dir=made.parent) as cache, digests.open("rb") as texts:
         try:
             loaded = datasets.load_dataset(str(made), cache_dir=cache)
-        except Exception as error:  # whatever the loader raises condemns the files
+        except Exception as error:  # any exception of the loader condemns the files
             exported.problems.append(f"it cannot be loaded: {reason(error)}")
             return
         for split in exported.splits:
