@@ -65,7 +65,7 @@ def assert_proven(
     dataset = fspath(dataset)
     summary = verify_dataset(dataset, tokenizer=tokenizer, on_report=note)
     proven = f"{summary.proven} of {summary.samples} samples proven"
-    assert summary.samples, f"{dataset}: holds no samples"
+    assert summary.samples, f"{dataset}: contains no samples"
     assert not bad, "\n".join([f"{dataset}: {proven}", *bad[:FINDINGS]])
     gates = set(fail_on)
     unknown = gates - {*CODES, *(code for codes in CODES.values() for code in codes)}

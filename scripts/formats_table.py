@@ -12,7 +12,7 @@ END = "<!-- end of formats -->\n"
 
 def table() -> str:
     rows = [f"| `{name}` | {reader.summary} |\n" for name, reader in readers().items()]
-    return "| format | what it reads, and by what it knows it |\n|---|---|\n" + "".join(rows)
+    return "| format | what it reads, and how it is recognised |\n|---|---|\n" + "".join(rows)
 
 
 def main() -> None:

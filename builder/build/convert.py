@@ -116,7 +116,7 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
         detail = f"claimed by {', '.join(claims)}: name one with --format"
         writer.reject(Problem("ambiguous", "file", detail))
     else:
-        detail = f"no reader knows it ({source.peek.kind}): see `builder formats`"
+        detail = f"no reader recognises it ({source.peek.kind}): see `builder formats`"
         writer.reject(source.peek.problem or Problem("unrecognised", "file", detail))
     return None
 

@@ -41,7 +41,7 @@ def common(
 EngineName = Literal["local", "ray"]
 """Returns the engine that runs the job."""
 
-Json_ = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Tokenizer = Annotated[
@@ -52,7 +52,7 @@ Format = Annotated[
     str | None, typer.Option(help="The reader to use; default: recognise from content.")
 ]
 AllowEval = Annotated[
-    bool, typer.Option("--allow-eval", help="Build from the data of benchmarks as well.")
+    bool, typer.Option("--allow-eval", help="Also build from data of benchmarks.")
 ]
 
 
@@ -78,25 +78,23 @@ def build(
     format: Format = None,  # noqa: A002 - the option's name
     tokenizer: Tokenizer = None,
     workers: Workers = None,
-    engine: Annotated[
-        EngineName, typer.Option(help="What runs the job (ray: docs/scale.md).")
-    ] = "local",
+    engine: Annotated[EngineName, typer.Option(help="The engine (ray: docs/scale.md).")] = "local",
     ray_address: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
     ] = None,
     review: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Leave out what this review rejects.")
+        str | None, typer.Option(metavar="FILE", help="Leave out samples that it rejects.")
     ] = None,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Start over; default: continue an earlier run."),
     ] = False,
     allow_eval: AllowEval = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")] = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
-    """Read, normalise, verify and write: logs to a dataset."""
+    """Turn logs into a dataset: read, normalise, verify and write."""
     from builder.build.preload import preloading  # noqa: PLC0415
     from builder.config import Config, load_config, override  # noqa: PLC0415 - see above
     from builder.parallel.pool import default_workers, prepare_for  # noqa: PLC0415
@@ -134,26 +132,26 @@ def verify(
     dataset: Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")],
     tokenizer: Annotated[
         list[str] | None,
-        typer.Option(help="qwen3 (embedded), a folder, a Hub id; several: each in its turn."),
+        typer.Option(help="qwen3 (embedded), a folder, a Hub id."),
     ] = None,
     masks: Annotated[
         list[str] | None,
-        typer.Option(metavar="TRAINER", help="Which tokens its default trains; or: all."),
+        typer.Option(metavar="TRAINER", help="Show its default mask; or: all."),
     ] = None,
     schema: Annotated[
-        SchemaPolicy, typer.Option(help="Arguments that violate a schema.")
+        SchemaPolicy, typer.Option(help="How to treat schema violations.")
     ] = "report",
     unit: Annotated[
-        Unit | None, typer.Option(help="What a sample is; default: as meta/ says, conversation.")
+        Unit | None, typer.Option(help="The training unit; default: from meta/, conversation.")
     ] = None,
     loaded: Annotated[
         bool,
-        typer.Option("--as-loaded", help="Load it with `datasets` too, and say what changes."),
+        typer.Option("--as-loaded", help="Also load it with `datasets`; report changes."),
     ] = False,
     parity: Annotated[
         ParityPolicy, typer.Option(help="Require each trained turn to be in parity with inference.")
     ] = "report",
-    mode: Annotated[Mode, typer.Option(help="The inference that parity is measured against.")] = (
+    mode: Annotated[Mode, typer.Option(help="The inference mode to measure parity for.")] = (
         "non-thinking"
     ),
     show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
@@ -179,7 +177,7 @@ def verify(
 @app.command()
 def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
-    index: Annotated[int, typer.Option(min=0, help="Which conversation, from 0.")] = 0,
+    index: Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")] = 0,
     format: Format = None,  # noqa: A002 - the option's name
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
     tokenizer: Tokenizer = None,
@@ -208,7 +206,7 @@ def inspect(
 @app.command()
 def export(
     dataset: Annotated[str, typer.Argument(help="A built folder, a JSONL or Parquet file.")],
-    to: Annotated[str, typer.Option(metavar="VARIANT", help="Which variant (docs/export.md).")],
+    to: Annotated[str, typer.Option(metavar="VARIANT", help="The variant (docs/export.md).")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
     tokenizer: Tokenizer = None,
     as_json: Json_ = False,
@@ -228,15 +226,15 @@ def push(
         bool, typer.Option("--dry-run", help="List what would change; change nothing.")
     ] = False,
     public: Annotated[
-        bool, typer.Option("--public/--private", help="Who may read it; default: you alone.")
+        bool, typer.Option("--public/--private", help="Visibility of a new repository.")
     ] = False,
-    revision: Annotated[str, typer.Option(help="The branch; it is made if it is new.")] = "main",
+    revision: Annotated[str, typer.Option(help="The branch, created if needed.")] = "main",
     create_pr: Annotated[
         bool, typer.Option("--create-pr", help="Open a pull request instead of changing main.")
     ] = False,
-    tag: Annotated[str | None, typer.Option(help="A tag for what was pushed.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Tag the pushed commit.")] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove what is only on the Hub; it is listed first.")
+        bool, typer.Option("--prune", help="Remove files that only the Hub has.")
     ] = False,
     allow: Annotated[
         list[str] | None, typer.Option(metavar="CODE", help="Overrule a gate by its name.")
@@ -280,15 +278,15 @@ def report(
 def view(
     dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
     logs: Annotated[
-        Path | None, typer.Option(help="The logs it was made from: raw records are shown too.")
+        Path | None, typer.Option(help="The logs it was made from, to show raw records.")
     ] = None,
     review: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Default: DATASET.review.jsonl, next to it.")
     ] = None,
     review_csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the review as CSV, and end.")
+        Path | None, typer.Option(metavar="FILE", help="Write the review as CSV and exit.")
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,
     opens: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
     tokenizer: Tokenizer = None,
     as_json: Json_ = False,
@@ -362,7 +360,7 @@ def merge(
         typer.Option("--config", "-c", help="A YAML file (docs/merge.md)."),
     ] = None,
     workers: Workers = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Any reject: exit 1.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")] = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:

@@ -54,9 +54,9 @@ def run_audit(
     elif not quiet:
         _print(dataset, found)
     if fired:
-        print(f"builder: gates that fired: {', '.join(fired)}", file=sys.stderr)
+        print(f"builder: failed gates: {', '.join(fired)}", file=sys.stderr)
     if not found.samples:
-        print("builder: the dataset holds no samples", file=sys.stderr)
+        print("builder: the dataset contains no samples", file=sys.stderr)
     return 1 if fired or not found.samples else 0
 
 
@@ -68,7 +68,7 @@ def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
     """
     gates = {item.strip() for item in (fail_on or "").split(",") if item.strip()}
     if fail_on is not None and not gates:
-        raise UsageError("--fail-on: names no audit and no code")
+        raise UsageError("--fail-on: names neither an audit nor a code")
     audit_of = {code: name for name, codes in CODES.items() for code in codes}
     audit_of |= {f"{name}.{code}": name for code, name in audit_of.items()}
     known = {*CODES, *audit_of}

@@ -89,7 +89,7 @@ def summarise(
         for report in built.changed_by_loader[:20]:
             place = f"{report.file}:{report.line}"
             print(escaped(f"builder: {place} {report.findings[0].message}"), file=sys.stderr)
-        detail = "what was written does not load as it was proven; nothing was put in place"
+        detail = "the written rows do not load as proven; nothing was put in place"
         print(f"builder: {len(built.changed_by_loader)} rows: {detail}", file=sys.stderr)
         if as_json:
             lost: dict[str, Json] = {"output": None, "as_loaded": len(built.changed_by_loader)}
@@ -129,7 +129,7 @@ def start(
 
         return on_ray(RayOptions(ray_address, workers))
     if ray_address is not None:
-        raise UsageError("--ray-address: is for --engine ray")
+        raise UsageError("--ray-address: requires --engine ray")
     return contextlib.nullcontext(local(workers or default_workers()))
 
 
@@ -144,7 +144,7 @@ def _print(built: Built, out: str, config: Config) -> None:
     _print_rejects(ledger, config)
     for line in facts(built, config):
         print(f"  {line}")
-    print(painted(f"  not used, and why: {escaped(out.rstrip('/'))}/rejects.jsonl", DIM))
+    print(painted(f"  unused data, with reasons: {escaped(out.rstrip('/'))}/rejects.jsonl", DIM))
 
 
 def _print_ledger(ledger: Ledger) -> None:
@@ -221,7 +221,7 @@ def facts(built: Built, config: Config) -> Iterator[str]:
     yield from _tools(built)
     if built.is_weighted:
         yield (
-            'some samples hold turns with "weight": 0, which must not be trained: builder export'
+            'some samples contain turns with "weight": 0, which must not be trained: builder export'
             " writes them for each trainer (docs/export.md)"
         )
     yield from _parity(built, config)
@@ -253,7 +253,7 @@ def _parity(built: Built, config: Config) -> Iterator[str]:
     count = built.audit.facts.parity.get(mode) if built.audit is not None else None
     if count is not None:
         text = (
-            f"{count.in_parity:,} of {count.trained:,} trained turns stand in the bytes of {mode}"
+            f"{count.in_parity:,} of {count.trained:,} trained turns have the bytes of {mode}"
             " inference"
         )
         if count.in_parity != count.trained and config.normalize.unit != "turn":

@@ -24,7 +24,7 @@ def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
 
 def _print(found: DatasetDifference) -> None:
     print(f"{found.same} samples are the same, {found.changed} changed,"
-          f" {found.came} came, {found.went} went")  # fmt: skip
+          f" {found.came} added, {found.went} removed")  # fmt: skip
     for name in ("samples", "tokens", "calls"):
         _row(name, getattr(found.before, name), getattr(found.after, name))
     for table, rows in found.tables.items():

@@ -54,7 +54,7 @@ def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
     counts = left_out.items() if isinstance(left_out, dict) else ()
     codes = ", ".join(f"{code} {count}" for code, count in counts)
     why = f"; not certain: {codes}" if codes else ""
-    return escaped(f"the dataset holds no preference pair (docs/preference.md){why}")
+    return escaped(f"the dataset contains no preference pair (docs/preference.md){why}")
 
 
 def _print(exported: Exported, to: str, out: Path) -> None:

@@ -39,7 +39,7 @@ def explain(path: str, *, as_json: bool, quiet: bool) -> int:
     elif not quiet:
         for name, claims in found.items():
             text = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
-            print(escaped(f"{name}: {text or 'no reader knows it'}"))
+            print(escaped(f"{name}: {text or 'no reader recognises it'}"))
     return 0
 
 

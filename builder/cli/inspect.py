@@ -48,7 +48,7 @@ def run_inspect(
     tokenizer: str,
     as_json: bool,
 ) -> int:
-    """Prints the file's format; returns the exit code. Raises UsageError if no reader knows it.
+    """Prints the file's format; returns the exit code. Raises UsageError if it has none.
 
     For a folder the formats of its files are printed, and the first file that a reader knows is
     shown.
@@ -132,7 +132,7 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
     if not claims and problem is not None:
         raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
-        found = f"claimed by {', '.join(claims)}" if claims else "no reader knows it"
+        found = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
         raise UsageError(f"{source.name}: {found}; name a format with --format")
     return next(iter(claims.items()))
 
@@ -219,7 +219,7 @@ def _print_conversation(shown: dict[str, Json], spans: Spans) -> None:
     if isinstance(rejected, dict):
         print(escaped(f"  rejected: {rejected['code']}: {rejected['message']}"))
         if rejected["remedy"]:
-            print(f"  what would keep it: {rejected['remedy']}")
+            print(f"  to keep it: {rejected['remedy']}")
     text = shown.get("text")
     if isinstance(text, str):
         print(f"  {shown['tokens']} tokens; trained text is marked\n")

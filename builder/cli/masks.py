@@ -65,7 +65,7 @@ def print_masks(found: dict[str, Comparison]) -> None:
         print(f"{name}: {trainer.summary}")
         notes = [f"exactly our tokens in {item.same} of {item.samples} samples"]
         if item.other_text:
-            notes.append(f"another text than the proven one in {item.other_text}")
+            notes.append(f"text other than the proven one in {item.other_text}")
         if item.beyond and trainer.cut is not None:
             notes.append(f"cut at {trainer.limit} tokens: {counted(item.beyond, 'sample')}")
         if item.answers_lost:
@@ -75,7 +75,7 @@ def print_masks(found: dict[str, Comparison]) -> None:
             for why, count in sorted(item.refused.items())
         ]
         if item.borders:
-            notes.append(f"a border inside a token in {item.borders}")
+            notes.append(f"a span border inside a token in {item.borders}")
         for note in notes:
             print(f"    {note}")
 

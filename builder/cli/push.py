@@ -52,9 +52,9 @@ def run_push(
     push(dataset, report, options, course, shown)
     for code in _unused_codes(report, options):
         shut = [item.code for item in report.refused if item.by_name]
-        _warn(f"--allow {code}: no such gate is shut{nearest(code, shut) if shut else ''}")
+        _warn(f"--allow {code}: no such gate is closed{nearest(code, shut) if shut else ''}")
     for item in report.refused:
-        how = f" (--allow {item.code} pushes it all the same)" if item.by_name else ""
+        how = f" (--allow {item.code} overrules it)" if item.by_name else ""
         _warn(f"{item.code}: {item.message}{how}")
     for problem in (report.arrival.problems if report.arrival else [])[:20]:
         _warn(f"read back: {problem}")

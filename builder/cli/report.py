@@ -41,7 +41,7 @@ def run_report(
     if as_json:
         sys.stdout.write(json.dumps({"report": str(out), "bytes": len(page)}) + "\n")
     elif not quiet:
-        print(f"{out}: {len(page):,} bytes, one file, no request leaves it")
+        print(f"{out}: {len(page):,} bytes, one self-contained file")
     return 0
 
 
@@ -61,7 +61,9 @@ def run_view(
         raise UsageError(f"--logs {str(logs)!r}: no such folder")
     files = dataset_files(dataset)
     if not files:
-        raise UsageError(f"dataset {dataset!r}: no such file or folder; of a Hub dataset a copy")
+        raise UsageError(
+            f"dataset {dataset!r}: no such file or folder; download a Hub dataset first"
+        )
     for item in files:
         _refuse_document(item)
     manifest = manifest_of(dataset)
@@ -82,7 +84,7 @@ def run_view(
         except OSError as error:
             raise UsageError(f"--port {port}: {error.strerror or error}") from error
         with server:
-            line = json.dumps({"url": server.url}) if as_json else f"{server.url}  (Ctrl-C ends it)"
+            line = json.dumps({"url": server.url}) if as_json else f"{server.url}  (Ctrl-C to stop)"
             print(line, flush=True)
             if opens:
                 webbrowser.open(server.url)

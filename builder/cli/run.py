@@ -54,7 +54,7 @@ def run(arguments: list[str]) -> int:
         return refused(usage_message(error), arguments)
     if result == INTERRUPTED:
         print(
-            "builder: interrupted; what is finished is kept, the same command goes on",
+            "builder: interrupted; finished work is kept, the same command resumes",
             file=sys.stderr,
         )
     return result if isinstance(result, int) else 0

@@ -133,7 +133,7 @@ def _verify(
         found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
         print(f"builder: {_proven(result)}; findings: {found}", file=sys.stderr)
     if not summary.samples and not summary.codes:
-        print("builder: the dataset holds no samples", file=sys.stderr)
+        print("builder: the dataset contains no samples", file=sys.stderr)
     return result
 
 

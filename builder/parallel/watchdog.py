@@ -12,7 +12,7 @@ import sys
 import time
 
 GRACE_SECONDS = 1.5
-MESSAGE = "builder: terminated; what is finished is kept, the same command goes on\n"
+MESSAGE = "builder: terminated; finished work is kept, the same command resumes\n"
 
 
 def main() -> None:

@@ -154,7 +154,7 @@ def advice(
         missing = found.turns - found.parity[mode]
         yield Advice(
             missing / found.turns,
-            f"{_many(missing, 'trained turn')} do not stand in the bytes of {mode} inference: the"
+            f"{_many(missing, 'trained turn')} do not have the bytes of {mode} inference: the"
             " template writes an empty think block before the last turn only. One sample for each"
             " turn, or a target without thoughts, makes them equal.",
             "normalize.unit: turn",

@@ -44,7 +44,7 @@ def test_build_says_what_would_keep_a_reject(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "normalize.control_tokens: neutralise" in out
     assert "secret" not in out  # there are none
-    assert "trained turns stand in the bytes of non-thinking inference" in out
+    assert "trained turns have the bytes of non-thinking inference" in out
 
 
 def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):
@@ -53,7 +53,7 @@ def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):
     conversations = json.loads(capsys.readouterr().out)["conversations"]
     assert conversations["rejected"] == {"evaluation_data": 2}
     assert cli.main(["inspect", str(entries)]) == 0
-    assert "what would keep it: --allow-eval" in capsys.readouterr().out
+    assert "to keep it: --allow-eval" in capsys.readouterr().out
     allowed = ["build", str(entries), "-o", str(tmp_path / "allowed"), "--json", "--allow-eval"]
     assert cli.main(allowed) == 0
     ledger = json.loads(capsys.readouterr().out)
@@ -67,7 +67,7 @@ def test_inspect_marks_the_trained_text(capsys):
     assert "claude-code" in out
     assert "⟦I'll look at both." in out
     assert cli.main(["inspect", str(DATA / "claude-code" / "control-token.jsonl")]) == 0
-    assert "what would keep it: normalize.control_tokens: neutralise" in capsys.readouterr().out
+    assert "to keep it: normalize.control_tokens: neutralise" in capsys.readouterr().out
 
 
 def test_inspect_shows_hostile_text_as_text(tmp_path, capsys):

@@ -29,7 +29,7 @@ MISTAKES = {
     "build x.jsonl -o out --engine rya": "--engine 'rya': no such value, did you mean 'ray'",
     "build x.jsonl -o out --workers none": "'--workers': Input should be a valid integer",
     "build x.jsonl -o out --workers 0": "'--workers': Input should be greater than or equal to 1",
-    "build x.jsonl -o out --ray-address a:1": "--ray-address: is for --engine ray",
+    "build x.jsonl -o out --ray-address a:1": "--ray-address: requires --engine ray",
     "build x.jsonl -o": "'-o' requires an argument",
     "build x.jsonl": "-o OUT is missing",
     "inspect x.jsonl --index -1": "'--index': Input should be greater than or equal to 0",
@@ -41,7 +41,7 @@ MISTAKES = {
     "audit x.jsonl --fail-on secret": "is one code of the audit 'secrets'",
     "audit x.jsonl --fail-on secretz": "no such audit or code 'secretz'|'secretz': no such",
     "audit x.jsonl --fail-on contaminated": "does not run without --contamination SET",
-    "audit x.jsonl --fail-on ,": "names no audit and no code",
+    "audit x.jsonl --fail-on ,": "names neither an audit nor a code",
     "audit x.jsonl --contamination none.txt": "none.txt",
     "push x.jsonl o/n --allow secretes": "--allow 'secretes': no such gate, did you mean 'secrets'",
     "build x.jsonl -o out --review none.jsonl": "none.jsonl",
@@ -74,7 +74,7 @@ MISTAKES = {
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
-    "inspect noise.bin": "no reader knows it; name a format with --format",
+    "inspect noise.bin": "no reader recognises it; name a format with --format",
     # configuration
     "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
     "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",

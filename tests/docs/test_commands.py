@@ -262,7 +262,7 @@ def test_the_helper_for_pytest(tmp_path):
     with pytest.raises(AssertionError, match="0 of 1 samples proven"):
         assert_proven(path)
     path.write_text("")
-    with pytest.raises(AssertionError, match="holds no samples"):
+    with pytest.raises(AssertionError, match="contains no samples"):
         assert_proven(path)
 
 

@@ -75,7 +75,7 @@ def test_a_call_that_holds_the_interpreter_is_killed():
     process, _ = run(f"interrupt_on_sigterm(); print('ready', flush=True); {STUCK}")
     seconds, error = end(process)
     assert process.returncode == -signal.SIGKILL
-    assert error == "builder: terminated; what is finished is kept, the same command goes on\n"
+    assert error == "builder: terminated; finished work is kept, the same command resumes\n"
     assert seconds < SECONDS + SLACK
 
 
