@@ -16,7 +16,14 @@ from collections.abc import Iterator
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, necessary
 from builder.scrub.rules import by_first
-from builder.scrub.values import DOCUMENTED, is_stand_in, is_wordlike, looks_random
+from builder.scrub.values import (
+    DOCUMENTED,
+    is_stand_in,
+    is_strong,
+    is_unpronounceable,
+    is_wordlike,
+    looks_random,
+)
 
 PASSWORDS = (
     "password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk", "passwort",
@@ -54,29 +61,33 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of a value without quotes."""
-_CLOSED = r"(?:\\{0,3}[\"'`])?\]?[ \t]{0,24}"
-_BREAK = r"(?:\s|\\{1,3}[nrt]){0,40}"
-"""Space, also over a line end and where it is escaped."""
+_CLOSED = r"(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
+_BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}\t){0,40}"
+"""Space, also over a line end, where it is escaped, and with the numbers of lines."""
 _PAIR = (
-    rf"[,;{{]?{_BREAK}\\{{0,3}}[\"']?(?:value|default)\\{{0,3}}[\"']?[ \t]{{0,4}}[:=]"
-    r"|(?:[ \t][\w-]{1,20}=\\{0,3}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
+    rf"[,;{{]?{_BREAK}\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
+    r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</key>{_BREAK}<string>"
 )
 """What stands between the name and the value that are two members, attributes or elements."""
 _SIGN = (
     rf":=|=>|={{1,2}}|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
-    r"|\((?=[ \t]{0,2}\\{0,3}[\"'])"
+    r"|\((?=[ \t]{0,2}\\{0,7}[\"'])"
 )
 _VALUE = (
-    r"[ \t]{0,24}(?:\w{1,20} = |[>|][+-]?(?:\n|\\{1,2}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
+    r"[ \t]{0,24}(?:\w{1,20} = |[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
     rf"|\[{_BREAK})?"
-    r"(?:\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,3}[\"'`]|\\|$)"
+    r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,7}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
-NAMED = re.compile(rf"(?P<plural>[sS]?){_CLOSED}(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)){_VALUE}")
+_TAB = r"(?:\t|\\{1,4}t)"
+"""A tab, also where it is escaped."""
+NAMED = re.compile(
+    rf"(?P<plural>[sS]?){_CLOSED}(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)|(?P<tab>{_TAB})){_VALUE}"
+)
 """What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
 _NEXT = re.compile(
-    rf"\\{{0,3}}[\"'`]{_BREAK},{_BREAK}\\{{0,3}}[\"'`](?P<quoted>[^\"'`\n\\]{{4,4000}})(?=\\{{0,3}}[\"'`])"
+    rf"\\{{0,7}}[\"'`]{_BREAK},{_BREAK}\\{{0,7}}[\"'`](?P<quoted>[^\"'`\n\\]{{4,4000}})(?=\\{{0,7}}[\"'`])"
 )
 """What follows a value in a list, with the next value."""
 MAX_LISTED = 50
@@ -90,8 +101,8 @@ _NAME = "|".join((
 ))  # fmt: skip
 _SIGNED = necessary(f"{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
 _SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
-_QUOTED = necessary(r"(?:\\{0,3}[\"'`])?[ \t]{1,24}\\{0,3}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
-_TABBED = necessary(rf"{_CLOSED}\t{_VALUE}", ignore_case=True)
+_QUOTED = necessary(r"(?:\\{0,7}[\"'`])?[ \t]{1,24}\\{0,7}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
+_TABBED = necessary(rf"{_CLOSED}{_TAB}{_VALUE}", ignore_case=True)
 _LINES_WITH_NAME = LinePrefilter(
     "|".join(
         (
@@ -113,7 +124,7 @@ _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _INDEXED = re.compile(r"\w+\[.*")
-_LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192)[ \t]*(?:- )?[\w.-]{0,60}\Z")
+_LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[ \t]*(?:[+-][ \t]*)?[\w.-]{0,60}\Z")
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -183,14 +194,18 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     """Yields the value that `match` found after a name; the keyword at its end is at `start`."""
     before = _BEFORE.search(text, max(0, start - 40), start)
     prefix = before[0] if before is not None else ""
+    if prefix[:1] in ("n", "r", "t") and text[start - len(prefix) - 1] == "\\":
+        prefix = prefix[1:]  # of an escaped line end
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
-    sep = match["sep"].strip()
+    sep = "" if match["tab"] else match["sep"].strip()
     is_option = prefix.startswith("-")
     if (sep == ">" and opened != "<") or (sep == ":" and opened == ":"):
         return  # arn:…:secret:name
     quoted = match["quote"] is not None
     is_loose = sep == "(" or (
-        not sep and not is_option and not _is_environment(match["sep"], text, start, prefix)
+        not sep
+        and not is_option
+        and not _is_environment(bool(match["tab"]) or match["sep"] == "\t", text, start, prefix)
     )
     if (is_loose or match["plural"]) and not quoted:
         return  # a space is enough after an option only, a tab also after a variable
@@ -254,9 +269,9 @@ def is_variable(value: str) -> bool:
     return _CODE_NAME.fullmatch(value) is not None and (len(value) < 10 or is_wordlike(value))
 
 
-def _is_environment(separator: str, text: str, start: int, prefix: str) -> bool:
+def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:
     """Is it `DB_PASSWORD<tab>value`, as `env` and tables print variables?"""
-    return separator == "\t" and prefix.isupper() and text[start : start + 2].isupper()
+    return is_tab and prefix.isupper() and text[start : start + 2].isupper()
 
 
 def _is_named(keyword: str, before: str) -> bool:
@@ -276,7 +291,7 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
     if keyword in PASSWORDS:
         return _is_password(value, quoted=quoted, setting=setting)
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
-    return not is_code and looks_random(value)
+    return not is_code and (looks_random(value) or ((quoted or setting) and is_strong(value)))
 
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
@@ -290,7 +305,8 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     if value.isdigit():
         return setting and len(value) >= 6
     if not value.isalpha():
-        return setting and has_letter and "pass" not in lower and "secret" not in lower
+        is_free = "pass" not in lower and "secret" not in lower
+        return has_letter and is_free and (setting or (quoted and is_unpronounceable(value)))
     if len(value) >= 8 and not is_wordlike(value):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

@@ -30,7 +30,7 @@ _QUAD = r"[CDI-Za-f][AC-HQS-Xgi-nwyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-
 The six bits of each character are parts of bytes in 0x20-0x7E or of 0x09, 0x0A and 0x0D.
 """
 _START = rf"(?:{_QUAD}){{{MIN_QUADS}}}"
-_LINE_END = r"(?:\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,20}"
+_LINE_END = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)[ \t]{0,20}"
 _BEGIN = re.compile(rf"(?<![A-Za-z0-9+/_-]){_START}")
 _RUN = re.compile(
     rf"{_START}[A-Za-z0-9+/_-]{{0,{MAX_ENCODED}}}"

@@ -38,7 +38,7 @@ _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in (*TOKEN_RULES, *CONT
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,3}[nr])*")
+_PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
 _RARE = LinePrefilter("|".join((necessary(_PEM.pattern), columns.CONDITION, encoded.CONDITION)))
 """What stands in every text with a key in PEM, a column of secrets or encoded text."""
 MAX_PEM = 20_000

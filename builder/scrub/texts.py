@@ -56,10 +56,10 @@ def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
     Of {"name": "API_KEY", "value": …} the `value` has the other's name, and in a schema the values
     that a property may have bear the property's.
     """
-    if key == "value":
-        given = owner.get("name", owner.get("key"))
-        if isinstance(given, str):
-            return given
+    if key in ("value", "Value"):
+        for naming in ("name", "key", "Name", "Key"):
+            if isinstance(given := owner.get(naming), str):
+                return given
     return outer if key in _SCHEMA_VALUES and outer else key
 
 

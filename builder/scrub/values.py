@@ -39,7 +39,7 @@ _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:]+(?:-|->.*)?$|%\w+%$|%[sd(]|<|\{|@[\w.-]+$|&\w|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"^(?:\$[{(]|\$[\w:]+(?:-|->.*)?$|%\w+%$|%[sd(]|<|\{|@[A-Za-z_.-]+\d{0,2}$|&\w|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
@@ -87,6 +87,22 @@ def is_wordlike(text: str) -> bool:
     if len(pairs) < 3:
         return False
     return sum(pair in _PAIRS for pair in pairs) >= _WORDLIKE * len(pairs)
+
+
+def is_unpronounceable(value: str) -> bool:
+    """Is it of 8 characters or more, in upper and lower case, with letters that are not words'?"""
+    has_cases = value != value.lower() and value != value.upper()
+    return len(value) >= 8 and has_cases and not is_wordlike(value[:LOOKED_AT])
+
+
+def is_strong(value: str) -> bool:
+    """Is it a short password as generators make them, with a digit and in both cases?"""
+    return (
+        any(map(str.isdigit, value))
+        and value.isascii()
+        and _WORDS.fullmatch(value) is None
+        and is_unpronounceable(value)
+    )
 
 
 def looks_random(value: str) -> bool:
