@@ -1,9 +1,9 @@
-"""Values that a name marks as secret: `api_key = "…"`, `"password": "…"`, `--token …`.
+"""Finds values that a name marks as secret: `api_key = "…"`, `"password": "…"`, `--token …`.
 
 The name and its value may also be two members of one object (`name: API_TOKEN`, `value: …`), two
-attributes or elements of XML, or the name of a call and its argument (`with_token("…")`).
+attributes or elements of XML, or the name of a function and its argument (`with_token("…")`).
 
-A name ends with a keyword. Behind a keyword of passwords nearly any value counts; behind one of
+A name ends with a keyword. After a keyword for passwords nearly any value counts; after one for
 tokens and keys the value must look generated. Code (`password = get_password()`), variables and
 words of documentation are not values.
 """
@@ -29,20 +29,21 @@ PASSWORDS = (
     "password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk", "passwort",
     "kennwort", "contrasena", "senha",
 )  # fmt: skip
-"""Keywords behind which a value need not look generated."""
+"""Keywords whose value need not look generated."""
 TOKENS = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
     "_pat",
 )  # fmt: skip
-"""Keywords behind which it must."""
+"""Keywords whose value must look generated."""
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
 _KEY = (
     r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
     r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
     r"|deploy|root|session|client|shared|bot|server|fastly|functions|write"
 )
-"""What makes `key` the name of a secret; so does an environment variable, unless it is one of
-`_NO_KEY_BEFORE`."""
+"""Prefixes with which `key` is the name of a secret; so are environment variables, except those of
+`_NO_KEY_BEFORE`.
+"""
 _KEY_BEFORE = re.compile(rf"(?:{_KEY})[_-]?$")
 _KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{_KEY}) $", re.IGNORECASE)
 """As in `API key: …`."""
@@ -56,20 +57,20 @@ _NOT_SECRET_BEFORE = re.compile(
     r"|public[_-]?key|change|lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|input|output|first|image|start|end)"
     r"[_-]?$"
 )
-"""Tokens that are no secrets: those of pages and of language models."""
+"""Tokens that are not secrets: those of pagination and of language models."""
 KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
-"""A character of a value without quotes."""
+"""A character of an unquoted value."""
 _CLOSED = r"(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
 _BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}\t){0,40}"
-"""Space, also over a line end, where it is escaped, and with the numbers of lines."""
+"""White space, also across a line end, escaped, and with line numbers."""
 _PAIR = (
     rf"[,;{{]?{_BREAK}\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</key>{_BREAK}<string>"
 )
-"""What stands between the name and the value that are two members, attributes or elements."""
+"""The text between a name and its value in two members, attributes or elements."""
 _SIGN = (
     rf":=|=>|={{1,2}}|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
     r"|\((?=[ \t]{0,2}\\{0,7}[\"'])"
@@ -81,15 +82,15 @@ _VALUE = (
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
 _TAB = r"(?:\t|\\{1,4}t)"
-"""A tab, also where it is escaped."""
+"""A tab, which may be escaped."""
 NAMED = re.compile(
     rf"(?P<plural>[sS]?){_CLOSED}(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)|(?P<tab>{_TAB})){_VALUE}"
 )
-"""What follows a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
+"""The text after a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
 _NEXT = re.compile(
     rf"\\{{0,7}}[\"'`]{_BREAK},{_BREAK}\\{{0,7}}[\"'`](?P<quoted>[^\"'`\n\\]{{4,4000}})(?=\\{{0,7}}[\"'`])"
 )
-"""What follows a value in a list, with the next value."""
+"""The text after a value in a list, with the next value."""
 MAX_LISTED = 50
 """Values of a list that are examined."""
 _BEFORE = re.compile(r"[\w-]{0,40}\Z")
@@ -114,7 +115,7 @@ _LINES_WITH_NAME = LinePrefilter(
 )
 
 MAX_NESTED = 20
-"""Names that are examined inside one value: a hostile text may repeat one without end."""
+"""Names that are examined within one value: a hostile text may repeat one endlessly."""
 
 _ASCII_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
@@ -140,11 +141,11 @@ _NO_PASSWORD = DOCUMENTED | {
     "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
     "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
 }  # fmt: skip
-"""Algorithms, types, states and labels that stand behind `password` and are none."""
+"""Algorithms, types, states and labels that follow `password` but are not passwords."""
 
 
 def lines_with_name(text: str) -> Iterator[tuple[int, int]]:
-    """Yields [start, end) of the lines that may hold a named secret."""
+    """Yields [start, end) of the lines that may contain a named secret."""
     return _LINES_WITH_NAME(text)
 
 
@@ -159,13 +160,13 @@ def find_named(text: str) -> Iterator[Hit]:
 
 
 def _same_length_lower(text: str) -> str:
-    """Returns the text in lower case; where a letter would become two, only its ASCII letters."""
+    """Returns the text in lower case; only its ASCII letters if the length would change."""
     lower = text.lower()
     return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
 
 
 def named_secret(name: str, value: str) -> bool:
-    """Does the name of a JSON member (`api_key`, `X-Api-Key`, `password`) make its value secret?"""
+    """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
     if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
         name = name[:-1]  # a list of them
     lower = name.lower()
@@ -178,7 +179,10 @@ def named_secret(name: str, value: str) -> bool:
 
 
 def _in_lines(text: str, lower: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields what names mark in whole lines. A value ends with its line, if not before."""
+    """Yields the named secrets in whole lines.
+
+    A value ends at the end of its line at the latest.
+    """
     nested, examined = 0, 0
     for keyword in _KEYWORD.finditer(lower, start, end):
         nested = nested + 1 if keyword.start() < examined else 0
@@ -191,7 +195,7 @@ def _in_lines(text: str, lower: str, start: int, end: int) -> Iterator[Hit]:
 
 
 def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iterator[Hit]:
-    """Yields the value that `match` found after a name; the keyword at its end is at `start`."""
+    """Yields the value that `match` found after a name; its final keyword begins at `start`."""
     before = _BEFORE.search(text, max(0, start - 40), start)
     prefix = before[0] if before is not None else ""
     if prefix[:1] in ("n", "r", "t") and text[start - len(prefix) - 1] == "\\":
@@ -208,7 +212,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         and not _is_environment(bool(match["tab"]) or match["sep"] == "\t", text, start, prefix)
     )
     if (is_loose or match["plural"]) and not quoted:
-        return  # a space is enough after an option only, a tab also after a variable
+        return  # a space suffices only after an option, a tab also after a variable
     is_list = "[" in text[match.end("sep") : match.end("sep") + 2]
     if (is_list and not match["plural"]) or (is_loose and keyword == "pass"):
         return  # "PASS_TO_PASS": ["test_2", …], to pass "--all=true"
@@ -223,7 +227,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
     if _AWS_SCOPE.match(value):
-        return  # the id of an access key and what it signs, which the key's own rule finds
+        return  # an access key's id and its signature, which the key's own rule finds
     is_spaced = text[match.start("sep") - 1] == " "
     if not quoted and sep == "=" and is_spaced and is_variable(value):
         return  # password = other1
@@ -265,7 +269,10 @@ def _is_line_start(text: str, start: int) -> bool:
 
 
 def is_variable(value: str) -> bool:
-    """Is it rather the name of a variable than a value? Names are short or made of words."""
+    """Returns whether it is the name of a variable, not a value.
+
+    Names are short or made of words.
+    """
     return _CODE_NAME.fullmatch(value) is not None and (len(value) < 10 or is_wordlike(value))
 
 
@@ -275,7 +282,7 @@ def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:
 
 
 def _is_named(keyword: str, before: str) -> bool:
-    """Is a name of what stands before a keyword and the keyword the name of a secret?"""
+    """Returns whether the text before a keyword and the keyword together name a secret."""
     if keyword == "key" and _KEY_BEFORE.search(before.lower()) is None:
         return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
     if keyword in _NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
@@ -284,8 +291,8 @@ def _is_named(keyword: str, before: str) -> bool:
 
 
 def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
-    """Is it a secret behind that keyword? `setting`: it stands where no code can stand."""
-    begin = value[:200]  # a hostile text may hold a value at every word
+    """Returns whether the value of that keyword is a secret; `setting`: it cannot be code."""
+    begin = value[:200]  # a hostile text may contain a value at every word
     if is_stand_in(begin) or " " in value or (not quoted and _INDEXED.fullmatch(begin)):
         return False
     if keyword in PASSWORDS:

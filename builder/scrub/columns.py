@@ -1,8 +1,9 @@
-"""Secrets below the name of a column, in tables of plain text: CSV, TSV, Markdown, psql.
+"""Finds secrets in the columns of plain-text tables: CSV, TSV, Markdown, psql.
 
 A line is a header if all its cells are names and one of them is the name of a secret as in
 `builder.scrub.assignments`; the rows below it have as many cells. Source code has such lines too
-(`user, password, host`), so a value that could be a variable is none below a header with commas.
+(`user, password, host`), so below a header with commas a value that could be a variable does not
+count.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from builder.scrub.prefilter import LinePrefilter, necessary
 MAX_ROWS = 1000
 """Rows below a header that are examined."""
 MAX_LINE = 4000
-"""Code points of a line; longer ones are no rows of such a table."""
+"""Code points of a line; longer lines are not rows of such a table."""
 MAX_TABLES = 50
 
 _KEY = r"(?:api|access|secret|private|auth|account)[_ -]?key"
@@ -27,7 +28,7 @@ _HEADERS = LinePrefilter(
     rf"[,;|\t][ ]*[\"']?{_CELL_NAME}(?:[,;|\t\r\n]|$)|(?:^|\n)[\"']?{_CELL_NAME}[,;|\t]"
 )
 CONDITION = _HEADERS.condition
-"""What stands in every text with a header, for RE2."""
+"""A pattern for RE2 that matches in every text with a header."""
 _NAMES = re.compile(r"[\w .|,;\t\"'-]+")
 _RULE = re.compile(r"[\s|:+-]*")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
@@ -35,7 +36,7 @@ _EDGES = " \t\r\"'`"
 
 
 def find_in_columns(text: str) -> Iterator[Hit]:
-    """Yields the secrets below names of columns."""
+    """Yields the secrets below column names."""
     tables = done = 0
     for start, end in _header_lines(text):
         header = text[start:end]
@@ -49,7 +50,7 @@ def find_in_columns(text: str) -> Iterator[Hit]:
 
 
 def _header_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Yields [start, end) of the lines that may be headers; without RE2 of all."""
+    """Yields [start, end) of the lines that may be headers; without RE2, of all lines."""
     for start, end in _HEADERS(text):
         at = start
         while at < end:
@@ -61,7 +62,7 @@ def _header_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
-    """Returns the secrets in the rows below a header that ends at `end`, and where these end."""
+    """Returns the secrets in the rows below a header that ends at `end`, and the rows' end."""
     separator = next((sign for sign in "\t|;," if sign in header), "")
     cells = [cell.strip(_EDGES).replace(" ", "_") for cell in header.split(separator or None)]
     columns = [

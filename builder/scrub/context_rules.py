@@ -1,8 +1,8 @@
-r"""Values that are secret because of where they stand: headers, URLs, connection strings, commands.
+r"""Rules for values that their surroundings mark as secret: headers, URLs, commands.
 
 The value is the group `v`; case is ignored, and each pattern starts with one of the literals of its
-prefilter, which are in lower case. Values that stand for others (`$PASSWORD`, `<token>`, …) and the
-words of documentation are not secrets.
+prefilter, which are in lower case. Placeholders (`$PASSWORD`, `<token>`, …) and the words of
+documentation are not secrets.
 """
 
 # ruff: noqa: E501 - a table: one rule on a line
@@ -41,7 +41,7 @@ def _rule(
     generated: bool = False,
     misses: tuple[str, ...] = (),
 ) -> SecretRule:
-    """Returns a rule; `prefilter` holds its literals with `|` between."""
+    """Returns a rule; `prefilter` lists its literals, separated by `|`."""
     return SecretRule(
         "secret",
         pattern,

@@ -1,8 +1,8 @@
-"""Secrets inside base64 and hexadecimal digits that encode text, as Kubernetes, CI and HTTP do.
+"""Finds secrets in base64 and hexadecimal text, as Kubernetes, CI and HTTP write them.
 
-Base64 may be of the URL's alphabet and wrapped over lines. Runs that encode binary data or anything
-but printable text are passed over. What is found makes the whole run a secret, since none of it may
-stay.
+Base64 may use the URL alphabet and be wrapped over lines. Runs that encode binary data or anything
+but printable text are skipped. A secret in the decoded text makes the whole run a secret, since no
+part of it may stay.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter
 
 MIN_QUADS = 5
-"""Groups of four characters from which on a run is decoded: fifteen characters of text."""
+"""Minimum groups of four characters for decoding a run: fifteen characters of text."""
 MIN_BYTES = 12
-"""Pairs of hexadecimal digits from which on a run is decoded."""
+"""Minimum pairs of hexadecimal digits for decoding a run."""
 MAX_ENCODED = 1 << 20
 """Characters of a run that are decoded."""
 MIN_WRAPPED = 56
@@ -40,7 +40,7 @@ _HEX_START = rf"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_BYTES}}}"
 _HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(?![A-Za-z0-9])")
 _LINES = LinePrefilter(f"{_START}|{_HEX_START}")
 CONDITION = _LINES.condition
-"""What stands in every text with encoded text, for RE2."""
+"""A pattern for RE2 that matches in every text with encoded text."""
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]*")
 _TO_STANDARD = str.maketrans("-_", "+/")
 _NO_BASE64 = re.compile(rf"{_LINE_END}|=+$")

@@ -1,4 +1,4 @@
-"""Hits: the places in a text at which a rule found something."""
+"""Defines hits: the places in a text where a rule matched."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import lru_cache, wraps
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """[start, end) in code points, and what stands there (`kind`, snake_case).
+    """[start, end) in code points, and the kind of the match (`kind`, snake_case).
 
-    certain  the text alone says what it is (a prefix, check digits), not what stands around it
+    certain  the text itself shows what it is (a prefix, check digits), not its surroundings
     """
 
     start: int
@@ -35,7 +35,7 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
 
 Find = Callable[[str], tuple[Hit, ...]]
 REMEMBERED = 1 << 14
-"""Code points of a text up to which the result is cached: prompts and definitions repeat."""
+"""Maximum code points of a text whose result is cached: prompts and definitions repeat."""
 
 
 def remembering(find: Find) -> Find:
@@ -50,16 +50,16 @@ def remembering(find: Find) -> Find:
 
 
 SHORT = 256
-"""Code points of a text below which it is first searched together with others."""
+"""Shorter texts are first searched together with others."""
 
 
 def found_in(
     texts: Sequence[str], find: Find, may_hit: Callable[[str], object]
 ) -> list[tuple[Hit, ...]]:
-    """Returns what is found in each text.
+    """Returns the hits of each text.
 
-    `may_hit` is asked of all that are SHORT at once, on lines of their own: what it finds in a
-    text, it finds there. If it finds nothing, there is nothing in any of them.
+    `may_hit` is called once with all texts shorter than SHORT, joined by lines. It finds in the
+    joined text whatever it finds in a single one, so if it finds nothing, none of them has a hit.
     """
     is_quiet = not may_hit("\n".join(text for text in texts if len(text) < SHORT))
     return [() if is_quiet and len(text) < SHORT else find(text) for text in texts]

@@ -1,8 +1,8 @@
-"""National forms of personal data: identity numbers and phone numbers without a country code.
+"""Finds national personal data: identity numbers and phone numbers without a country code.
 
-Candidates stand behind a word that names them ("PESEL: …", "Tel. …"), since logs are full of
-numbers. python-stdnum validates identity numbers (check digits, dates), phonenumbers phone numbers.
-Both are imported at the first candidate.
+Candidates follow a word that names them ("PESEL: …", "Tel. …"), since logs are full of numbers.
+python-stdnum validates identity numbers (check digits, dates), phonenumbers phone numbers. Both are
+imported at the first candidate.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ IDENTITY_NUMBERS = (
     ("us.ssn", "ssn|social security", r"\d{3}-?\d{2}-?\d{4}"),
 )  # fmt: skip
 PHONE_REGIONS = ("DE", "FR", "GB", "IT", "ES", "NL", "PL", "SE", "CH", "AT", "US", "BR", "IN", "JP")
-"""Whose national phone numbers are known, by their ISO 3166 codes."""
+"""Regions whose national phone numbers are recognised, by their ISO 3166 codes."""
 
 _GAP = r"[^\n0-9A-Za-z+]{0,4}(?:(?:n[or]|num[a-z]{1,5}|is|code)\b[^\n0-9A-Za-z+]{0,4}){0,2}"
-"""What may stand between the word and the number."""
+"""The text between the word and the number."""
 _IDENTITY = tuple(
     (module, re.compile(rf"\b(?:{words}){_GAP}(?P<id>{form})(?![\w-])", re.IGNORECASE | re.ASCII))
     for module, words, form in IDENTITY_NUMBERS
@@ -64,7 +64,7 @@ _DATE = re.compile(r"(?:19|20)\d\d[-/.]\d\d[-/.]\d\d")
 
 
 def find_identity_numbers(text: str) -> Iterator[Hit]:
-    """Yields identity numbers behind their names, as far as their check digits hold."""
+    """Yields identity numbers after their names if their check digits are valid."""
     for start, end in _LINES_WITH_IDENTITY(text):
         for module, pattern in _IDENTITY:
             for match in pattern.finditer(text, start, end):
@@ -73,7 +73,7 @@ def find_identity_numbers(text: str) -> Iterator[Hit]:
 
 
 def find_national_phones(text: str) -> Iterator[Hit]:
-    """Yields numbers behind a word for phones that are valid in one of `PHONE_REGIONS`."""
+    """Yields numbers after a word for phones that are valid in one of `PHONE_REGIONS`."""
     for start, end in _LINES_WITH_PHONE(text):
         for match in _PHONE.finditer(text, start, end):
             number = match["number"]

@@ -1,4 +1,4 @@
-"""Options of `audit.secrets` and `audit.personal_data`."""
+"""Defines the options of `audit.secrets` and `audit.personal_data`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class ScrubOptions:
-    """What `build` does with secrets and personal data before a sample is verified."""
+    """How `build` treats secrets and personal data before a sample is verified."""
 
     secrets: Literal["redact", "reject", "report", "off"] = "redact"
     personal_data: Literal["pseudonymise", "reject", "report", "off"] = "report"
 
     @property
     def needs_key(self) -> bool:
-        """Does a stand-in follow from the key of the run?"""
+        """Returns whether replacements depend on the key of the run."""
         return self.secrets != "off" or self.personal_data == "pseudonymise"
 
     @property
     def summary(self) -> str:
-        """What was done, in sentences for the card and the terminal."""
+        """Describes the treatment in sentences, for the card and the terminal."""
         return f"{_SECRETS[self.secrets]} {_PERSONAL[self.personal_data]}"
 
 

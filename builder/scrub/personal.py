@@ -1,9 +1,10 @@
 r"""Finds personal data in decoded text: by form, by check digits, and names in paths.
 
-Mail addresses, phone numbers, IP addresses, IBANs and cards (with their check digits), the names of
-users in home folders (also encoded, `-Users-name-project`) and of machines. Names of people in
-running text are not looked for. Addresses that belong to nobody (loopback, private networks,
-`git@`, `.invalid`) and names that every image has (`ubuntu`, `runner`) are no personal data.
+Mail addresses, phone numbers, IP addresses, IBANs and card numbers (with their check digits), the
+names of users in home folders (also encoded, `-Users-name-project`) and of machines. Names of
+people in running text are not searched for. Addresses that belong to nobody (loopback, private
+networks, `git@`, `.invalid`) and names that every image has (`ubuntu`, `runner`) are not personal
+data.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _NO_TOP = frozenset((
     "invalid", "localhost", "local", "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "mjs",
     "css", "py", "json", "md", "html", "service", "timer", "target", "mount", "socket", "yml",
 ))  # fmt: skip
-"""What stands after an @ in names of files and units."""
+"""Suffixes after an @ in names of files and units."""
 
 _PHONE = after_none_of(
     r"\w+./=-",
@@ -87,7 +88,7 @@ _HOME = anywhere(
 _HOME_OF_POSIX = re.compile(
     r"[/%](?:(?<=/)|(?<=%)2[Ff])(?:home|Users)(?:/|%2[Ff])(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
 )
-"""The same for a text without paths of Windows, whose drives may be any letter."""
+"""The same for a text without Windows paths, whose drives may be any letter."""
 _ENCODED = anywhere(
     r"-(?<![A-Za-z0-9]-)(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
 )
@@ -108,7 +109,7 @@ _EVERYBODY = frozenset((
     "your", "your-name", "your-username", "your_username", "yourname", "youruser",
     "yourusername",
 ))  # fmt: skip
-"""Names of home folders that stand in images and in documentation."""
+"""Names of home folders that occur in images and in documentation."""
 
 _HOST = after_none_of(
     r"\w.\\-",
@@ -167,7 +168,7 @@ def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
 
 
 _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
-"""Stands in every mail address, and starts with one character, which `re` finds fast."""
+"""Every mail address contains this; it starts with one character, which `re` finds fast."""
 
 
 def _mails(text: str) -> Iterator[Hit]:
@@ -187,7 +188,7 @@ def _phones(text: str) -> Iterator[Hit]:
 
 
 _DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
-"""Must stand in a text for an IBAN to count: one of letters alone is none."""
+"""Required in a text for an IBAN to count: one made of letters only does not."""
 
 
 def _ibans(text: str) -> Iterator[Hit]:
@@ -203,7 +204,7 @@ def _cards(text: str) -> Iterator[Hit]:
 
 
 def is_iban(text: str) -> bool:
-    """Does it have its country's length and valid check digits (ISO 7064, mod 97-10)?"""
+    """Returns whether it has its country's length and valid check digits (ISO 7064, mod 97-10)."""
     plain = text.replace(" ", "")
     if len(plain) != _IBAN_LENGTHS.get(plain[:2]):
         return False
@@ -212,7 +213,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Does it start as a card does, with a valid check digit (Luhn)?"""
+    """Returns whether it starts like a card number, with a valid check digit (Luhn)."""
     digits = [int(char) for char in text if char.isdigit()]
     if not 13 <= len(digits) <= 19 or not _CARD_BEGINS.match(text) or len(set(digits)) < 2:
         return False
@@ -247,7 +248,7 @@ _DOCUMENTED = tuple(
         ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
     )
 )
-"""Networks for documentation (RFC 5737, RFC 3849): in a log they stand for real ones."""
+"""Networks for documentation (RFC 5737, RFC 3849): in a log they replace real ones."""
 
 
 def _is_somebodys(text: str) -> bool:
@@ -346,8 +347,8 @@ _MAY_HIT = Prefilter((
 def pseudonym(kind: str, digits: str) -> str:
     """Returns the pseudonym of a datum of a kind; `digits` are twelve of its keyed digest.
 
-    It has the form of what it stands for where that has a range that belongs to nobody, and is
-    never found as personal data itself.
+    It has the same form as the datum, from a range that belongs to nobody if there is one, and is
+    never itself found as personal data.
     """
     number = int(digits)
     return {

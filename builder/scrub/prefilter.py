@@ -1,10 +1,10 @@
-r"""Prefilters: RE2 tests in one pass which rules may hit a text.
+r"""Tests in one pass of RE2 which rules may hit a text.
 
-RE2 comes with the extra `fast`; without it every rule may hit every text. It knows no lookaround,
-and its classes are ASCII. A condition is therefore asked of the text with a `?` for each character
-that is not ASCII (one byte for one code point, so that places stay the same), and allows a `?`
-wherever the rule allows such a character. It may hold where the rule does not hit, never the other
-way round.
+RE2 comes with the extra `fast`; without it every rule may hit every text. It has no lookaround, and
+its classes are ASCII. A condition is therefore tested on the text with a `?` for each non-ASCII
+character (one byte for one code point, so that offsets stay the same), and allows a `?` wherever
+the rule allows such a character. It may match where the rule does not hit, never the other way
+round.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ except ImportError:
 Rule = TypeVar("Rule")
 
 MAX_MEMORY = 1 << 26
-"""Bytes of an automaton, which grows with what it reads and is reset at this size."""
+"""Memory limit of an automaton, which grows with what it reads and is reset at this size."""
 
 MAX_START = 3
-"""Characters before a literal that its condition may ask for."""
+"""Maximum characters before a literal in its condition."""
 
 _MAX_COUNT = 8
-"""Repetitions that a condition asks for at most: each one is a state of the automaton."""
+"""Maximum repetitions in a condition: each one is a state of the automaton."""
 
 _TOKEN = re.compile(
     r"(?P<around>\(\?<?[=!](?:\\.|\[(?:\\.|[^]\\])*\]|[^()\\[])*\))"
@@ -41,13 +41,14 @@ _TOKEN = re.compile(
 _WIDER = {r"\w": r"\w?", r"\d": r"\d?", r"\s": r"\s\x0b\x1c-\x1f?"}
 _CLASS, _ESCAPE, _LETTER = (re.compile(it) for it in (r"\\[wds]", r"\\.", "[A-Za-z]"))
 _THREE_FORMS = "IKSiks"
-"""Letters that `re.IGNORECASE` finds in a third form too, which is not ASCII."""
+"""Letters for which `re.IGNORECASE` also matches a third, non-ASCII form."""
 
 
 def necessary(pattern: str, *, ignore_case: bool = False) -> str:
     """Returns a pattern that RE2 finds in every text in which `pattern` matches.
 
-    The pattern is ASCII, its lookarounds hold no groups, and its negated sets no question mark.
+    The pattern must be ASCII, its lookarounds without groups, its negated sets without a question
+    mark.
     """
     assert pattern.isascii(), "RE2 sees no other characters"
 
@@ -79,7 +80,7 @@ Derived = TypeVar("Derived", str, bytes)
 
 
 def _last_kept(derive: Callable[[str], Derived]) -> Callable[[str], Derived]:
-    """Returns the function with its last result kept: several prefilters ask for one text."""
+    """Returns the function with its last result cached: several prefilters test the same text."""
     last: tuple[str, Derived] | None = None
 
     @wraps(derive)
@@ -103,7 +104,7 @@ def projected(text: str) -> bytes:
 
 @_last_kept
 def ascii_lower(text: str) -> str:
-    """Returns the text with its ASCII letters in lower case, and so of the same length."""
+    """Returns the text with its ASCII letters in lower case, so its length stays the same."""
     if text.isascii():
         return text.lower()
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
@@ -118,7 +119,7 @@ def _options() -> Any:
 
 
 class Prefilter(Generic[Rule]):
-    """Selects the rules that may hit a text; made of (condition, rule)."""
+    """Selects the rules that may hit a text; made from (condition, rule)."""
 
     def __init__(self, rules: Iterable[tuple[str, Rule]]) -> None:
         self._conditions, self._rules = zip(*rules, strict=True)
@@ -135,20 +136,20 @@ class Prefilter(Generic[Rule]):
     @cached_property
     def _set(self) -> Any:
         found = re2.Set.SearchSet(_options())
-        for pattern in (r"\A", *self._conditions):  # the first holds in every text
+        for pattern in (r"\A", *self._conditions):  # the first matches in every text
             found.Add(pattern.encode())
         found.Compile()
         return found
 
 
 class LiteralPrefilter(Generic[Rule]):
-    """Selects the rules of which a text holds a literal; made of (literals, start, rule).
+    """Selects the rules that have a literal in a text; made from (literals, start, rule).
 
-    start  what stands before the literal, as a condition for RE2 of at most `MAX_START` characters;
-           None: the literal may stand anywhere, in upper or lower case (it is in lower case here)
+    start  the text before the literal, as a condition for RE2 of at most `MAX_START` characters;
+           None: the literal may be anywhere, in upper or lower case (it is in lower case here)
 
-    RE2 finds the places of all literals with an automaton that need not tell them apart: one that
-    does (a Set) has so many states that building them costs ten times the search.
+    RE2 finds the positions of all literals with an automaton that does not distinguish them: one
+    that does (a Set) has so many states that building them costs ten times the search.
     """
 
     def __init__(self, rules: Iterable[tuple[Sequence[str], str | None, Rule]]) -> None:
@@ -168,7 +169,7 @@ class LiteralPrefilter(Generic[Rule]):
         ]
 
     def __call__(self, text: str) -> Sequence[Rule]:
-        """Returns the rules of which the text holds a literal, in order."""
+        """Returns the rules with a literal in the text, in order."""
         lower = ascii_lower(text)
         if re2 is None:
             return [
@@ -190,7 +191,7 @@ class LiteralPrefilter(Generic[Rule]):
 
     @cached_property
     def _patterns(self) -> list[tuple[Any, int]]:
-        """Patterns for RE2, each with how many characters of a start may precede the literal."""
+        """Patterns for RE2, each with the maximum number of characters before its literal."""
         return [(re2.compile(it.encode(), _options()), most) for it, most in self._conditions]
 
 
@@ -201,7 +202,7 @@ class LinePrefilter:
         self.condition = pattern
 
     def holds(self, text: str) -> bool:
-        """May the condition match in the text? Without RE2 always."""
+        """Returns whether the condition may match in the text; always without RE2."""
         return re2 is None or self._pattern.search(projected(text)) is not None
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:

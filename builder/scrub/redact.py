@@ -1,13 +1,13 @@
-"""Replaces secrets and personal data in a dialogue by stand-ins, or rejects the dialogue.
+"""Replaces secrets and personal data in a dialogue, or rejects the dialogue.
 
-The same secret has the same stand-in everywhere in a dataset, so that calls and their results still
-match: `REDACTED_`, its kind, and twelve digits of a keyed BLAKE2b digest. The key is derived from
-the beginnings of the logs themselves (`derive_key`): the same inputs give the same bytes on any
-machine, and the key is in none of them. Its limit: whoever has the logs can test a guess; so can
-whoever can write down the beginnings of all logs byte for byte.
+The same secret has the same replacement everywhere in a dataset, so that calls and their results
+still match: `REDACTED_`, its kind, and twelve digits of a keyed BLAKE2b digest. The key is derived
+from the beginnings of the logs themselves (`derive_key`): the same inputs give the same bytes on
+any machine, and the key is not stored anywhere. Its limit: anyone who has the logs, or can
+reconstruct the beginnings of all logs byte for byte, can test a guess.
 
-A secret that was found by its surroundings in one place is replaced in all of the conversation. A
-password that stands in another conversation with nothing that tells it is not found there.
+A secret that its surroundings reveal in one place is replaced throughout the conversation. A
+password in another conversation where nothing marks it is not found.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ KEY_BYTES = 1 << 14
 """Bytes at the start of each file that go into the key."""
 
 MIN_KNOWN = 6
-"""Characters of a secret; a shorter one is replaced only where its surroundings mark it."""
+"""Minimum characters of a secret; a shorter one is replaced only where it is marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """A dialogue with its stand-ins and {code: count} of them, or why it is rejected."""
+    """A dialogue with replacements and {code: count} of them, or why it is rejected."""
 
     dialogue: Dialogue
     changes: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def derive_key(sources: Iterable[Source]) -> bytes:
 
 
 class Scrubber:
-    """Finds and replaces what must not be written. `used`: has a stand-in depended on the key?"""
+    """Finds and replaces what must not be written. `used`: a replacement depended on the key."""
 
     def __init__(self, options: ScrubOptions, key: bytes, added_tokens: tuple[str, ...]) -> None:
         self.options = options
@@ -76,7 +76,7 @@ class Scrubber:
         """Returns the dialogue without secrets and personal data, or the reason to reject it."""
         try:
             return self._scrubbed(dialogue)
-        except KeyError:  # two keys of an object hold one secret in two spellings
+        except KeyError:  # two keys of an object contain the same secret in two spellings
             detail = "two keys of an object would become equal"
             return Scrubbed(dialogue, problem=Problem("secret", "conversation", detail, records=0))
 
@@ -110,7 +110,7 @@ class Scrubber:
         return text
 
     def problem(self, problem: Problem) -> Problem:
-        """Returns a problem without them; its detail may be cut off inside a secret of the log."""
+        """Returns a problem without them; its detail may be truncated inside a logged secret."""
         detail = self.text(problem.detail)
         if self.options.secrets != "off":
             detail = mask_pieces(detail)
@@ -119,8 +119,9 @@ class Scrubber:
     def placeholder(self, secret: str, hit: Hit) -> str:
         """Returns the placeholder of a secret.
 
-        The kind is in it only where the secret itself tells it: the same secret is found by its
-        name here and by a header there. It ends in a digit, with which nothing composes in NFC.
+        The kind is included only if the secret itself shows it, because the same secret may be
+        found by its name in one place and by a header in another. It ends in a digit, which
+        composes with nothing in NFC.
         """
         kind = hit.kind if hit.certain else "secret"
         same = _KEY_TEXT.sub("", secret) if kind == "private_key" else secret
@@ -142,7 +143,7 @@ class Scrubber:
     def _changed(
         self, dialogue: Dialogue, find: Callable[[str, str], Sequence[Hit]], stand_in: StandIn
     ) -> tuple[Dialogue, int]:
-        """Returns the dialogue with a stand-in at each hit, and the number of hits."""
+        """Returns the dialogue with a replacement for each hit, and the number of hits."""
         places = 0
 
         def change(text: str, name: str) -> str:
@@ -187,7 +188,7 @@ def _data(found: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
 
 
 _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
-"""What differs between spellings of one private key: line ends, escaped or not."""
+"""Matches the differences between spellings of one private key: line ends, escaped or not."""
 
 
 def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
@@ -222,14 +223,14 @@ _GENERATOR = re.compile(
     r"|(?:password|passphrase|passwd|pwd|passcode)\w*?generat",
     re.IGNORECASE,
 )
-"""Names of tools that make up passwords."""
+"""Names of tools that generate passwords."""
 
 
 def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
-    """Returns the secrets that a tool for making up passwords returned, and nobody used before.
+    """Returns the secrets that a password generator returned, and that did not occur earlier.
 
-    They are the content that the answer is about, as in examples of such tools. What their form
-    shows to be an issuer's token is not among them.
+    They are the content of the answer, as in examples of such tools. Tokens that their form assigns
+    to an issuer are excluded.
     """
     made_up: set[str] = set()
     if not any(_GENERATOR.search(call.name) for turn in dialogue.turns for call in turn.calls):
@@ -251,14 +252,14 @@ def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
 
 
 class _Finder:
-    """Finds secrets by the rules and, where they are long enough, by their known values."""
+    """Finds secrets by the rules and, if they are long enough, by their known values."""
 
     def __init__(self, known: dict[str, str], found: dict[str, tuple[Hit, ...]]) -> None:
         self.known = known
         self._found = found
         self._begins: dict[str, list[tuple[str, str]]] = {}
         for secret, kind in known.items():
-            if len(secret) >= (16 if secret.isalpha() else MIN_KNOWN):  # never a mere word
+            if len(secret) >= (16 if secret.isalpha() else MIN_KNOWN):  # never just a word
                 for spelling in sorted({secret, dumps(secret)[1:-1], quote(secret, safe="")}):
                     self._begins.setdefault(spelling[:MIN_KNOWN], []).append((spelling, kind))
         for listed in self._begins.values():
@@ -285,7 +286,7 @@ class _Finder:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Is a short secret not part of a longer word? Long ones count anywhere."""
+    """Returns whether a short secret is not part of a longer word; long ones always count."""
     if end - start >= 16:
         return True
     before, after = text[start - 1 : start], text[end : end + 1]

@@ -10,24 +10,24 @@ from builder.scrub.prefilter import necessary
 
 _ESCAPES = (r"\\[nrt]", r"%[0-9A-Fa-f]{2}", r"\dm")
 ESCAPE = f"(?:{'|'.join(_ESCAPES)})"
-"""What a word may follow directly: a newline in JSON, a URL's escape, a terminal's colour."""
+"""Escapes that a word may directly follow: a newline in JSON, a URL's, a terminal's colour."""
 
 
 def behind_none_of(listed: str, then: str = "") -> str:
-    """Returns a lookbehind: before `then` stands none of some characters, or an escape."""
+    """Returns a lookbehind: none of some characters before `then`, unless as part of an escape."""
     escaped = "|".join(f"(?<={escape}{then})" for escape in _ESCAPES)
     return f"(?:(?<![{listed}]{then})|{escaped})"
 
 
 class Rule(NamedTuple):
-    """A pattern, and what must stand in a text for it to match (see `builder.scrub.prefilter`)."""
+    """A pattern, and a condition for a text to match it (see `builder.scrub.prefilter`)."""
 
     pattern: re.Pattern[str]
     condition: str
 
 
 def anywhere(pattern: str) -> Rule:
-    """Returns the rule of a pattern that itself says what stands before it."""
+    """Returns the rule of a pattern that includes its own condition on the preceding text."""
     return Rule(re.compile(pattern), necessary(pattern))
 
 
@@ -35,10 +35,10 @@ _ATOM = re.compile(r"(\[(?:\\.|[^]\\])+\]|\\.|[^\\\[(])(?![{*+?])(.*)")
 
 
 def after_none_of(listed: str, *patterns: str, end: str = "") -> Rule:
-    """Returns a rule of patterns that follow none of some characters, but may follow an escape.
+    """Returns a rule of patterns that do not follow some characters, but may follow an escape.
 
-    Each pattern begins with a character or a set: `re` skips to where one of these stands, and only
-    there looks back.
+    Each pattern begins with a character or a set: `re` skips to the next of these, and looks back
+    only there.
     """
     parts = [part.groups() for part in map(_ATOM.fullmatch, patterns) if part is not None]
     assert len(parts) == len(patterns), "each begins with one character"
@@ -54,7 +54,7 @@ _FIRST = re.compile(r"(?:\[(?P<set>[A-Za-z0-9]{1,8})\]|(?P<one>[^\\[(]|\\\W))(?!
 
 
 def has_first(pattern: str) -> bool:
-    """Does a pattern begin with one character, or one of a few?"""
+    """Returns whether a pattern begins with one character, or one of a few."""
     return _FIRST.match(pattern) is not None
 
 

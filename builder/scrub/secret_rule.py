@@ -1,10 +1,10 @@
-r"""What a rule for secrets is: one record with all that a reader of the tables needs.
+r"""Defines a rule for secrets: one record with everything that a reader of the tables needs.
 
-Tables of rules: `builder.scrub.token_rules` (tokens with a form of their own) and
+Tables of rules: `builder.scrub.token_rules` (tokens with their own form) and
 `builder.scrub.context_rules` (values that a header, a URL or a command marks as secret).
 
-Examples are templates, so that no real-looking secret stands in the source. `«` and `»` enclose
-what must be found; `{A36}` stands for 36 characters of an alphabet (`ALPHABETS` in
+Examples are templates, so that the source contains no text that looks like a real secret. `«` and
+`»` enclose what must be found; `{A36}` stands for 36 characters of an alphabet (`ALPHABETS` in
 tests/secret_examples.py).
 """
 
@@ -21,31 +21,31 @@ from builder.scrub.rules import ESCAPE, behind_none_of
 from builder.scrub.values import DOCUMENTED, is_stand_in, looks_random
 
 NEAR = 200
-"""Code points before and after a match in which one of a rule's `near` words must stand."""
+"""Code points around a match within which one of a rule's `near` words must occur."""
 
 BLOB = 40
-"""Characters of base64 right before a match from which on it is a part of a larger blob."""
+"""Number of base64 characters before a match that make it part of a larger blob."""
 _BLOB = re.compile(rf"[A-Za-z0-9+/_-]{{{BLOB}}}$")
 
 _ALNUM = "A-Za-z0-9"
 STARTS = rf"(?:\A|[^{_ALNUM}]|{necessary(ESCAPE)})"
-"""What stands before a token, as a condition for RE2."""
+"""The text before a token, as a condition for RE2."""
 _START, _END = behind_none_of(_ALNUM), f"(?![{_ALNUM}])"
 
 
 @dataclass(frozen=True)
 class SecretRule:
-    """A pattern for one kind of secret, what must surround it, and how it is looked for.
+    """A pattern for one kind of secret, its required surroundings, and how to search for it.
 
-    kind       what the placeholder calls it, snake_case; several rules may have the same
+    kind       the name in the placeholder, snake_case; several rules may share it
     pattern    of the secret, or of a text around it with the secret as the group `v`; every
                repetition has a bound, so that time is linear in the text
-    prefilter  literals; the pattern matches only where one of them stands, which is tested first
+    prefilter  literals, tested first; every match contains one of them
     lead       (least, most) code points of a match before the literal; (0, 0): it starts with it
-    near       words of which one must stand within `NEAR` code points; (): none is needed
-    generated  the secret must look random (entropy, no words): for patterns that code may match
-    token      the text alone says what it is: case counts, and no letter or digit is next to it.
-               If False, case is ignored, and stand-ins of documentation are not secrets
+    near       words of which one must occur within `NEAR` code points; (): none is needed
+    generated  the secret must look random (entropy, no words): for patterns that could match code
+    token      the text itself shows what it is: case matters, and no letter or digit is next to it.
+               If False, case is ignored, and placeholders of documentation are not secrets
     hits       examples that must be found
     misses     examples in which nothing must be found
     """
@@ -62,7 +62,7 @@ class SecretRule:
 
     @property
     def gate(self) -> tuple[tuple[str, ...], str | None]:
-        """Returns literals of which one stands in every text that the rule hits, and their start.
+        """Returns literals of which one occurs in every text that the rule hits, and their start.
 
         The start is that of `builder.scrub.prefilter.LiteralPrefilter`.
         """
@@ -82,10 +82,10 @@ class SecretRule:
         return "v" in self._regex.groupindex
 
     def find(self, text: str, searched: str) -> Iterator[Hit]:
-        """Yields what the rule finds in `text`, in no order.
+        """Yields the matches of the rule in `text`, unordered.
 
-        `searched` is the text in which the literals are looked for: the same, or for a rule that
-        ignores case the text in lower case, of equal length.
+        `searched` is the text to search for the literals: the same, or for a rule that ignores case
+        the text in lower case, of equal length.
         """
         least, most = self.lead
         for literal in self.prefilter:
@@ -102,7 +102,7 @@ class SecretRule:
                 at = searched.find(literal, max(at + 1, done))
 
     def _holds(self, match: re.Match[str], text: str) -> bool:
-        """Do the conditions beyond the pattern hold?"""
+        """Returns whether the conditions other than the pattern are met."""
         value = match["v"] if self._has_group else match[0]
         if "EXAMPLE" in value:
             return False  # the keys of AWS's documentation

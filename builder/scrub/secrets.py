@@ -1,12 +1,12 @@
-"""Finds secrets in decoded text: by their own form, by where they stand, and by their name.
+"""Finds secrets in decoded text: by their own form, by their surroundings, and by their name.
 
-- a form or a place: the tables `builder.scrub.token_rules` and `builder.scrub.context_rules`
-- a name: `builder.scrub.assignments`, and as the head of a column `builder.scrub.columns`
-- a private key in PEM, whole or cut off
-- base64 of a text that holds one of these: `builder.scrub.encoded`
+- form or surroundings: the tables `builder.scrub.token_rules` and `builder.scrub.context_rules`
+- a name: `builder.scrub.assignments`, and as the header of a column `builder.scrub.columns`
+- a private key in PEM, complete or cut off
+- base64 of a text that contains one of these: `builder.scrub.encoded`
 
-All of it is linear in the text: every repetition has a bound. A placeholder of ours is never a
-secret.
+The search takes linear time, since every repetition is bounded. Our own placeholders are never
+secrets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.values import entropy, looks_random
 
 MARK = "REDACTED_"
-"""Every placeholder begins with this."""
+"""The prefix of every placeholder."""
 
 KINDS = tuple(
     sorted({rule.kind for rule in TOKEN_RULES} | {"secret", "aws_secret_key", "private_key"})
@@ -40,9 +40,9 @@ _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
 _RARE = LinePrefilter("|".join((necessary(_PEM.pattern), columns.CONDITION, encoded.CONDITION)))
-"""What stands in every text with a key in PEM, a column of secrets or encoded text."""
+"""A pattern that matches in every text with a PEM key, a column of secrets or encoded text."""
 MAX_PEM = 20_000
-"""Code points of a private key with all that a viewer put between its lines."""
+"""Maximum code points of a private key, with everything a viewer put between its lines."""
 
 
 @remembering
@@ -58,7 +58,7 @@ def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
 
 
 def named_secret(name: str, value: str) -> bool:
-    """Does the name of a JSON member (`api_key`, `X-Api-Key`, `password`) make its value secret?"""
+    """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
     return MARK not in value and assignments.named_secret(name, value)
 
 
@@ -69,7 +69,7 @@ def _may_hold(text: str) -> bool:
 
 
 def _all(text: str) -> Iterator[Hit]:
-    """Yields all hits, in no order."""
+    """Yields all hits, unordered."""
     yield from _plain(text)
     if _RARE.holds(text):
         yield from _pems(text)
@@ -82,7 +82,7 @@ def _find_decoded(text: str) -> tuple[Hit, ...]:
 
 
 def _plain(text: str) -> Iterator[Hit]:
-    """Yields what rules and names mark, in no order."""
+    """Yields the hits of rules and names, unordered."""
     rules = _RULES_IN(text)
     lower = ascii_lower(text) if any(not rule.token for rule in rules) else ""
     for rule in rules:
@@ -110,7 +110,7 @@ def _pems(text: str) -> Iterator[Hit]:
         end = _PEM_END.search(text, begin.end(), begin.end() + MAX_PEM)
         if end is not None:
             at = end.end()
-        else:  # cut off by whoever showed it: as far as it looks like a key
+        else:  # cut off when it was displayed: as far as it looks like a key
             body = _PEM_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
             at = body.end() if body else begin.end()
         if sum(map(str.isalnum, text[begin.end() : at])) >= 40:
@@ -138,10 +138,10 @@ _TOKEN_STARTS = tuple(
 
 
 def mask_pieces(text: str) -> str:
-    """Masks what may be a piece of a secret in a text that may start or end inside of one.
+    """Masks possible pieces of a secret in a text that may start or end inside one.
 
-    Ids of calls and records look as random as secrets; they stay where their form or the word
-    before says that they are ids, unless they start as a token does.
+    Ids of calls and records look as random as secrets; they are kept if their form or the preceding
+    word marks them as ids, unless they start like a token.
     """
     return _RUN.sub(_masked, text)
 
@@ -159,9 +159,9 @@ def _masked(run: re.Match[str]) -> str:
 
 
 def scanned_secrets(texts: Iterable[str]) -> list[str]:
-    """Returns what the scanner of the extra `secrets` finds; nothing where it is not installed.
+    """Returns the findings of the scanner of the extra `secrets`; nothing if it is not installed.
 
-    It returns values, not places. It examines the text only: no provider is asked.
+    It returns values, not positions. It examines only the text and contacts no provider.
     """
     scanner = _scanner()
     if scanner is None:

@@ -51,10 +51,10 @@ _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
 
 
 def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
-    """Returns the name that says what a member holds; `outer` is the name of its object.
+    """Returns the name that describes a member; `outer` is the name of its object.
 
-    Of {"name": "API_KEY", "value": …} the `value` has the other's name, and in a schema the values
-    that a property may have bear the property's.
+    In {"name": "API_KEY", "value": …} the `value` takes the name from `name`, and in a schema the
+    possible values of a property take the property's name.
     """
     if key in ("value", "Value"):
         for naming in ("name", "key", "Name", "Key"):

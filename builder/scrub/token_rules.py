@@ -1,7 +1,7 @@
-r"""Tokens with a form of their own, by issuer: the text alone says what they are.
+r"""Rules for tokens with a form of their own, by issuer: the text itself shows what they are.
 
-Forms as their issuers publish them (November 2026). The fields are those of
-`builder.scrub.secret_rule.SecretRule`; docs/audit.md says how to add a rule.
+The forms are as published by their issuers (November 2026). The fields are those of
+`builder.scrub.secret_rule.SecretRule`; docs/audit.md explains how to add a rule.
 """
 
 # ruff: noqa: E501 - a table: one rule on a line
@@ -20,7 +20,7 @@ def _rule(
     generated: bool = False,
     misses: tuple[str, ...] = (),
 ) -> SecretRule:
-    """Returns a rule; `prefilter` holds its literals with spaces between."""
+    """Returns a rule; `prefilter` lists its literals, separated by spaces."""
     return SecretRule(
         kind, pattern, tuple(prefilter.split()), lead, near, generated, hits=hits, misses=misses
     )

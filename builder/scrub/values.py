@@ -1,4 +1,4 @@
-"""What a value looks like: generated, made of words, code, or a stand-in of documentation."""
+"""Classifies a value: generated, made of words, code, or a placeholder of documentation."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections import Counter
 from itertools import pairwise
 
 LOOKED_AT = 200
-"""Code points of a value that are examined: a hostile text may hold a long value at every word."""
+"""Code points of a value that are examined: a hostile text may have a long one at every word."""
 
 _FOLLOWING = (
     "abcdgilmnprst bel caehiklortu daeios eacdeflmnprstvx fefio ger haeio iabcdefglmnoprstvz ke"
     " laeilosty maeiop nacdefgiost ocdlmnoprstuw paeiloprt qu racdeimorst sacehiopstu"
     " taehiorstuy ubelmnprst vaei wai ze"
 )
-"""A letter, and those that often follow it: `qu` is the pair "qu"."""
+"""A letter, followed by those that often come after it: `qu` is the pair "qu"."""
 _PAIRS = frozenset(group[0] + second for group in _FOLLOWING.split() for second in group[1:])
 """The 160 most frequent pairs of letters in the words of CPython's standard library.
 
 84 % of the pairs in its identifiers and docstrings are among them, and 24 % of random pairs.
 """
 _WORDLIKE = 0.55
-"""Share of such pairs from which on letters count as words.
+"""Minimum share of such pairs for letters to count as words.
 
 Of random lower-case letters 1.7 % reach it at length 12 and 0.05 % at length 32; 2.3 % of the
 library's words of eight letters or more do not.
@@ -30,7 +30,7 @@ library's words of eight letters or more do not.
 
 _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MEAN_HUMP = 2.7
-"""Letters in a hump of camelCase, on average, below which the case is drawn at random."""
+"""Average letters per hump of camelCase below which the case counts as random."""
 
 _WORDS = re.compile(
     r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*"
@@ -51,17 +51,17 @@ _STAND_IN = re.compile(
 _BASE64 = re.compile(
     r"(?=(?:[^A-Z]*[A-Z]){4})(?=(?:[^a-z]*[a-z]){4})(?=(?:\D*\d){3})[A-Za-z0-9+/]{24,4000}={0,2}"
 )
-"""Base64 that may begin as a path does."""
+"""Base64 that may begin like a path."""
 
 DOCUMENTED = frozenset((
     "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
     "postgres", "mysql", "guest", "test", "port", "key",
 ))  # fmt: skip
-"""What documentation writes in the place of a password."""
+"""Placeholders for passwords in documentation."""
 
 
 def is_stand_in(value: str) -> bool:
-    """Does the value stand for another: a variable, a path, a placeholder of documentation?"""
+    """Returns whether it is a placeholder: a variable, a path, an example in documentation."""
     found = _STAND_IN.search(value[:LOOKED_AT])
     is_base64 = found is not None and found[0].startswith("/") and _BASE64.fullmatch(value)
     return found is not None and not is_base64
@@ -74,7 +74,7 @@ def entropy(text: str) -> float:
 
 
 def is_wordlike(text: str) -> bool:
-    """Are the letters of the text those of words, as in an identifier, and not drawn at random?
+    """Returns whether the letters look like words, as in an identifier, and not random.
 
     Compares adjacent letters with `_PAIRS`, and how often the case changes. A text with fewer than
     three pairs is not wordlike.
@@ -106,7 +106,7 @@ def is_strong(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Does the value look generated: long and mixed enough for a token, and not made of words?
+    """Returns whether the value looks generated: long and mixed enough for a token, not of words.
 
     Letters alone need 16 characters and no wordlike pairs; with digits among them 12 are enough.
     """
