@@ -69,10 +69,24 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Unparsed:
-    """Something of the model's that could not be understood: its text, and why (`code`)."""
+    """Something that could not be understood: its text, and why (`code`).
+
+    In an assistant message: the sample ends before that turn. Code `unknown_part` (its text names
+    the type) may stand in any message and result: the part is left out, and the answers after it
+    lack `unknown_part` in their context.
+    """
 
     text: str
     code: str
+
+
+Content: TypeAlias = Text | Data | Media | Unparsed
+"""What a user or a tool may say."""
+
+
+def unknown_part(kind: str) -> Unparsed:
+    """Returns what stands for a part of an unknown type; `kind` is the type's name."""
+    return Unparsed(kind[:40], "unknown_part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class ToolResult:
     was stopped before it ended. Each only where the log says so.
     """
 
-    content: tuple[Text | Data | Media, ...]
+    content: tuple[Content, ...]
     call_id: str | None = None
     name: str | None = None
     is_error: bool = False

@@ -99,7 +99,7 @@ def summarise(
         result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
         sys.stdout.write(json.dumps(result) + "\n")
     elif not quiet:
-        _print(built, out, config)
+        _print(built, out, config, here)
     if built.bugs:
         print(
             f"builder: {built.bugs} conversations or sources failed in a way that is a bug of this"
@@ -133,7 +133,7 @@ def start(
     return contextlib.nullcontext(local(workers or default_workers()))
 
 
-def _print(built: Built, out: str, config: Config) -> None:
+def _print(built: Built, out: str, config: Config, here: Path) -> None:
     ledger = built.ledger
     if not ledger.samples:
         return
@@ -144,7 +144,11 @@ def _print(built: Built, out: str, config: Config) -> None:
     _print_rejects(ledger, config)
     for line in facts(built, config):
         print(f"  {line}")
-    print(painted(f"  unused data, with reasons: {escaped(out.rstrip('/'))}/rejects.jsonl", DIM))
+    rejects = here / "rejects.jsonl"
+    if rejects.is_file() and rejects.stat().st_size:
+        print(
+            painted(f"  unused data, with reasons: {escaped(out.rstrip('/'))}/rejects.jsonl", DIM)
+        )
 
 
 def _print_ledger(ledger: Ledger) -> None:

@@ -36,7 +36,11 @@ def load_config(path: Path) -> Config:
     faults = reader.faults
     if config is not REFUSED:
         assert isinstance(config, Config)
-        faults += config.contradictions()
+        faults += [
+            text
+            for text in config.contradictions()
+            if not any(fault.startswith(f"{text.partition(':')[0]}.") for fault in faults)
+        ]
         if not faults:
             return config
     raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))

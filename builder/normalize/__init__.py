@@ -22,8 +22,9 @@ from types import MappingProxyType
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
 from builder.normalize.content import characters, reasoning, tools
-from builder.normalize.draft import Draft, DraftCall, calls_in, read_draft
+from builder.normalize.draft import Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.reading import read_draft
 from builder.normalize.targets import FOREIGN, cut, ends, mask
 from builder.normalize.turns import begins, joins, system, turns
 from builder.problem import Problem

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import replace
 from operator import is_
 
-from builder.conversation import Data, Json, Media, Text, ToolResult
+from builder.conversation import Data, Json, Media, Text, ToolResult, Unparsed
 from builder.jsonio import JsonFault, loads
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, part_text
 from builder.normalize.options import NormalizeOptions
@@ -84,10 +84,9 @@ def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> 
 
     `harness`: with the text that the agent program put into it.
     """
-    parts = [
-        part for part in result.content if harness or not (isinstance(part, Text) and part.harness)
-    ]
-    counts["harness_text"] += len(result.content) - len(parts)
+    known = [part for part in result.content if not isinstance(part, Unparsed)]
+    parts = [part for part in known if harness or not (isinstance(part, Text) and part.harness)]
+    counts["harness_text"] += len(known) - len(parts)
     for part in parts:
         counts["media"] += isinstance(part, Media)
         counts["json_result"] += isinstance(part, Data)

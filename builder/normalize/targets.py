@@ -70,6 +70,7 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
       something that could not be parsed (its own code), a server-side tool under `server_tools:
       cut`, a foreign turn under `untrained_turns: split` (its own code) unless a target that is a
       recorded response follows it.
+    - Before a user turn of which a message holds only parts of unknown types.
     - After a turn whose calls have no result (`unanswered`) though others follow; before it if it
       is no target or the conversation must end with an answer (`end: answer`).
 
@@ -80,7 +81,9 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     last_target = max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
     for at, block in enumerate(blocks):
         if block.role != "assistant":
-            continue
+            if block.fault is None:
+                continue
+            return _ended(draft, blocks, at, _unparsed(block, at))
         if block.fault in _SHOWABLE and block.content.strip() and block.untrained is None:
             block = replace(block, untrained=block.fault, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
@@ -91,8 +94,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             problem = Problem(code, f"turn {at}", "the turn is no target", records=0)
             return _ended(draft, blocks, at, problem, code)
         if block.fault is not None:
-            problem = Problem(block.fault, f"turn {at}", "it could not be parsed", records=0)
-            return _ended(draft.dropping(block.calls, block.fault), blocks, at, problem)
+            draft = draft.dropping(block.calls, block.fault)
+            return _ended(draft, blocks, at, _unparsed(block, at))
         bad = [(call, code) for call in block.calls if (code := call_fault(call)) is not None]
         if bad:
             for call, fault in bad:
@@ -109,6 +112,12 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             return _ended(draft, blocks, at + 1, problem)
         return _ended(draft.dropping(no_result, "unanswered"), blocks, at, problem)
     return draft.having(blocks)
+
+
+def _unparsed(block: Block, at: int) -> Problem:
+    assert block.fault is not None, "the caller found one"
+    what = f"a part of type {block.unknown!r}" if block.unknown else "it could not be parsed"
+    return Problem(block.fault, f"turn {at}", what, records=0)
 
 
 def _names(calls: Iterable[tuple[DraftCall, str]]) -> str:

@@ -61,7 +61,12 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             blocks.append(block)
         elif block.role != "assistant":
             counts[f"{block.role}_joined"] += 1
-            blocks[-1] = replace(last, texts=last.texts + block.texts)
+            blocks[-1] = replace(
+                last,
+                texts=last.texts + block.texts,
+                fault=last.fault or block.fault,
+                unknown=last.unknown or block.unknown,
+            )
         elif not last.calls:
             counts["assistant_joined"] += 1
             blocks[-1] = join(last, block)

@@ -15,9 +15,20 @@ from typing import Literal
 from builder.conversation import Json
 from builder.options import Number, Scalar, named
 from builder.paths import UserPath
+from builder.problem import nearest
 
 TOOLS = "tools"
 """The one field that is not in meta/: the names of the tools that the sample calls."""
+
+FIELDS = frozenset(
+    {
+        "id", "source", "format", "record", "conversation", "model", "license", "context",
+        "outcome", "unit", "tools_source", "reasoning", "changes", "pattern", "schema_violations",
+        "calls", "assistant_turns", "parity", "chars", "tokens", "render_sha256", "spans",
+        "preferences", TOOLS,
+    }
+)  # fmt: skip
+"""The keys of a line of meta/, and `TOOLS`."""
 
 SHARES = "select_shares"
 TOTAL = "select_max_tokens_total"
@@ -94,6 +105,10 @@ class SelectOptions:
 
     def contradictions(self) -> Iterator[str]:
         """Yields a message for options that are valid separately but not together."""
+        for key in ("where", "shares", "stratify"):
+            for name in getattr(self, key):
+                if (first := name.partition(".")[0]) not in FIELDS:
+                    yield f"select.{key}.{name}: no field of meta/{nearest(first, FIELDS)}"
         if self.unreviewed == "drop" and self.review is None:
             yield "select.unreviewed: drop needs select.review"
         if len(self.shares) > 1:

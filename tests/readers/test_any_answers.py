@@ -126,7 +126,7 @@ def test_one_answer(form):
     outcome = read_outcome(value, notes)
     (answer,) = outcome.answers
     assert (list(answer.message.parts), answer.fault) == (parts, fault)
-    assert notes.unknown == []
+    assert notes.unreadable == []
 
 
 @pytest.mark.parametrize("value", [None, "", [], {}, {"error": "no"}, {"choices": []}])
@@ -159,7 +159,7 @@ def test_a_loop_logged_as_one_output_ends_with_its_last_turn():
 def test_an_unknown_form_is_noted():
     notes = PartNotes()
     assert read_outcome({"role": "assistant"}, notes).answers == ()
-    assert notes.unknown == ["output"]
+    assert notes.unreadable == ["output"]
 
 
 RESULTS = {
@@ -183,7 +183,7 @@ def test_results(form):
     item, content = RESULTS[form]
     notes = PartNotes()
     assert read_result(item, notes).content == content
-    assert notes.unknown == []
+    assert notes.unreadable == []
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from builder.conversation import (
+    Content,
     Conversation,
     Data,
     Event,
@@ -27,11 +28,11 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Source
@@ -152,7 +153,6 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
     session = str(rows[0][1])
     problems = list(broken)
     messages: list[Message] = []
-    unknown: list[str] = []
     used = 0
     for number, _, role, content, calls, call_id, too_large in rows:
         where = f"message {number}"
@@ -161,7 +161,7 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
         if too_large:
             fault = Problem("too_large", where, f"{too_large} bytes of text")
         try:
-            parts += _content(content, unknown)
+            parts += _content(content)
         except JsonFault as bad:
             fault = fault or bad.at(where)
         parts += _calls(calls)
@@ -171,7 +171,7 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
             yield fault
             problems.append(Problem(fault.code, where, fault.detail, records=0))
         if role == "tool":
-            texts = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+            texts = tuple(part for part in parts if isinstance(part, Content))
             messages.append(Message("tool", (ToolResult(texts, name_or_none(call_id)),)))
         elif fault is None or parts:
             messages.append(Message(as_str(role), tuple(parts), turn=f"row {number}"))
@@ -181,11 +181,11 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
             record=f"session {session}",
             messages=tuple(messages),
             records=used,
-            problems=(*problems, *unknown_parts(unknown, f"session {session}")),
+            problems=tuple(problems),
         )
 
 
-def _content(text: Json, unknown: list[str]) -> list[Part]:
+def _content(text: Json) -> list[Part]:
     """Decode the content column: JSON of a string or of parts. Raises JsonFault."""
     value = loads(text) if isinstance(text, str) else text
     if isinstance(value, str):
@@ -200,7 +200,7 @@ def _content(text: Json, unknown: list[str]) -> list[Part]:
         elif part.get("type") == "image_url":
             parts.append(Media("image"))
         else:
-            unknown.append(as_str(part.get("type")) or type(item).__name__)
+            parts.append(unknown_part(as_str(part.get("type")) or type(item).__name__))
     return parts
 
 

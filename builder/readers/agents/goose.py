@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Content,
     Conversation,
     Data,
     Event,
@@ -26,12 +27,12 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
@@ -209,7 +210,7 @@ def _conversations(
         if not reading.messages:
             continue
         place = span(segment[0].where, segment[-1].where)
-        more = [*problems, *unknown_parts(sorted(reading.unknown), place)]
+        more = list(problems)
         if hidden:
             more.append(Problem("rewound", place, "hidden from the model later on", records=0))
         made += 1
@@ -257,7 +258,6 @@ class _Reading:
 
     keys: CallKeys
     messages: list[Message] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
 
     def take(self, row: _Row) -> None:
         """Add the messages of a row; results stand in messages of the user."""
@@ -309,7 +309,7 @@ class _Reading:
             case "toolResponse":
                 return self._result(item)
         if kind not in _SILENT:
-            self.unknown.add(kind or "nothing")
+            return unknown_part(kind or "nothing")
         return None
 
     def _call(self, item: dict[str, Json]) -> ToolCall | Unparsed:
@@ -336,8 +336,8 @@ class _Reading:
         failed = whole.get("isError") is True
         return ToolResult(self._content(as_list(content)), call_id=call_id, is_error=failed)
 
-    def _content(self, items: list[Json]) -> tuple[Text | Data | Media, ...]:
-        found: list[Text | Data | Media] = []
+    def _content(self, items: list[Json]) -> tuple[Content, ...]:
+        found: list[Content] = []
         for block in _for_model(items):
             match kind := as_str(block.get("type")):
                 case "text":
@@ -350,7 +350,7 @@ class _Reading:
                     mime = as_str(resource.get("mimeType"))
                     found.append(Text(text) if isinstance(text, str) else Media("file", mime))
                 case _:
-                    self.unknown.add(kind or "nothing")
+                    found.append(unknown_part(kind or "nothing"))
         return tuple(found)
 
 

@@ -31,7 +31,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import assistant_parts, content, unknown_parts
+from builder.readers.toolkit.chat_messages import assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
@@ -107,9 +107,7 @@ def read(source: Source) -> Iterator[Event]:
 # -- OpenAI's messages ---------------------------------------------------------------------------
 
 
-def _messages(
-    items: Sequence[dict[str, Json]], session: str, system: str | None, unknown: list[str]
-) -> list[Message]:
+def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
     """Return the messages after the system prompt."""
     keys = CallKeys(session)
     answered = {as_str(item.get("tool_call_id")) for item in items}
@@ -118,7 +116,7 @@ def _messages(
         role = as_str(item.get("role"))
         if role == "tool":
             result = ToolResult(
-                content(item.get("content"), unknown),
+                content(item.get("content")),
                 call_id=name_or_none(item.get("tool_call_id")),
                 name=name_or_none(item.get("tool_name")) or name_or_none(item.get("name")),
             )
@@ -129,14 +127,14 @@ def _messages(
             calls: list[Json] = [_with_id(call, answered) for call in as_list(item["tool_calls"])]
             parts = tuple(
                 replace(part, key=keys.of(part.id)) if isinstance(part, ToolCall) else part
-                for part in assistant_parts({**item, "tool_calls": calls}, unknown)
+                for part in assistant_parts({**item, "tool_calls": calls})
             )
             if item.get("finish_reason") == "length":
                 parts = (*parts, Unparsed("", "truncated"))
         elif role == "system" and system and item.get("content") == system:
             continue  # some sessions also keep it as a message
         else:
-            parts = content(item.get("content"), unknown)
+            parts = content(item.get("content"))
         if parts:
             found.append(Message(role, parts))
     return found
@@ -164,9 +162,8 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         else:
             lost.append(Problem("not_object", where, f"a {type(record.value).__name__}"))
             yield lost[-1]
-    unknown: list[str] = []
     session = as_str(document.get("session_id")) or source.name
-    messages = _messages(items, session, name_or_none(document.get("system_prompt")), unknown)
+    messages = _messages(items, session, name_or_none(document.get("system_prompt")))
     if not items or not messages:
         yield from [Ignored("empty_session", len(items))] if items else []
         return
@@ -179,7 +176,7 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(document.get("model")),
         records=len(items),
-        problems=gaps + unknown_parts(unknown, session),
+        problems=gaps,
     )
 
 
@@ -220,9 +217,8 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
             items.append(item)
     made = 0
     for histories, code, detail in _histories(items):
-        unknown: list[str] = []
         system = name_or_none(info.get("system_prompt"))
-        messages = _messages(histories, session, system, unknown)
+        messages = _messages(histories, session, system)
         if len(messages) <= bool(system):
             continue
         made += 1
@@ -233,7 +229,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
             messages=tuple(messages),
             model=name_or_none(info.get("model")),
             records=records if made == 1 else 0,
-            problems=(*lost[:1], *flaw, *unknown_parts(unknown, f"session {session}")),
+            problems=(*lost[:1], *flaw),
         )
     if not made and records:
         yield Ignored("empty_session", records)

@@ -26,7 +26,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import content, reasoning, unknown_parts
+from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Source
@@ -58,7 +58,6 @@ class _Session:
     records: int = 0
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
-    unknown: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     keys: CallKeys = field(init=False)
 
@@ -71,7 +70,7 @@ class _Session:
         self.last = where
         self.records += 1
         role = as_str(message.get("role"))
-        written = content(message.get("content"), self.unknown)
+        written = content(message.get("content"))
         if role == "tool":
             call_id = name_or_none(message.get("toolCallId") or message.get("tool_call_id"))
             name = name_or_none(message.get("toolName") or message.get("name"))
@@ -120,7 +119,7 @@ class _Session:
                 messages=tuple(self.messages),
                 model=self.model,
                 records=self.records,
-                problems=(*self.problems[:1], *unknown_parts(self.unknown, place)),
+                problems=tuple(self.problems[:1]),
             )
         elif self.records:
             yield Ignored("no_turns", self.records)

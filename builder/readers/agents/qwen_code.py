@@ -27,7 +27,6 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
-    Unparsed,
     Used,
 )
 from builder.problem import Problem
@@ -113,19 +112,11 @@ class _Segment:
 
     def add(self, content: Json, turn: str | None) -> None:
         """Add the messages of a Content."""
-        messages, odd = content_messages(content, self.keys)
-        faults = tuple(Unparsed(name, "unknown_part") for name in odd)
-        of_model = as_dict(content).get("role") == "model"
-        if of_model and faults and not any(found.role == "assistant" for found in messages):
-            messages = [*messages, Message("assistant", ())]
         missing = tuple(sorted({*_MISSING, *self.hidden}))
-        for message in messages:
-            if message.role == "assistant":
-                context = Context("partial", missing) if self.hidden else None
-                message = replace(message, parts=(*message.parts, *faults), context=context)  # noqa: PLW2901 - completed
+        for message in content_messages(content, self.keys):
+            if message.role == "assistant" and self.hidden:
+                message = replace(message, context=Context("partial", missing))  # noqa: PLW2901 - completed
             self.messages.append(message if message.role == "tool" else replace(message, turn=turn))
-        if odd and not of_model:
-            self.hidden.add("unknown_part")
 
     def repeat(self, before: _Segment) -> None:
         """Mark the messages that a compression kept: its summary, and earlier answers."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Content,
     Conversation,
     Data,
     Event,
@@ -30,13 +31,13 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -50,7 +51,7 @@ _CLASSES = _CALLS | _OBSERVATIONS | {"message_action"}
 _ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant", "system": "system"}
 _FINISH, _FINISH_END = "<finish>", "</finish>"
 
-Shown = tuple[Text | Data | Media, ...]
+Shown = tuple[Content, ...]
 
 
 def recognise(source: Source) -> str | None:
@@ -79,7 +80,6 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
         record=where,
         messages=tuple(story.messages),
         records=1,
-        problems=unknown_parts(story.unknown, where),
         changes=story.changes,
         complete=story.messages[-1].role == "assistant",
         outcome=logged_outcome(as_dict(row.get("details")), row, reward=_reward(items)),
@@ -105,7 +105,6 @@ class _Story:
     environment: bool
     messages: list[Message] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
-    unknown: list[str] = field(default_factory=list)
     run: list[ToolCall] = field(default_factory=list)
     answered: int = 0
     descriptions: set[tuple[str, str]] = field(default_factory=set)
@@ -120,7 +119,7 @@ class _Story:
         elif kind in _CALLS or kind == "message_action":
             self._act(item)
         else:
-            self.unknown.append(kind or "none")
+            self._say("user", (unknown_part(kind or "none"),))
 
     def _act(self, item: dict[str, Json]) -> None:
         if self.answered or not self.messages or self.messages[-1].role != "assistant":

@@ -34,7 +34,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import content, unknown_parts
+from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
 from builder.sources.listing import Listing
@@ -132,20 +132,19 @@ def _conversation(
     where: str, row: dict[str, Json], truth: Json, names: Counter[str], records: int
 ) -> Conversation | Problem:
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     messages: list[Message] = []
     turns = _asked(row.get("question"))
     answers = _turns(truth)
     for index in range(max(len(turns), len(answers))):
         for item in as_list(turns[index]) if index < len(turns) else []:
             message = as_dict(item)
-            parts = content(message.get("content"), unknown)
+            parts = content(message.get("content"))
             messages.append(Message(as_str(message.get("role"))[:40], parts))
         if index < len(answers) and (calls := _calls(answers[index], changes)):
             messages.append(Message("assistant", tuple(calls), turn=str(index)))
     if not messages:
         return Problem("no_messages", where, "neither questions nor answers", records=records)
-    problems = [*unknown_parts(unknown, where)]
+    problems: list[Problem] = []
     if not turns:
         problems.append(Problem("no_request", where, "an answer without its entry", records=0))
     elif truth is None:

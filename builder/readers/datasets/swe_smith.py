@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from builder.conversation import Conversation, Event, Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import content, unknown_parts
+from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
@@ -53,7 +53,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     items = [as_dict(item) for item in as_list(row.get("messages"))]
     if not items:
         return Problem("no_messages", where, "no list of messages")
-    unknown: list[str] = []
     changes: Counter[str] = Counter()
     tools: tuple[Json, ...] | None = None
     openhands = any(as_str(item.get("content")).startswith(_OPENHANDS_RESULT) for item in items)
@@ -70,9 +69,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
             parts = assistant_parts(text, parameter_types(tools), wrapped, changes)
             messages.append(Message(role, parts))
         elif role == "user" and messages and _calls(messages[-1]):
-            messages.append(Message("tool", (ToolResult(content(text, unknown)),)))
+            messages.append(Message("tool", (ToolResult(content(text)),)))
         else:
-            messages.append(Message(role, content(text, unknown)))
+            messages.append(Message(role, content(text)))
     if not messages:
         return Problem("no_messages", where, "nothing but an answer that no model gave")
     name = as_str(row.get("traj_id")) or as_str(row.get("instance_id")) or "row"
@@ -83,7 +82,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         tools=tools,
         model=name_or_none(row.get("model")),
         records=1,
-        problems=unknown_parts(unknown, where),
         changes=changes,
         complete=_calls(messages[-1]),
         outcome=logged_outcome(row),

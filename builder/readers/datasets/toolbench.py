@@ -27,11 +27,12 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import assistant_parts, tool_result, unknown_parts
+from builder.readers.toolkit.chat_messages import assistant_parts, tool_result
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
@@ -73,8 +74,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
         yield Ignored("query")
         return
     generated = as_dict(answer.get("answer_generation"))
-    unknown: list[str] = []
-    chain = _chain(generated, unknown)
+    chain = _chain(generated)
     branches = [steps for nodes in _branches(answer) if (steps := _steps(nodes))]
     changes: Counter[str] = Counter()
     listed = generated.get("function")
@@ -98,7 +98,6 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
                 messages=_keyed(seen, digest.hexdigest()),
                 tools=tools,
                 records=records,
-                problems=unknown_parts(unknown, where),
                 changes={} if number else changes,
                 complete=True,  # the chain ends with the call that finishes
                 outcome=outcome,
@@ -126,7 +125,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
         yield Problem("no_messages", where, "neither train_messages nor a search")
 
 
-def _chain(generated: dict[str, Json], unknown: list[str]) -> list[Message]:
+def _chain(generated: dict[str, Json]) -> list[Message]:
     """Returns the messages of the last step's context and that step."""
     contexts = as_list(generated.get("train_messages"))
     messages: list[Message] = []
@@ -134,17 +133,20 @@ def _chain(generated: dict[str, Json], unknown: list[str]) -> list[Message]:
         message = as_dict(item)
         role = as_str(message.get("role"))
         if role == "assistant":
-            messages.append(Message("assistant", assistant_parts(message, unknown)))
+            messages.append(Message("assistant", assistant_parts(message)))
         elif role in ("function", "tool"):
-            result = tool_result(message, unknown)
+            result = tool_result(message)
             named = None if result.name == _HALLUCINATED else result.name
             messages.append(Message("tool", (replace(result, name=named),)))
         else:
             harness = message.get("valid") is False
             content = message.get("content")
-            if not isinstance(content, str):
-                unknown.append(f"content {type(content).__name__}")
-            messages.append(Message(role, (Text(as_str(content), harness=harness),)))
+            written = (
+                Text(content, harness=harness)
+                if isinstance(content, str)
+                else unknown_part(f"content {type(content).__name__}")
+            )
+            messages.append(Message(role, (written,)))
     return messages
 
 

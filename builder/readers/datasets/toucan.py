@@ -34,7 +34,6 @@ from builder.readers.toolkit.chat_messages import (
     assistant_parts,
     content,
     tool_result,
-    unknown_parts,
 )
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
@@ -62,7 +61,6 @@ def read(source: Source) -> Iterator[Event]:
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     problems: list[Problem] = []
     try:
         items = literals.column(row.get("messages"), changes)
@@ -70,7 +68,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         return Problem("bad_json", where, f"messages: {fault.detail}")
     if not isinstance(items, list) or not items:
         return Problem("no_messages", where, "the row has no messages")
-    messages = _messages(items, changes, unknown)
+    messages = _messages(items, changes)
     tools: tuple[Json, ...] | None = None
     try:
         messages, declared = _without_tools(messages, changes)
@@ -85,7 +83,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         messages=end_at_made_up(messages),
         tools=tools,
         records=1,
-        problems=(*problems, *unknown_parts(unknown, where)),
+        problems=tuple(problems),
         changes=changes,
         complete=messages[-1].role == "assistant",
     )
@@ -132,7 +130,7 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
     return [*([replace(first, parts=(Text(text),))] if text else []), *messages[1:]], tools
 
 
-def _messages(items: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
+def _messages(items: list[Json], changes: Counter[str]) -> list[Message]:
     """Returns the messages; consecutive messages of the model are one turn."""
     messages: list[Message] = []
     turn = 0
@@ -144,26 +142,24 @@ def _messages(items: list[Json], changes: Counter[str], unknown: list[str]) -> l
             if role == "tool_call":
                 parts = _call(message.get("content"), changes)
             else:
-                parts = _assistant(message, changes, unknown)
+                parts = _assistant(message, changes)
             messages.append(Message("assistant", parts, turn=str(turn)))
         elif role in _RESULTS:
-            messages.append(Message("tool", (tool_result(message, unknown),)))
+            messages.append(Message("tool", (tool_result(message),)))
         elif role == "user" and (blocks := text_tags.responses(as_str(message.get("content")))):
             results = tuple(ToolResult((Text(block),)) for block in blocks)
             messages.append(Message("tool", results))
         else:
-            words = content(message.get("content"), unknown)
+            words = content(message.get("content"))
             messages.append(Message(role[:40] or "none", words))
     return messages
 
 
-def _assistant(
-    message: dict[str, Json], changes: Counter[str], unknown: list[str]
-) -> tuple[Part, ...]:
+def _assistant(message: dict[str, Json], changes: Counter[str]) -> tuple[Part, ...]:
     """Returns thoughts and text, and the call given as an object or as text."""
     call = message.get("function_call")
     parts: list[Part] = []
-    for part in assistant_parts({**message, "function_call": None}, unknown):
+    for part in assistant_parts({**message, "function_call": None}):
         if isinstance(part, Text) and any(tag in part.text for tag in _TAGS):
             parts += text_tags.assistant_parts(part.text, changes)
         else:

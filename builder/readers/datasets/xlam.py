@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from builder.conversation import (
+    Content,
     Conversation,
     Event,
     Json,
@@ -24,12 +25,12 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals, tags
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -58,9 +59,8 @@ def read(source: Source) -> Iterator[Event]:
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     if "query" in row:
-        messages = _dialogue(row["query"], row.get("answers"), changes, unknown)
+        messages = _dialogue(row["query"], row.get("answers"), changes)
         tools: Json = row.get("tools")
     else:
         prompt = as_str(row.get("instruction"))
@@ -68,12 +68,12 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         if tools is None or _section(prompt, _QUERY) is None:
             return Problem("unknown_shape", where, "neither query nor a prompt of sections")
         messages = _sections(prompt, as_str(row.get("input")), row.get("output"), changes)
-    problems = unknown_parts(unknown, where)
+    problems: tuple[Problem, ...] = ()
     defined: tuple[Json, ...] | None = None
     try:
         defined = _definitions(tools, changes)
     except JsonFault as fault:
-        problems = (*problems, Problem("bad_tools", where, fault.detail, records=0))
+        problems = (Problem("bad_tools", where, fault.detail, records=0),)
     if not messages:
         return Problem("no_messages", where, "neither query nor answers can be read")
     return Conversation(
@@ -143,24 +143,22 @@ def _answers(value: Json, changes: Counter[str]) -> list[Part]:
     return calls
 
 
-def _dialogue(
-    query: Json, answers: Json, changes: Counter[str], unknown: list[str]
-) -> list[Message]:
+def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message]:
     """Returns the query, a text or a dialogue, and the answers after it."""
     calls = _answers(answers, changes)
     if not isinstance(query, list):
-        asked: list[Part] = [Text(query)] if isinstance(query, str) else []
-        if not isinstance(query, str):
-            unknown.append(f"query {type(query).__name__}")
-        return [Message("user", tuple(asked)), Message("assistant", tuple(calls))]
+        asked = (
+            Text(query) if isinstance(query, str) else unknown_part(f"query {type(query).__name__}")
+        )
+        return [Message("user", (asked,)), Message("assistant", tuple(calls))]
     messages: list[Message] = []
     so_far = hashlib.blake2b(digest_size=16)
     for item in query:
         turn = as_dict(item)
         role, text = as_str(turn.get("role")), as_str(turn.get("content"))
+        words: tuple[Content, ...] = (Text(text),)
         if not isinstance(turn.get("content"), str):
-            unknown.append(f"content {type(turn.get('content')).__name__}")
-        words: tuple[Text, ...] = (Text(text),)
+            words = (unknown_part(f"content {type(turn.get('content')).__name__}"),)
         if text.endswith(_CUE):
             text = text.removesuffix(_CUE).removesuffix("\n")
             words = (*((Text(text),) if text else ()), Text(_CUE, harness=True))

@@ -23,6 +23,7 @@ from builder.conversation import (
     Reasoning,
     ToolCall,
     ToolResult,
+    unknown_part,
 )
 from builder.problem import Problem
 from builder.readers import Reader
@@ -32,7 +33,6 @@ from builder.readers.toolkit.chat_messages import (
     content,
     reasoning,
     tool_result,
-    unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
@@ -94,7 +94,6 @@ def read(source: Source) -> Iterator[Event]:
             model=name_or_none(model.get("model_name")),
             records=run.records,
             tools=None if has_calls else (),
-            problems=unknown_parts(run.unknown, run.where),
             complete=status == "Submitted",
             context=Context("partial", ("tools",)) if has_calls else Context("rendered"),
             outcome=logged_outcome(benchmark=benchmark_of_image(image), exit_status=status),
@@ -109,7 +108,6 @@ class _Run:
 
     messages: list[Message] = field(default_factory=list)
     records: int = 0
-    unknown: list[str] = field(default_factory=list)
     first: str = ""
     where: str = ""
     exit_status: str | None = None
@@ -129,46 +127,44 @@ class _Run:
         interrupted = "interrupt_type" in extra
         if interrupted:
             yield from _malformed(as_dict(extra.get("response")), record.where)
-        self.messages += _messages(item, extra, self.unknown, harness=interrupted)
+        self.messages += _messages(item, extra, harness=interrupted)
         self.records += 1
         self.first = self.first or record.where
         self.where = span(self.first, record.where)
 
 
-def _messages(
-    item: dict[str, Json], extra: dict[str, Json], unknown: list[str], *, harness: bool
-) -> list[Message]:
+def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:
     """Return an item as a message, if it is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
     failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":
-        parts = _response_parts(item, unknown)
+        parts = _response_parts(item)
         return [Message("assistant", tuple(parts), turn=name_or_none(item.get("id")))]
     if kind == "function_call_output":
-        output = content(item.get("output"), unknown)
+        output = content(item.get("output"))
         call_id = name_or_none(item.get("call_id"))
         return [Message("tool", (ToolResult(output, call_id=call_id, is_error=failed),))]
     if role == "tool":
-        return [Message(role, (replace(tool_result(item, unknown), is_error=failed),))]
+        return [Message(role, (replace(tool_result(item), is_error=failed),))]
     if role == "assistant":
-        parts = list(assistant_parts(item, unknown))
+        parts = list(assistant_parts(item))
         if not reasoning(item):
             parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
         return [Message(role, tuple(parts))]
     if role:
-        written = content(item.get("content"), unknown)
+        written = content(item.get("content"))
         return [Message(role, as_harness(written) if harness else written)]
-    parts = _item_parts(item, unknown)
+    parts = _item_parts(item)
     return [Message("assistant", tuple(parts))] if parts else []
 
 
-def _response_parts(response: dict[str, Json], unknown: list[str]) -> list[Part]:
+def _response_parts(response: dict[str, Json]) -> list[Part]:
     """Return the parts of an answer of the Responses API, its items in order."""
     items = [as_dict(item) for item in as_list(response.get("output"))]
-    return [part for item in items for part in _item_parts(item, unknown)]
+    return [part for item in items for part in _item_parts(item)]
 
 
-def _item_parts(item: dict[str, Json], unknown: list[str]) -> list[Part]:
+def _item_parts(item: dict[str, Json]) -> list[Part]:
     """Return the parts of an item of the Responses API; of reasoning, what is in clear text."""
     kind = as_str(item.get("type"))
     if kind == "function_call" and (name := name_or_none(item.get("name"))):
@@ -179,9 +175,8 @@ def _item_parts(item: dict[str, Json], unknown: list[str]) -> list[Part]:
         texts = [as_str(as_dict(thought).get("text")) for thought in thoughts]
         return [Reasoning(text) for text in texts if text]
     if kind == "message":
-        return list(content(item.get("content"), unknown))
-    unknown.append(kind or "no type")
-    return []
+        return list(content(item.get("content")))
+    return [unknown_part(kind or "no type")]
 
 
 def _answer(response: dict[str, Json]) -> dict[str, Json]:
@@ -192,15 +187,14 @@ def _answer(response: dict[str, Json]) -> dict[str, Json]:
 
 def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
     """Yield an answer that broke the format, logged with the message that asks for it again."""
-    unknown: list[str] = []
-    parts = [*assistant_parts(_answer(response), unknown), *_response_parts(response, unknown)]
+    parts = [*assistant_parts(_answer(response)), *_response_parts(response)]
     if any(isinstance(part, ToolCall) for part in parts):
         problem = Problem("malformed_answer", where, "refused by the agent and asked for again", 0)
         yield Conversation(
             id=f"refused {where}",
             record=where,
             messages=(Message("assistant", tuple(parts)),),
-            problems=(problem, *unknown_parts(unknown, where)),
+            problems=(problem,),
         )
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from builder.conversation import (
+    Content,
     Context,
     Conversation,
-    Data,
     Event,
     Ignored,
     Json,
@@ -39,13 +39,12 @@ from builder.readers.toolkit.chat_messages import (
     content,
     reasoning,
     tool_calls,
-    unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
 
-_Parts = tuple[Text | Data | Media, ...]
+_Parts = tuple[Content, ...]
 _RETRY = (
     "\nNow let's retry: take care not to repeat previous errors! "
     "If you have retried several times, try a completely different approach.\n"
@@ -58,12 +57,10 @@ class _Requests:
     """What the logged requests of a dump show.
 
     sent     the texts of their messages
-    names    types of parts that are not known
     differs  whether a message was, or may have been, sent in another form than the sample's
     """
 
     sent: set[str] = field(default_factory=set)
-    names: list[str] = field(default_factory=list)
     differs: bool = False
 
     def add(self, step: dict[str, Json]) -> None:
@@ -117,7 +114,7 @@ def read(source: Source) -> Iterator[Event]:
     differs = False
     for step in steps:
         if "system_prompt" not in step and not any(m.role == "system" for m in messages):
-            messages += _system(step, requests.names)
+            messages += _system(step)
         differs = requests.differs if "step_number" in step else differs
         messages += _step(step, requests)
     if messages:
@@ -128,7 +125,6 @@ def read(source: Source) -> Iterator[Event]:
             record=where,
             messages=tuple(_as_sent(messages)),
             records=len(places),
-            problems=unknown_parts(requests.names, where),
             complete=steps[-1].get("is_final_answer") is True,
             context=Context("partial" if missing else "rendered", missing),
         )
@@ -155,11 +151,11 @@ def _ignored(step: dict[str, Json]) -> str | None:
     return "final_answer" if "output" in step else unknown_code("step")
 
 
-def _system(step: dict[str, Json], names: list[str]) -> list[Message]:
+def _system(step: dict[str, Json]) -> list[Message]:
     """Return the system message of the first logged request of the model."""
     for item in as_list(step.get("model_input_messages"))[:1]:
         if as_dict(item).get("role") == "system":
-            return [Message("system", content(as_dict(item).get("content"), names))]
+            return [Message("system", content(as_dict(item).get("content")))]
     return []
 
 
@@ -183,19 +179,18 @@ def _is_text(message: Message) -> bool:
 
 
 def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
-    names = requests.names
     if "system_prompt" in step:
-        return [Message("system", content(step["system_prompt"], names))]
+        return [Message("system", content(step["system_prompt"]))]
     if "task" in step:
         images = [Media("image") for _ in as_list(step.get("task_images"))]
-        task = requests.framed("New task:\n", content(step["task"], names))
+        task = requests.framed("New task:\n", content(step["task"]))
         return [Message("user", (*task, *images))]
     if "plan" in step:  # the model's text in a frame that the agent put around it
-        plan = Message("assistant", as_harness(content(step["plan"], names)))
+        plan = Message("assistant", as_harness(content(step["plan"])))
         was_sent = _PROCEED in requests.sent
         return [plan, Message("user", (Text(_PROCEED, harness=True),))] if was_sent else [plan]
     answer = as_dict(step.get("model_output_message"))
-    output = content(answer.get("content") or step.get("model_output"), names)
+    output = content(answer.get("content") or step.get("model_output"))
     calls = tool_calls(answer.get("tool_calls") or step.get("tool_calls") or None)
     if step.get("code_action") is not None:
         calls = []
@@ -203,7 +198,7 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
     messages = [Message("assistant", tuple(parts))] if parts else []
     if calls:
         requests.differs = True
-        results = _results(step, calls, names)
+        results = _results(step, calls)
         return [*messages, Message("tool", tuple(results))] if results else messages
     return [*messages, *_observed(step, requests)]
 
@@ -211,7 +206,7 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
 def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
     """Return what the user's messages after a step without calls hold."""
     images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
-    output = content(step.get("observations"), requests.names)
+    output = content(step.get("observations"))
     found = [images, requests.framed("Observation:\n", output)]
     called = as_list(step.get("tool_calls"))[:1]
     if called:
@@ -229,19 +224,17 @@ def _error(step: dict[str, Json]) -> Text | None:
     return None if error is None else Text(as_str(as_dict(error).get("message")) or as_str(error))
 
 
-def _results(
-    step: dict[str, Json], calls: list[ToolCall | Unparsed], names: list[str]
-) -> list[ToolResult]:
+def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[ToolResult]:
     """Return the results of a step: one for each call, or one for all, and the step's error."""
     ids = [call.id for call in calls if isinstance(call, ToolCall)]
     own = step.get("tool_observations")
     error = _error(step)
     if isinstance(own, list) and len(own) == len(ids) > 0 and error is None:
         return [
-            ToolResult(content(value, names), call_id=call_id)
+            ToolResult(content(value), call_id=call_id)
             for value, call_id in zip(own, ids, strict=True)
         ]
-    output = content(step.get("observations"), names)
+    output = content(step.get("observations"))
     output += tuple(Media("image") for _ in as_list(step.get("observations_images")))
     if error is not None:
         output += (error,)

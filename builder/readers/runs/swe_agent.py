@@ -32,7 +32,6 @@ from builder.readers.toolkit.chat_messages import (
     as_harness,
     assistant_parts,
     content,
-    unknown_parts,
 )
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -187,7 +186,7 @@ class _Steps:
 
 
 def _text_of(item: dict[str, Json]) -> tuple[str, str]:
-    parts = content(item.get("content"), [])
+    parts = content(item.get("content"))
     return as_str(item.get("role")), "".join(p.text for p in parts if isinstance(p, Text))
 
 
@@ -207,9 +206,8 @@ def _conversation(
     steps: _Steps,
     problems: tuple[Problem, ...] = (),
 ) -> Conversation:
-    unknown: list[str] = []
     where = span(items[0][0].where, items[-1][0].where)
-    messages = [_message(item, unknown) for _, item in items]
+    messages = [_message(item) for _, item in items]
     has_calls = any(isinstance(part, ToolCall) for item in messages for part in item.parts)
     missing = {"tools"} if has_calls else set()
     if not any(item.role == "system" for item in messages):
@@ -226,18 +224,18 @@ def _conversation(
         tools=None if has_calls else (),
         model=facts.model,
         records=len(items),
-        problems=(*problems, *unknown_parts(unknown, where)),
+        problems=tuple(problems),
         complete=facts.exit_status == "submitted" and not problems,
         context=Context("partial" if missing else level, tuple(sorted(missing))),
         outcome=logged_outcome(benchmark=facts.benchmark, exit_status=facts.exit_status),
     )
 
 
-def _message(item: dict[str, Json], unknown: list[str]) -> Message:
+def _message(item: dict[str, Json]) -> Message:
     role = as_str(item.get("role"))
     if role == "assistant":
-        return Message(role, assistant_parts(item, unknown))
-    parts = content(item.get("content"), unknown)
+        return Message(role, assistant_parts(item))
+    parts = content(item.get("content"))
     if role == "tool":
         ids = [name_or_none(value) for value in as_list(item.get("tool_call_ids"))]
         call_id = ids[0] if ids else name_or_none(item.get("tool_call_id"))

@@ -29,7 +29,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import content, reasoning, unknown_parts
+from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
@@ -139,18 +139,17 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
     run = record.value
     if not isinstance(run, dict):
         return Problem("not_object", record.where, f"a simulation is a {type(run).__name__}")
-    unknown: list[str] = []
     changes: Counter[str] = Counter()
     problems: tuple[Problem, ...] = ()
     if isinstance(run.get("messages"), list) and run["messages"]:
         items = [as_dict(item) for item in as_list(run["messages"])]
-        messages = [message for item in items for message in _messages(item, unknown, changes)]
+        messages = [message for item in items for message in _messages(item, changes)]
         policy = as_str(run.get("policy")) or facts.policy
         if policy and not any(message.role == "system" for message in messages):
             messages.insert(0, Message("system", (Text(policy),)))
             changes["policy_as_system"] += 1
     else:
-        messages = _voice_calls([as_dict(tick) for tick in as_list(run.get("ticks"))], unknown)
+        messages = _voice_calls([as_dict(tick) for tick in as_list(run.get("ticks"))])
         problems = (Problem("voice", record.where, "speech in chunks, without its words", 0),)
         if not messages and run.get("ticks"):
             return Problem("voice", record.where, "speech in chunks, without its words")
@@ -165,7 +164,7 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
         tools=facts.tools,
         model=facts.model,
         records=1,
-        problems=(*problems, *unknown_parts(unknown, record.where)),
+        problems=tuple(problems),
         changes=changes,
         context=_context(changes, facts),
         outcome=logged_outcome(
@@ -183,7 +182,7 @@ def _context(changes: Counter[str], facts: _Facts) -> Context | None:
     return Context("partial", ("system_template", *(("tools",) if facts.tools is None else ())))
 
 
-def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) -> list[Message]:
+def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
     """Returns the messages that the agent saw of one that was logged.
 
     Several tools may answer in one.
@@ -191,13 +190,13 @@ def _messages(item: dict[str, Json], unknown: list[str], changes: Counter[str]) 
     role = as_str(item.get("role"))
     if "tool_messages" in item:
         answers = [as_dict(answer) for answer in as_list(item["tool_messages"])]
-        return [message for answer in answers for message in _messages(answer, unknown, changes)]
+        return [message for answer in answers for message in _messages(answer, changes)]
     if role == "tool" and item.get("requestor") == "user":
         changes["user_tools_hidden"] += 1
         return []
     if role == "tool":
-        return [Message(role, (_result(item, unknown),))]
-    parts = content(item.get("content"), unknown)
+        return [Message(role, (_result(item),))]
+    parts = content(item.get("content"))
     if role == "assistant":
         raw = as_dict(item.get("raw_data"))
         thoughts = reasoning(item) or reasoning(as_dict(raw.get("message"))) or reasoning(raw)
@@ -231,23 +230,23 @@ def _calls(value: Json) -> list[Part]:
     return parts
 
 
-def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
+def _result(item: dict[str, Json]) -> ToolResult:
     """Returns a tool's answer; its `id` is the call's."""
     return ToolResult(
-        content(item.get("content"), unknown),
+        content(item.get("content")),
         call_id=name_or_none(item.get("id")),
         is_error=item.get("error") is True,
     )
 
 
-def _voice_calls(ticks: list[dict[str, Json]], unknown: list[str]) -> list[Message]:
+def _voice_calls(ticks: list[dict[str, Json]]) -> list[Message]:
     """Returns the calls of a voice run and their results, so that they are counted."""
     messages: list[Message] = []
     for tick in ticks:
         if calls := _calls(tick.get("agent_tool_calls")):
             messages.append(Message("assistant", tuple(calls), turn=str(tick.get("tick_id"))))
         results = [as_dict(item) for item in as_list(tick.get("agent_tool_results"))]
-        messages += [Message("tool", (_result(item, unknown),)) for item in results]
+        messages += [Message("tool", (_result(item),)) for item in results]
     return messages
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from builder.conversation import Conversation, Event, Json, Message, ToolCall
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import chat_message, unknown_parts
+from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
@@ -43,8 +43,7 @@ def read(source: Source) -> Iterator[Event]:
 def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     if "messages_display" in run:
         return Problem("flattened", where, "a conversation as one text, without its calls")
-    unknown: list[str] = []
-    messages = [chat_message(as_dict(item), unknown) for item in as_list(run.get("traj"))]
+    messages = [chat_message(as_dict(item)) for item in as_list(run.get("traj"))]
     if not messages:
         error = as_str(as_dict(run.get("info")).get("error"))
         return Problem("no_messages", where, error[:200] or "the run holds no messages")
@@ -53,7 +52,6 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
         record=where,
         messages=tuple(messages),
         records=1,
-        problems=unknown_parts(unknown, where),
         complete=_ended_by_call(messages),
         outcome=logged_outcome(
             benchmark="tau-bench",

@@ -35,10 +35,11 @@ from builder.readers.toolkit.chat_messages import (
     assistant_parts,
     chat_message,
     content,
+    has_unknown_parts,
     reasoning,
     tool_calls,
     tool_result,
-    unknown_parts,
+    unreadable_messages,
 )
 from builder.readers.toolkit.comparison import calls, digests, is_same_turn, thoughts, words
 from builder.readers.toolkit.finish_reasons import finish_fault
@@ -69,6 +70,7 @@ __all__ = [
     "digests",
     "finish_fault",
     "function_text",
+    "has_unknown_parts",
     "ignored",
     "is_same_turn",
     "json_in_text",
@@ -87,7 +89,7 @@ __all__ = [
     "tool_result",
     "unique_name",
     "unknown_code",
-    "unknown_parts",
+    "unreadable_messages",
     "with_request_keys",
     "with_session_keys",
     "words",

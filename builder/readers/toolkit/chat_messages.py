@@ -1,12 +1,15 @@
 """OpenAI-shaped chat messages, as many agents and datasets keep them.
 
-Source: openai-chat.md "Request fields". `unknown` collects the names of content types that are not
-known; pass them to `unknown_parts` for `Conversation.problems`.
+Source: openai-chat.md "Request fields". Content of an unknown type becomes an `Unparsed` with
+the code `unknown_part`, at its place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -17,6 +20,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
@@ -33,7 +37,7 @@ _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 """Types of content parts that hold reasoning; the second one is encrypted."""
 
 
-def content(value: Json, unknown: list[str]) -> tuple[Text | Data | Media, ...]:
+def content(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a message's `content`: text, a list of typed parts, or other JSON.
 
     Reasoning among the parts is skipped: see `reasoning`.
@@ -44,7 +48,7 @@ def content(value: Json, unknown: list[str]) -> tuple[Text | Data | Media, ...]:
         return (Text(value),)
     if not isinstance(value, list):
         return (Data(value),)
-    parts: list[Text | Data | Media] = []
+    parts: list[Content] = []
     for item in value:
         part = as_dict(item)
         kind = as_str(part.get("type"))
@@ -54,7 +58,7 @@ def content(value: Json, unknown: list[str]) -> tuple[Text | Data | Media, ...]:
         elif kind in _MEDIA:
             parts.append(Media(_MEDIA[kind]))
         elif kind not in _THOUGHTS:
-            unknown.append(kind or type(item).__name__)
+            parts.append(unknown_part(kind or type(item).__name__))
     return tuple(parts)
 
 
@@ -105,9 +109,9 @@ def _thought(value: Json) -> str:
     return as_str(value) or "".join(texts)
 
 
-def assistant_parts(message: dict[str, Json], unknown: list[str]) -> tuple[Part, ...]:
+def assistant_parts(message: dict[str, Json]) -> tuple[Part, ...]:
     """Returns the parts of an assistant message: reasoning, text, calls."""
-    parts = [*reasoning(message), *content(message.get("content"), unknown)]
+    parts = [*reasoning(message), *content(message.get("content"))]
     if refusal := as_str(message.get("refusal")):
         parts.append(Text(refusal))
     parts += tool_calls(message.get("tool_calls"))
@@ -117,38 +121,47 @@ def assistant_parts(message: dict[str, Json], unknown: list[str]) -> tuple[Part,
     return tuple(parts)
 
 
-def chat_message(message: dict[str, Json], unknown: list[str]) -> Message:
+def chat_message(message: dict[str, Json]) -> Message:
     """Returns a message as logged. A role that is none of chat's is kept, and later rejected."""
     role = as_str(message.get("role"))
     if role == "assistant":
-        return Message(role, assistant_parts(message, unknown))
+        return Message(role, assistant_parts(message))
     if role in ("tool", "function"):
-        return Message("tool", (tool_result(message, unknown),))
-    return Message(role[:40], content(message.get("content"), unknown))
+        return Message("tool", (tool_result(message),))
+    return Message(role[:40], content(message.get("content")))
 
 
-def tool_result(message: dict[str, Json], unknown: list[str]) -> ToolResult:
+def tool_result(message: dict[str, Json]) -> ToolResult:
     """Returns the result in a message of role tool (or the older role function)."""
     return ToolResult(
-        content(message.get("content"), unknown),
+        content(message.get("content")),
         call_id=name_or_none(message.get("tool_call_id")),
         name=name_or_none(message.get("name")),
     )
 
 
-def as_harness(parts: tuple[Text | Data | Media, ...]) -> tuple[Text | Data | Media, ...]:
+def as_harness(parts: tuple[Content, ...]) -> tuple[Content, ...]:
     """Returns the parts with all text marked as put in by the agent program."""
     return tuple(
         Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts
     )
 
 
-def unknown_parts(names: list[str], where: str) -> tuple[Problem, ...]:
+def has_unknown_parts(messages: Iterable[Message]) -> bool:
+    """Tells whether messages hold parts of unknown types."""
+    return any(
+        isinstance(item, Unparsed) and item.code == "unknown_part"
+        for message in messages
+        for part in message.parts
+        for item in (part.content if isinstance(part, ToolResult) else (part,))
+    )
+
+
+def unreadable_messages(names: Iterable[str], where: str) -> tuple[Problem, ...]:
     """Returns the problem `unknown_part` if there are any names, else ().
 
-    A conversation with parts of unknown types is rejected: the model saw something else.
+    For requests whose messages cannot be told apart or were not logged: nothing of the conversation
+    has a known context. A part of an unknown type is an `Unparsed` at its place.
     """
-    if not names:
-        return ()
     types = ", ".join(repr(name[:40]) for name in dict.fromkeys(names))
-    return (Problem("unknown_part", where, f"type {types}", records=0),)
+    return (Problem("unknown_part", where, f"type {types}", records=0),) if types else ()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from builder.conversation import Data, Json, Media, Text, ToolResult
+from builder.conversation import Content, Json, Text, ToolResult
 from builder.readers.agents.claude_code.words import is_by_program, split_result_text
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -151,7 +151,7 @@ def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[T
     for block in blocks:
         if block.get("type") == "tool_result":
             denial = as_str(line.get("toolDenialKind"))
-            for part in read_parts([block], []):
+            for part in read_parts([block]):
                 if isinstance(part, ToolResult):
                     yield mark_result(part, denial)
 
@@ -161,7 +161,7 @@ def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
 
     `denial` is the log's own word for the kind of refusal, "" where it has none.
     """
-    content: list[Text | Data | Media] = []
+    content: list[Content] = []
     for part in result.content:
         content += split_result_text(part.text) if isinstance(part, Text) else [part]
     head = content[0] if content and result.is_error else None

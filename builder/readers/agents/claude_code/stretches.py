@@ -277,28 +277,23 @@ def messages_of(
     `untrained` holds the codes of turns that are not targets, by key; other turns that are not
     targets of the stretch are repeats. `by_program`: texts of user lines that the program wrote.
     `denials`: the log's words for refusals, by call id. Turns after a block of an unknown type saw
-    content that a sample cannot show (`unknown_part`).
+    content that a sample cannot show: the normaliser marks them.
     """
     if stretch.shape is not None and stretch.shape.system:
         yield Message("system", tuple(map(Text, stretch.shape.system)))
     targets = {turn.key for turn in stretch.targets}
     common = stretch.context
-    unknown: list[str] = []
     for sent in stretch.messages:
         turn = sent.turn
         if turn is not None:
             code = untrained.get(turn.key) or (None if turn.key in targets else REPEAT)
             context = stretch.contexts.get(turn.key)
-            if unknown:
-                context = Context(
-                    "partial", tuple(sorted({*(context or common).missing, "unknown_part"}))
-                )
             context = None if context == common else context
             name = turn.lines[0].response
             yield Message("assistant", turn.parts, name, untrained=code, context=context)
             continue
         role = as_str(sent.value.get("role"))
-        parts = read_parts(sent.value.get("content"), unknown)
+        parts = read_parts(sent.value.get("content"))
         if role == "assistant":
             yield Message(role, tuple(parts), untrained=sent.code)
             continue

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -19,6 +20,8 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
+    Unparsed,
+    unknown_part,
 )
 from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
 from builder.readers.toolkit.call_keys import CallKeys
@@ -58,7 +61,6 @@ class ClineReading:
     tags: bool
     messages: list[Message] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
-    unknown: set[str] = field(default_factory=set)
     model: str | None = None
     thoughts: list[Part] = field(default_factory=list)
     spoken: set[str] = field(default_factory=set)
@@ -188,7 +190,7 @@ class ClineReading:
         name = name_or_none(block.get("name"))
         results.append(ToolResult(content, call_id=call_id, name=name, is_error=failed))
 
-    def _result_content(self, content: Json) -> tuple[tuple[Text | Data | Media, ...], bool]:
+    def _result_content(self, content: Json) -> tuple[tuple[Content, ...], bool]:
         """Return the content of a result, and whether it states that the call failed."""
         if isinstance(content, str):
             return (Text(content),), _states_failure(content)
@@ -196,7 +198,7 @@ class ClineReading:
             return ((Data(content),), False) if content is not None else ((), False)
         if content and not any("type" in as_dict(item) for item in content):
             return (Data(content),), any(_not_successful(item) for item in content)
-        parts: list[Text | Data | Media] = []
+        parts: list[Content] = []
         failed = False
         for block in map(as_dict, content):
             if block.get("type") == "text":
@@ -207,13 +209,12 @@ class ClineReading:
                 parts += self._other(block)
         return tuple(parts), failed
 
-    def _other(self, block: dict[str, Json]) -> list[Media]:
+    def _other(self, block: dict[str, Json]) -> list[Media | Unparsed]:
         kind = as_str(block.get("type"))
         if kind in ("image", "document"):
             mime = as_str(as_dict(block.get("source")).get("media_type"))
             return [Media("image" if kind == "image" else "file", mime)]
-        self.unknown.add(kind or "nothing")
-        return []
+        return [unknown_part(kind or "nothing")]
 
 
 def _reasoning(value: Json) -> list[Part]:
@@ -227,7 +228,7 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 
 
 def _extend(
-    results: list[ToolResult], content: tuple[Text | Media, ...], *, failed: bool = False
+    results: list[ToolResult], content: tuple[Content, ...], *, failed: bool = False
 ) -> None:
     """Extend the last result."""
     last = results[-1]

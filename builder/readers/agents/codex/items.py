@@ -9,7 +9,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Data, Json, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from builder.conversation import (
+    Content,
+    Data,
+    Json,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -69,20 +80,16 @@ _TOTAL = re.compile(r"Total output lines: (\d+)\n\n?")
 _EXIT_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)$", re.MULTILINE)
 
 
-def content_parts(content: Json) -> tuple[list[Part], list[str]]:
-    """Return the parts of a message's content, and the type names of those that are unknown."""
+def content_parts(content: Json) -> list[Part]:
+    """Return the parts of a message's content."""
     if isinstance(content, str):
-        return [Text(content)], []
+        return [Text(content)]
     parts: list[Part] = []
-    unknown: list[str] = []
     for value in as_list(content):
         item = as_dict(value)
-        part = _text_or_media(item)
-        if part is None:
-            unknown.append(as_str(item.get("type")) or type(value).__name__)
-        else:
-            parts.append(part)
-    return parts, unknown
+        kind = as_str(item.get("type")) or type(value).__name__
+        parts.append(_text_or_media(item) or unknown_part(kind))
+    return parts
 
 
 def _text_or_media(item: Item) -> Text | Media | None:
@@ -97,13 +104,13 @@ def _text_or_media(item: Item) -> Text | Media | None:
             return None
 
 
-def user_parts(item: Item, typed: frozenset[str] | None) -> tuple[list[Part], list[str]]:
+def user_parts(item: Item, typed: frozenset[str] | None) -> list[Part]:
     """Return a user message's parts, text that the program put there marked as harness.
 
     `typed` holds what the log's events show the human to have typed; None where it has no such
     events, or none for this message. Provenance logged with the text takes precedence.
     """
-    parts, unknown = content_parts(item.get("content"))
+    parts = content_parts(item.get("content"))
     texts = [part.text for part in parts if isinstance(part, Text)]
     is_typed = typed is not None and any(
         text in typed for text in (*texts, "".join(texts), "\n".join(texts))
@@ -124,7 +131,7 @@ def user_parts(item: Item, typed: frozenset[str] | None) -> tuple[list[Part], li
         else:
             harness = typed is not None or part.text.lstrip().startswith(_HARNESS_PREFIXES)
         marked.append(Text(part.text, harness=harness))
-    return marked, unknown
+    return marked
 
 
 def notes_abort(part: Part) -> bool:
@@ -182,7 +189,7 @@ def result(item: Item) -> ToolResult:
     if item.get("type") == "tool_search_output":
         return ToolResult((Data(item.get("tools")),), call_id(item))
     output = item.get("output")
-    content: list[Text | Data | Media] = []
+    content: list[Content] = []
     if isinstance(output, str):
         content = [Text(output)]
     elif isinstance(output, list):

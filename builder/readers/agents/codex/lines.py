@@ -78,7 +78,7 @@ def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
     """Yield the texts of all messages that are not the model's."""
     for line in lines:
         if line.item == "message" and line.payload.get("role") != "assistant":
-            parts, _ = items.content_parts(line.payload.get("content"))
+            parts = items.content_parts(line.payload.get("content"))
             yield from (part.text for part in parts if isinstance(part, Text))
 
 

@@ -191,24 +191,23 @@ class Rollout:
         role = as_str(item.get("role"))
         if role == "user":
             # A history that replaces another also holds a summary that no one typed.
-            parts, strange = items.user_parts(item, None if replayed else self.typed)
+            parts = items.user_parts(item, None if replayed else self.typed)
         else:
-            parts, strange = items.content_parts(item.get("content"))
+            parts = items.content_parts(item.get("content"))
         if role == "assistant":
-            self._speak(
-                [*parts, *(Unparsed(name, "unknown_part") for name in strange)], joins=joins
-            )
+            self._speak(parts, joins=joins)
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = items.as_harness(parts)  # the program's notes of changed settings
-        self._append(RolloutTurn(role, parts, hides={"unknown_part"} if strange else set()))
+        self._append(RolloutTurn(role, parts))
 
     def _from_agent(self, item: items.Item) -> None:
         """Add another agent's words: neither the user's nor the model's own."""
-        parts, strange = items.content_parts(item.get("content"))
-        is_hidden = bool(strange or item.get("encrypted_content"))
+        parts = items.content_parts(item.get("content"))
+        known: list[Part] = [part for part in parts if not isinstance(part, Unparsed)]
+        is_hidden = len(known) < len(parts) or item.get("encrypted_content")
         hides = {"encrypted_context"} if is_hidden else set()
-        self._append(RolloutTurn("user", items.as_harness(parts), hides=hides))
+        self._append(RolloutTurn("user", items.as_harness(known), hides=hides))
 
     def _append(self, turn: RolloutTurn) -> None:
         if not turn.parts and not turn.hides:

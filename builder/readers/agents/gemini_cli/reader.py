@@ -10,7 +10,6 @@ tools are not recorded, and the opening `<session_context>` only by current vers
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -23,14 +22,12 @@ from builder.conversation import (
     Json,
     Message,
     ToolCall,
-    Unparsed,
     Used,
 )
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.gemini_cli.records import (
     NOT_RECORDED,
-    after_missing,
     answered_in,
     begins,
     call_ids,
@@ -302,21 +299,13 @@ def _saved(
     keys = CallKeys(source.name)
     messages: list[Message] = []
     records = 0
-    unknown_from = sys.maxsize
     record = Record("", None)
     for record in source.counted(contents):
         if not isinstance(record.value, dict):
             yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
             continue
         records += 1
-        found, strange = content_messages(record.value, keys)
-        is_model = any(message.role == "assistant" for message in found)
-        if strange and is_model:
-            messages += _with_faults(found, strange)
-            continue
-        if strange:
-            unknown_from = min(unknown_from, len(messages))
-        messages += found
+        messages += content_messages(record.value, keys)
     if pending:
         call = ToolCall(as_str(pending.get("name")), pending.get("args"))
         last = messages[-1].parts if messages else ()
@@ -329,21 +318,10 @@ def _saved(
     yield Conversation(
         id="saved chat",
         record=span("[0]", record.where),
-        messages=tuple(after_missing(messages, unknown_from, context, "unknown_part")),
+        messages=tuple(messages),
         records=records,
         context=context,
     )
-
-
-def _with_faults(messages: list[Message], strange: list[str]) -> list[Message]:
-    """Return the messages of one Content of the model, with its parts of unknown types."""
-    faults = tuple(Unparsed(name, "unknown_part") for name in strange)
-    return [
-        replace(message, parts=(*message.parts, *faults))
-        if message.role == "assistant"
-        else message
-        for message in messages
-    ]
 
 
 READER = Reader(

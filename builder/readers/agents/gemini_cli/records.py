@@ -21,7 +21,6 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
-    Unparsed,
 )
 from builder.readers.api.gemini.contents import mark_harness, part_list, read_parts
 from builder.readers.toolkit.call_keys import CallKeys
@@ -56,11 +55,11 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     messages: list[Message] = []
     answered: set[str] = set()
     model: str | None = None
-    unknown_from = doubled_from = sys.maxsize
+    doubled_from = sys.maxsize
     sent: set[str] = set()  # ids of calls whose results stand in messages of the user
     for key, item in records:
         content = item.get("content")
-        parts, strange = read_parts([] if content is None else part_list(content), keys)
+        parts = read_parts([] if content is None else part_list(content), keys)
         role = "assistant" if item.get("type") == "gemini" else "user"
         results = [part for part in parts if isinstance(part, ToolResult)]
         rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
@@ -71,10 +70,6 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
             model = name_or_none(item.get("model")) or model
         else:
             rest = [_marked_summary(part) for part in _local_commands(rest)]
-        if role == "assistant":
-            rest += [Unparsed(name, "unknown_part") for name in strange]
-        elif strange:
-            unknown_from = min(unknown_from, len(messages))
         if role == "assistant" and rest:
             messages.append(Message(role, tuple(rest), turn=key))
         # Results are written twice: with the call and as a message of the user. After a resume two
@@ -99,25 +94,24 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     opens = bool(messages) and any(map(_is_context, messages[0].parts))
     missing = NOT_RECORDED if opens else ("reminders", *NOT_RECORDED)
     context = Context("partial", missing)
-    known = list(after_missing(messages, unknown_from, context, "unknown_part"))
-    known = list(after_missing(known, doubled_from, context, "history"))
-    return View(tuple(known), compared, model, context)
+    known = tuple(_without_history(messages, doubled_from, context))
+    return View(known, compared, model, context)
 
 
 def _is_context(part: Part) -> bool:
     return isinstance(part, Text) and part.harness and not part.text.startswith(_SUMMARY)
 
 
-def after_missing(
-    messages: Sequence[Message], start: int, context: Context, code: str
+def _without_history(
+    messages: Sequence[Message], start: int, context: Context
 ) -> Iterator[Message]:
-    """Yield the messages; answers from `start` on lack what `code` names, as does `context`."""
+    """Yield the messages; answers from `start` on lack `history` and what `context` lacks."""
     for at, message in enumerate(messages):
         if at < start or message.role != "assistant":
             yield message
             continue
         known = message.context or context
-        missing = tuple(sorted({*known.missing, code}))
+        missing = tuple(sorted({*known.missing, "history"}))
         yield replace(message, context=replace(known, missing=missing))
 
 
@@ -175,7 +169,7 @@ def _recorded_result(
     given = record.get("result")
     if given is None or given == []:
         return None
-    parts, _ = read_parts(part_list(given), keys)
+    parts = read_parts(part_list(given), keys)
     found: ToolResult | None = next((part for part in parts if isinstance(part, ToolResult)), None)
     content = found.content if found else ()
     content += tuple(part for part in parts if isinstance(part, Text))

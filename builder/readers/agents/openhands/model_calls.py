@@ -28,7 +28,6 @@ from builder.readers.toolkit.chat_messages import (
     assistant_parts,
     chat_message,
     content,
-    unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.once import once
@@ -52,13 +51,12 @@ def llm_log(record: Record) -> Event:
     context is `logged` instead of `proven`. Each earlier answer has a log of its own.
     """
     log = as_dict(record.value)
-    unknown: list[str] = []
     name = next(
         name
         for name in ("fncall_messages", "raw_messages", "messages")
         if isinstance(log.get(name), list) or name == "messages"
     )
-    found = [chat_message(as_dict(item), unknown) for item in as_list(log[name])]
+    found = [chat_message(as_dict(item)) for item in as_list(log[name])]
     found = [
         replace(message, untrained=REPEAT) if message.role == "assistant" else message
         for message in found
@@ -68,7 +66,7 @@ def llm_log(record: Record) -> Event:
     problems: tuple[Problem, ...] = ()
     if choices:
         answer = as_dict(as_dict(choices[0]).get("message"))
-        found.append(Message("assistant", assistant_parts(answer, unknown)))
+        found.append(Message("assistant", assistant_parts(answer)))
     else:
         problems = (Problem("no_response", record.where, "the model call has no answer", 0),)
     if not found:
@@ -85,7 +83,7 @@ def llm_log(record: Record) -> Event:
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,
-        problems=(*problems, *unknown_parts(unknown, record.where)),
+        problems=tuple(problems),
         complete=bool(choices),
         context=context,
     )
@@ -121,6 +119,6 @@ def calls_finish(message: Message) -> bool:
 def is_dump(source: Source) -> bool:
     """Tell whether a source is a list of chat messages that begins with OpenHands' prompt."""
     first = source.peek.objects[0] if source.peek.objects else {}
-    texts = content(first.get("content"), []) if first.get("role") == "system" else ()
+    texts = content(first.get("content")) if first.get("role") == "system" else ()
     prompt = "".join(part.text for part in texts if isinstance(part, Text))
     return source.peek.kind == "json" and prompt.startswith("You are OpenHands agent")

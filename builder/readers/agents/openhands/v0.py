@@ -14,7 +14,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Data, Event, Ignored, Json, Media, Text, ToolCall, ToolResult
+from builder.conversation import (
+    Data,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.openhands.model_calls import (
@@ -185,7 +195,7 @@ class _Session:
     def _action(self, agent: Segments, event: dict[str, Json], event_id: str, where: str) -> str:
         action = as_str(event.get("action"))
         args = as_dict(event.get("args")) if "args" in event else event
-        output = content(args.get("content"), agent.unknown)
+        output = content(args.get("content"))
         if action in _SILENT_ACTIONS:
             return "no_message"
         if action == "recall":
@@ -229,7 +239,7 @@ class _Session:
         self.responses.add(turn)
         parts = tuple(
             replace(part, key=f"{turn}/{number}") if isinstance(part, ToolCall) else part
-            for number, part in enumerate(assistant_parts(message, agent.unknown))
+            for number, part in enumerate(assistant_parts(message))
         )
         return ViewEntry(event_id, "assistant", parts, turn)
 
@@ -281,7 +291,7 @@ class _Session:
         metadata = as_dict(event.get("tool_call_metadata"))
         call_id = as_str(metadata.get("tool_call_id"))
         call_id = call_id or self.called.get(str(event.get("cause"))) or self.unlogged or ""
-        output = with_affixes(content(event.get("content"), agent.unknown), extras.get("metadata"))
+        output = with_affixes(content(event.get("content")), extras.get("metadata"))
         if call_id:
             self.unlogged = None
             name = name_or_none(metadata.get("function_name"))
@@ -298,7 +308,7 @@ class _Session:
             note = (Text(_NOTES["error"]),)
             agent.add(ViewEntry(event_id, "user", as_harness((*output, *note))))
         elif output:
-            agent.unknown.append(f"observation {kind}")
+            agent.add(ViewEntry(event_id, "user", (unknown_part(f"observation {kind}"),)))
         else:
             return unknown_code(kind)
         return ""

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from builder.conversation import (
+    Content,
     Context,
     Conversation,
-    Data,
     Event,
     Ignored,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
@@ -50,7 +49,6 @@ from builder.readers.toolkit.chat_messages import (
     content,
     reasoning,
     tool_calls,
-    unknown_parts,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
@@ -153,7 +151,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
     match event.get("kind"):
         case "SystemPromptEvent":
             prompts = (event.get("system_prompt"), event.get("dynamic_context"))
-            output = content([prompt for prompt in prompts if prompt], session.unknown)
+            output = content([prompt for prompt in prompts if prompt])
             session.add(ViewEntry(event_id, "system", output))
             tools = as_list(event.get("tools"))
             # Later versions log only the tools' classes, without schemas.
@@ -165,14 +163,14 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
             session.add(_action(session, event, event_id))
         case "ObservationEvent":
             observation = as_dict(event.get("observation"))
-            output = content(observation.get("content"), session.unknown)
+            output = content(observation.get("content"))
             output = with_affixes(output, observation.get("metadata"))
             failed = observation.get("is_error") is True
             header = (Text(_ERROR_HEADER),) if failed else ()
-            added = as_harness(content(event.get("extended_content"), session.unknown))
+            added = as_harness(content(event.get("extended_content")))
             session.add(_result(event, event_id, (*header, *output, *added), failed=failed))
         case "AgentErrorEvent":
-            output = content(event.get("error"), session.unknown)
+            output = content(event.get("error"))
             session.add(_result(event, event_id, output, failed=True))
         case "UserRejectObservation":
             reason = as_str(event.get("rejection_reason"))
@@ -204,18 +202,18 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
 def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
     """Add a message of the user or the agent; text appended to the user's is harness text."""
     message = as_dict(event.get("llm_message"))
-    output = content(message.get("content"), session.unknown)
+    output = content(message.get("content"))
     if event.get("source") == "agent":
         parts = (*_spoken(message, output, session.changes), *tool_calls(message.get("tool_calls")))
         return ViewEntry(event_id, "assistant", parts)
-    added = as_harness(content(event.get("extended_content"), session.unknown))
+    added = as_harness(content(event.get("extended_content")))
     output = as_harness(output) if event.get("source") == "environment" else output
     return ViewEntry(event_id, "user", (*output, *added))
 
 
 def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
     """Add one call of a response; the first also holds the text before the calls."""
-    output = content(event.get("thought"), session.unknown)
+    output = content(event.get("thought"))
     call = as_dict(event.get("tool_call"))
     function = as_dict(call.get("function")) or call
     call_id = name_or_none(event.get("tool_call_id")) or name_or_none(call.get("id"))
@@ -247,7 +245,7 @@ def _spoken(
 def _result(
     event: dict[str, Json],
     event_id: str,
-    output: tuple[Text | Data | Media, ...],
+    output: tuple[Content, ...],
     *,
     failed: bool = False,
     denied: bool = False,
@@ -264,7 +262,6 @@ def _result(
 
 def _dump(source: Source) -> Iterator[Event]:
     """Yield the conversation of a bare list of messages."""
-    names: list[str] = []
     messages: list[Message] = []
     last = ""
     for record in source.records():
@@ -275,7 +272,7 @@ def _dump(source: Source) -> Iterator[Event]:
                 "not_object", record.where, f"a message is a {type(record.value).__name__}"
             )
         else:
-            messages.append(chat_message(record.value, names))
+            messages.append(chat_message(record.value))
             last = record.where
     if messages:
         answers = [message for message in messages if message.role == "assistant"]
@@ -284,7 +281,6 @@ def _dump(source: Source) -> Iterator[Event]:
             record=f"[0]-{last}",
             messages=tuple(with_session_keys(FAMILY, placed(messages), "log")),
             records=len(messages),
-            problems=unknown_parts(names, f"[0]-{last}"),
             complete=bool(answers) and calls_finish(answers[-1]),
             context=Context("partial", ("tools",)),
         )

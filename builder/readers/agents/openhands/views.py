@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Content,
     Context,
     Conversation,
-    Data,
     Event,
     Json,
-    Media,
     Message,
     Part,
     Text,
@@ -28,9 +27,6 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.chat_messages import (
-    unknown_parts,
-)
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
@@ -191,7 +187,6 @@ class Segments:
     view: list[ViewEntry] = field(default_factory=list)
     done: list[tuple[tuple[Message, ...], bool, dict[str, int]]] = field(default_factory=list)
     fresh: bool = False
-    unknown: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
     tools: tuple[Json, ...] | None = None
@@ -251,7 +246,7 @@ class Segments:
                 tools=self.tools,
                 model=self.model,
                 records=records if number == 1 else 0,
-                problems=(*self.problems[:1], *unknown_parts(self.unknown, place)),
+                problems=tuple(self.problems[:1]),
                 changes=changes,
                 complete=ended,
                 context=self._context(seen, changes),
@@ -273,9 +268,7 @@ class Segments:
         return span(self.places[0], self.places[-1]) if self.places else "file"
 
 
-def with_affixes(
-    output: tuple[Text | Data | Media, ...], metadata: Json
-) -> tuple[Text | Data | Media, ...]:
+def with_affixes(output: tuple[Content, ...], metadata: Json) -> tuple[Content, ...]:
     """Return a command's output in the form in which it is sent, from the metadata logged with it.
 
     Source: to_agent_observation of V0's CmdOutputObservation, to_llm_content of the SDK's terminal.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -21,6 +22,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -44,10 +46,10 @@ def blocks(content: Json) -> list[Block]:
     ]
 
 
-def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
+def read_message(item: Block) -> Iterator[Message]:
     """Yields a message of a request: first its tool results, then its other content."""
     role = as_str(item.get("role"))[:40]
-    parts = read_parts(item.get("content"), unknown)
+    parts = read_parts(item.get("content"))
     results = tuple(part for part in parts if isinstance(part, ToolResult))
     rest = tuple(part for part in parts if not isinstance(part, ToolResult))
     if results:
@@ -56,15 +58,15 @@ def read_message(item: Block, unknown: list[str]) -> Iterator[Message]:
         yield Message(role, rest)
 
 
-def read_parts(content: Json, unknown: list[str]) -> list[Part]:
-    """Returns the parts of blocks. `unknown` collects unknown types.
+def read_parts(content: Json) -> list[Part]:
+    """Returns the parts of blocks.
 
     Texts with citations are one text, split where its sources change.
     """
     found: list[Part | list[str]] = []  # texts as their pieces
     cited = False
     for block in blocks(content):
-        part = _part(block, unknown)
+        part = _part(block)
         cites = bool(block.get("citations"))
         last = found[-1] if found else None
         if isinstance(part, Text) and isinstance(last, list) and (cited or cites):
@@ -75,7 +77,7 @@ def read_parts(content: Json, unknown: list[str]) -> list[Part]:
     return [Text("".join(part)) if isinstance(part, list) else part for part in found]
 
 
-def _part(block: Block, unknown: list[str]) -> Part | None:
+def _part(block: Block) -> Part | None:
     kind = as_str(block.get("type"))
     match kind:
         case "text":
@@ -102,9 +104,7 @@ def _part(block: Block, unknown: list[str]) -> Part | None:
             # Only the type: a client does not send all of such a block back.
             return Unparsed(kind, "server_tool")
         case _:
-            if kind not in _SILENT:
-                unknown.append(kind or "block")
-            return None
+            return None if kind in _SILENT else unknown_part(kind or "block")
 
 
 def _call(block: Block) -> ToolCall | Unparsed:
@@ -117,7 +117,7 @@ def _call(block: Block) -> ToolCall | Unparsed:
 
 
 def _result(block: Block) -> ToolResult:
-    content: list[Text | Data | Media] = []
+    content: list[Content] = []
     value = block.get("content")
     for inner in blocks(value):
         match inner.get("type"):
@@ -142,9 +142,9 @@ def _media_type(block: Block) -> str:
     return as_str(as_dict(block.get("source")).get("media_type"))[:80]
 
 
-def system_messages(system: Json, unknown: list[str]) -> Iterator[Message]:
+def system_messages(system: Json) -> Iterator[Message]:
     """Yields the system text of a request: a string or blocks of text."""
-    if parts := read_parts(system, unknown):
+    if parts := read_parts(system):
         yield Message("system", tuple(parts))
 
 

@@ -12,7 +12,6 @@ from builder.readers.api.anthropic.stream import whole_message
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -32,33 +31,30 @@ def history(body: dict[str, Json]) -> History:
 
 def read_body(body: dict[str, Json]) -> History:
     """Returns the history that a request or a row holds."""
-    unknown: list[str] = []
-    messages = list(system_messages(body.get("system"), unknown))
+    messages = list(system_messages(body.get("system")))
     for item in as_list(body.get("messages")):
-        messages += read_message(as_dict(item), unknown)
+        messages += read_message(as_dict(item))
     tools = body.get("tools")
     return History(
         tuple(messages),
         tuple(tools) if isinstance(tools, list) else None,
         name_or_none(body.get("model")),
-        unknown_parts(unknown, "request"),
     )
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the answer, or () if the response is an error or holds nothing."""
     body = exchange.answer_body(whole_message)
-    unknown: list[str] = []
-    parts = read_parts(body.get("content"), unknown)
-    if not parts and not unknown:
+    parts = read_parts(body.get("content"))
+    if not parts:
         return ()
     stop = body.get("stop_reason")
-    problems = unknown_parts(unknown, "response")
+    problems: tuple[Problem, ...] = ()
     edits = as_list(as_dict(body.get("context_management")).get("applied_edits"))
     if edits:
         kinds = ", ".join(as_str(as_dict(edit).get("type"))[:40] for edit in edits)
         detail = f"the server took parts out of the history: {kinds}"
-        problems = (*problems, Problem("context_edited", "response", detail, records=0))
+        problems = (Problem("context_edited", "response", detail, records=0),)
     sent = as_list((exchange.request or {}).get("messages"))
     return (
         ApiAnswer(

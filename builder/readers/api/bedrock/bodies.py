@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import unquote
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -21,6 +22,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
@@ -28,7 +30,6 @@ from builder.readers.api.bedrock.stream import is_event, whole_response
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import BEDROCK, path_of
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -40,20 +41,19 @@ _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
 
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request."""
-    unknown: list[str] = []
     messages: list[Message] = []
     system = [as_dict(block) for block in as_list(body.get("system"))]
     if isinstance(body.get("system"), str):  # not in the API, but accepted by other SDKs
         system = [{"text": body["system"]}]
-    if parts := tuple(_parts(system, unknown)):
+    if parts := tuple(_parts(system)):
         messages.append(Message("system", parts))
     blocks: list[dict[str, Json]] = []
     for item in as_list(body.get("messages")):
         message = as_dict(item)
         found = _blocks(message.get("content"))
         blocks += found
-        messages += _messages(as_str(message.get("role")), found, unknown)
-    problems = unknown_parts(unknown, "request")
+        messages += _messages(as_str(message.get("role")), found)
+    problems: tuple[Problem, ...] = ()
     if any(not _CHANGES_TOOLS.isdisjoint(block) for block in blocks):
         detail = "tools are added or removed in the conversation"
         problems = (*problems, Problem("tools_changed", "request", detail, records=0))
@@ -77,9 +77,9 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
     return [as_dict(block) for block in as_list(content)]
 
 
-def _messages(role: str, blocks: list[dict[str, Json]], unknown: list[str]) -> Iterator[Message]:
+def _messages(role: str, blocks: list[dict[str, Json]]) -> Iterator[Message]:
     """Yields the messages that one logged message holds: tool results come first."""
-    parts = list(_parts(blocks, unknown))
+    parts = list(_parts(blocks))
     results = tuple(part for part in parts if isinstance(part, ToolResult))
     rest = tuple(part for part in parts if not isinstance(part, ToolResult))
     if results:
@@ -88,14 +88,14 @@ def _messages(role: str, blocks: list[dict[str, Json]], unknown: list[str]) -> I
         yield Message(role[:40], rest)
 
 
-def _parts(blocks: Iterable[dict[str, Json]], unknown: list[str]) -> Iterator[Part]:
+def _parts(blocks: Iterable[dict[str, Json]]) -> Iterator[Part]:
     for logged in blocks:
         block = _set(logged)
         part = _part(block)
         if part is not None:
             yield part
         elif not _SILENT.issuperset(block) and not _is_silent(block):
-            unknown.append(next((key for key in block if key not in _SILENT), "nothing"))
+            yield unknown_part(next((key for key in block if key not in _SILENT), "nothing"))
 
 
 def _set(block: dict[str, Json]) -> dict[str, Json]:
@@ -149,10 +149,10 @@ def _call(use: dict[str, Json]) -> Part:
 def _result(result: dict[str, Json]) -> Part:
     if result.get("type") not in (None, "tool_result"):
         return Unparsed(dumps(result), "server_tool")
-    found: list[Text | Data | Media] = []
+    found: list[Content] = []
     for block in map(_set, _blocks(result.get("content"))):
         part = _part(block)
-        if isinstance(part, Text | Data | Media):
+        if isinstance(part, Content):
             found.append(part)
         elif block and "text" not in block and "cachePoint" not in block:
             found.append(Data(block.get("json", block)))
@@ -172,17 +172,15 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     logged = as_dict(body.get("output")).get("message")
     if not isinstance(logged, dict):
         return ()
-    unknown: list[str] = []
-    parts = list(_parts(_blocks(logged.get("content")), unknown))
-    kept = tuple(part for part in parts if not isinstance(part, ToolResult))
-    if len(kept) < len(parts):
-        unknown.append("toolResult")
+    parts = list(_parts(_blocks(logged.get("content"))))
+    kept = tuple(
+        unknown_part("toolResult") if isinstance(part, ToolResult) else part for part in parts
+    )
     return [
         ApiAnswer(
             Message("assistant", kept),
             fault=finish_fault(body.get("stopReason"), unknown="truncated"),
             model=_model(exchange),
-            problems=unknown_parts(unknown, "response"),
         )
     ]
 

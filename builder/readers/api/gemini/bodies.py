@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from builder.conversation import Json, Message, Part, Reasoning, Text, ToolResult, Unparsed
+from builder.conversation import (
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
 from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import GEMINI, is_interaction, path_of
@@ -21,7 +30,6 @@ from builder.readers.api.gemini.contents import content_messages, part_list
 from builder.readers.api.gemini.links import complete
 from builder.readers.api.gemini.stream import whole_response
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 
@@ -35,23 +43,19 @@ def history(body: dict[str, Json]) -> History:
     if "contents" not in body and "input" in body:
         kept = interactions.history(body)
         return replace(kept, messages=tuple(map(_joined, kept.messages)))
-    unknown: list[str] = []
     keys = CallKeys("")
     messages: list[Message] = []
     system = _field(body, "systemInstruction", "system_instruction")
     if system is not None:
-        found, names = content_messages(_content(system), keys)
-        unknown += names
+        found = content_messages(_content(system), keys)
         # The role that it may name is without meaning (gemini-api.md "Request").
         messages += [replace(message, role="system") for message in found]
     for item in contents(body):
-        found, names = content_messages(item, keys)
-        unknown += names
-        messages += [_joined(message) for message in found]
-    problems = unknown_parts(unknown, "request")
+        messages += map(_joined, content_messages(item, keys))
+    problems: tuple[Problem, ...] = ()
     if _field(body, "cachedContent", "cached_content"):
         detail = "part of what the model saw lies in the service's cache"
-        problems = (*problems, Problem("cached_content", "request", detail, records=0))
+        problems = (Problem("cached_content", "request", detail, records=0),)
     return History(tuple(messages), _tools(body), _model(body), problems)
 
 
@@ -129,19 +133,18 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
-    found, unknown = content_messages(
-        {"role": "model", "parts": candidate.get("parts")}, CallKeys("")
+    found = content_messages({"role": "model", "parts": candidate.get("parts")}, CallKeys(""))
+    kept = tuple(
+        unknown_part("functionResponse") if isinstance(part, ToolResult) else part
+        for message in found
+        for part in message.parts
     )
-    parts = [part for message in found for part in message.parts]
-    odd = any(isinstance(part, ToolResult) for part in parts)
-    kept = tuple(part for part in parts if not isinstance(part, ToolResult))
     if candidate.get("grounded"):
         kept = (*kept, Unparsed("grounding", "server_tool"))
     return ApiAnswer(
         _joined(Message("assistant", kept)),
         fault=finish_fault(_reason(candidate), unknown="truncated"),
         model=model,
-        problems=unknown_parts([*unknown, *(["functionResponse"] if odd else [])], "response"),
     )
 
 

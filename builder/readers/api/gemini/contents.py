@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -20,6 +21,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.call_keys import CallKeys
@@ -58,23 +60,22 @@ def wire_part(part: Json) -> dict[str, Json]:
     return {_WIRE_KEYS.get(k, k): item for k, item in as_dict(part).items() if item is not None}
 
 
-def read_parts(parts: list[Json], keys: CallKeys) -> tuple[list[Part], list[str]]:
-    """Returns the parts, and the names of the fields of unknown ones.
+def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
+    """Returns the parts of a content.
 
     Media next to tool results in one content belong to the result before them.
     """
     found: list[Part] = []
-    unknown: list[str] = []
     for item in parts:
         part = _part(wire_part(item), keys)
         last = found[-1] if found else None
         if isinstance(part, str):
-            unknown.append(part)
+            found.append(unknown_part(part))
         elif isinstance(part, Media) and isinstance(last, ToolResult):
             found[-1] = replace(last, content=(*last.content, part))
         elif part is not None:
             found.append(part)
-    return found, unknown
+    return found
 
 
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
@@ -108,7 +109,7 @@ def _media(blob: dict[str, Json]) -> Media:
 
 def _result(response: dict[str, Json]) -> ToolResult:
     content = response_content(response.get("response"))
-    media: list[Text | Data | Media] = []
+    media: list[Content] = []
     for item in as_list(response.get("parts")):
         blob = wire_part(item)
         if "inlineData" in blob or "fileData" in blob:
@@ -123,7 +124,7 @@ def _result(response: dict[str, Json]) -> ToolResult:
     )
 
 
-def response_content(response: Json) -> tuple[Text | Data | Media, ...]:
+def response_content(response: Json) -> tuple[Content, ...]:
     """Returns the content of a `response`; a single `output`, `error` or `result` is unwrapped."""
     if response is None:
         return ()
@@ -160,14 +161,14 @@ def mark_harness(parts: list[Part], role: str) -> list[Part]:
     ]
 
 
-def content_messages(content: Json, keys: CallKeys) -> tuple[list[Message], list[str]]:
-    """Returns the messages of one `Content`, and the names of its unknown parts.
+def content_messages(content: Json, keys: CallKeys) -> list[Message]:
+    """Returns the messages of one `Content`.
 
     Tool results stand in contents of role user (older: function; some SDKs: tool); they come
     first. A content without a role is the user's.
     """
     item = as_dict(content)
-    parts, unknown = read_parts(as_list(item.get("parts")), keys)
+    parts = read_parts(as_list(item.get("parts")), keys)
     role = "user" if item.get("role") is None else as_str(item["role"])
     role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
     results = tuple(part for part in parts if isinstance(part, ToolResult))
@@ -175,4 +176,4 @@ def content_messages(content: Json, keys: CallKeys) -> tuple[list[Message], list
     messages = [Message("tool", results)] if results else []
     if rest:
         messages.append(Message(role, tuple(rest)))
-    return messages, unknown
+    return messages

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -20,13 +21,13 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.dialect import is_interaction_event
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
@@ -36,16 +37,15 @@ _ENDED = frozenset({"completed", "requires_action"})
 
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request."""
-    unknown: list[str] = []
     messages: list[Message] = []
     if system := as_str(body.get("system_instruction")):
         messages.append(Message("system", (Text(system),)))
     given = body.get("input")
-    messages += _messages(given if isinstance(given, list) else [given], unknown)
-    problems = unknown_parts(unknown, "request")
+    messages += _messages(given if isinstance(given, list) else [given])
+    problems: tuple[Problem, ...] = ()
     if body.get("previous_interaction_id") or body.get("cached_content"):
         detail = "the service keeps the history"
-        problems = (*problems, Problem("missing_history", "request", detail, records=0))
+        problems = (Problem("missing_history", "request", detail, records=0),)
     tools = body.get("tools")
     return History(
         tuple(messages),
@@ -55,14 +55,14 @@ def history(body: dict[str, Json]) -> History:
     )
 
 
-def _messages(items: Iterable[Json], unknown: list[str]) -> Iterator[Message]:
+def _messages(items: Iterable[Json]) -> Iterator[Message]:
     """Yields the messages of steps, of turns with a role, or of bare contents (the user's).
 
     Steps of the model that follow one another are one message.
     """
     role, parts = "", list[Part]()
     for item in items:
-        for said_by, part in _said(item, unknown):
+        for said_by, part in _said(item):
             if parts and said_by != role:
                 yield Message(role, tuple(parts))
                 parts = []
@@ -77,7 +77,7 @@ def _typed(item: Json) -> dict[str, Json]:
     return {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
 
 
-def _said(item: Json, unknown: list[str]) -> Iterator[tuple[str, Part]]:
+def _said(item: Json) -> Iterator[tuple[str, Part]]:
     """Yields the parts of an item of the input, each with its role."""
     step = _typed(item)
     kind = as_str(step.get("type"))
@@ -85,23 +85,23 @@ def _said(item: Json, unknown: list[str]) -> Iterator[tuple[str, Part]]:
         role = {"model": "assistant"}.get(as_str(step["role"]), as_str(step["role"])[:40])
         inner = step.get("content")
         for piece in inner if isinstance(inner, list) else [inner]:
-            for said_by, part in _said(piece, unknown):
+            for said_by, part in _said(piece):
                 yield said_by if said_by == "tool" else role, part
     elif kind == "user_input":
-        yield from (("user", part) for part in _contents(step.get("content"), unknown))
+        yield from (("user", part) for part in _contents(step.get("content")))
     elif kind == "function_result":
-        yield "tool", _result(step, unknown)
+        yield "tool", _result(step)
     elif kind == "text" or kind in _MEDIA:
-        yield from (("user", part) for part in _contents([step], unknown))
+        yield from (("user", part) for part in _contents([step]))
     else:
-        yield from (("assistant", part) for part in _model_parts(step, unknown))
+        yield from (("assistant", part) for part in _model_parts(step))
 
 
-def _model_parts(step: dict[str, Json], unknown: list[str]) -> Iterator[Part]:
+def _model_parts(step: dict[str, Json]) -> Iterator[Part]:
     """Yields the parts of a step of the model, or of the service in the model's turn."""
     kind = as_str(step.get("type"))
     if kind == "model_output":
-        yield from _contents(step.get("content"), unknown)
+        yield from _contents(step.get("content"))
     elif kind == "thought":
         pieces = [as_str(as_dict(item).get("text")) for item in as_list(step.get("summary"))]
         if text := "".join(pieces):
@@ -112,10 +112,10 @@ def _model_parts(step: dict[str, Json], unknown: list[str]) -> Iterator[Part]:
     elif kind.endswith(("_call", "_result")) and kind != "function_result":
         yield Unparsed(dumps(step), "server_tool")
     else:
-        unknown.append(kind or "nothing")
+        yield unknown_part(kind or "nothing")
 
 
-def _contents(value: Json, unknown: list[str]) -> Iterator[Text | Media]:
+def _contents(value: Json) -> Iterator[Text | Media | Unparsed]:
     for item in value if isinstance(value, list) else [value]:
         content = _typed(item)
         kind = as_str(content.get("type"))
@@ -125,14 +125,14 @@ def _contents(value: Json, unknown: list[str]) -> Iterator[Text | Media]:
             if text := as_str(content.get("text")):
                 yield Text(text)
         elif item is not None:
-            unknown.append(kind or "nothing")
+            yield unknown_part(kind or "nothing")
 
 
-def _result(step: dict[str, Json], unknown: list[str]) -> ToolResult:
+def _result(step: dict[str, Json]) -> ToolResult:
     value = step.get("result")
-    content: tuple[Text | Data | Media, ...]
+    content: tuple[Content, ...]
     if isinstance(value, list) and all(as_dict(item).get("type") for item in value):
-        content = tuple(_contents(value, unknown))
+        content = tuple(_contents(value))
     else:
         plain = Text(value) if isinstance(value, str) else Data(value)
         content = () if value is None else (plain,)
@@ -150,18 +150,16 @@ def _result(step: dict[str, Json], unknown: list[str]) -> ToolResult:
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the answer of an interaction; () if it has no steps."""
     body = exchange.answer_body(whole_interaction)
-    unknown: list[str] = []
     steps = steps_of(body)
     if not steps:
         return ()
-    parts = [part for step in steps for part in _model_parts(step, unknown)]
+    parts = [part for step in steps for part in _model_parts(step)]
     failed = any(step.get("error") for step in steps)
     return [
         ApiAnswer(
             Message("assistant", tuple(parts)),
             fault=None if as_str(body.get("status")) in _ENDED and not failed else "truncated",
             model=name_or_none(body.get("model")),
-            problems=unknown_parts(unknown, "response"),
         )
     ]
 

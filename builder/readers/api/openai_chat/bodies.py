@@ -18,6 +18,7 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import JsonFault
+from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
@@ -28,7 +29,6 @@ from builder.readers.toolkit.chat_messages import (
     content,
     reasoning,
     tool_result,
-    unknown_parts,
 )
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
@@ -40,18 +40,15 @@ def history(body: dict[str, Json]) -> History:
     """Returns the history of a request, or of a row with `messages`."""
     items = [as_dict(item) for item in as_list(body.get("messages"))]
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     flat = is_flat(items)
-    messages = [
-        message for item in items for message in read_message(item, unknown, changes, flat=flat)
-    ]
-    problems = unknown_parts(unknown, "request")
+    messages = [message for item in items for message in read_message(item, changes, flat=flat)]
+    problems: tuple[Problem, ...] = ()
     tools = _tools(body)
     if tools is None:
         try:
             messages, tools = _tools_in_text(messages, changes)
         except JsonFault as fault:
-            problems = (*problems, replace(fault.at("request"), records=0))
+            problems = (replace(fault.at("request"), records=0),)
     return History(tuple(messages), tools, name_or_none(body.get("model")), problems, changes)
 
 
@@ -93,27 +90,23 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
     )
 
 
-def read_message(
-    item: dict[str, Json], unknown: list[str], changes: Counter[str], *, flat: bool
-) -> Iterator[Message]:
+def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Message]:
     """Yields a logged message; adds unknown types of content parts to `unknown`."""
     role = as_str(item.get("role"))
     trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
     text = as_str(item.get("content"))
     if role == "assistant":
-        parts = _assistant(item, unknown, changes, flat=flat)
+        parts = _assistant(item, changes, flat=flat)
         yield Message(role, tuple(parts), untrained=None if trained else "zero_weight")
     elif role in ("tool", "function"):
-        yield Message("tool", (_result(item, unknown),))
+        yield Message("tool", (_result(item),))
     elif role == "user" and flat and (results := text_tags.responses(text)) is not None:
         yield Message("tool", tuple(ToolResult((Text(result),)) for result in results))
     else:
-        yield Message(role[:40], content(_plain_parts(item.get("content")), unknown))
+        yield Message(role[:40], content(_plain_parts(item.get("content"))))
 
 
-def _assistant(
-    item: dict[str, Json], unknown: list[str], changes: Counter[str], *, flat: bool
-) -> Iterator[Part]:
+def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Part]:
     calls = _calls(item)
     odd = None if isinstance(item.get("tool_calls"), list) else item.get("tool_calls")
     named: dict[str, Json] = {
@@ -126,7 +119,7 @@ def _assistant(
         del named["function_call"]  # servers that send both forms of one call
     if not reasoning(named) and (thought := _detailed(item)):
         named["reasoning"] = thought
-    parts = assistant_parts(named, unknown)
+    parts = assistant_parts(named)
     has_thought = any(isinstance(part, Reasoning) for part in parts)
     for part in parts:
         if isinstance(part, Text) and flat:
@@ -194,11 +187,11 @@ def _detailed(item: dict[str, Json]) -> str:
     return "".join(texts)
 
 
-def _result(item: dict[str, Json], unknown: list[str]) -> ToolResult:
+def _result(item: dict[str, Json]) -> ToolResult:
     value = item.get("content")
-    result = tool_result({**item, "content": None}, unknown)
+    result = tool_result({**item, "content": None})
     untyped = any(isinstance(part, dict) and "type" not in part for part in as_list(value))
-    found = (Data(value),) if untyped else content(value, unknown)
+    found = (Data(value),) if untyped else content(value)
     return replace(result, content=found)
 
 
@@ -220,9 +213,8 @@ def _answer(
     choice: dict[str, Json], sent: list[dict[str, Json]], body: dict[str, Json]
 ) -> ApiAnswer:
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     item = {**as_dict(choice.get("message")), "role": "assistant"}
-    (message,) = read_message(item, unknown, changes, flat=is_flat([*sent, item]))
+    (message,) = read_message(item, changes, flat=is_flat([*sent, item]))
     if _searched(item, body):
         message = replace(message, parts=(*message.parts, Unparsed("search", "server_tool")))
     finish, failed = choice.get("finish_reason"), bool(choice.get("error"))
@@ -232,7 +224,6 @@ def _answer(
         fault="truncated" if failed or finish is None else finish_fault(finish),
         model=name_or_none(body.get("model")),
         prefill=bool(sent) and sent[-1].get("prefix") is True,
-        problems=unknown_parts(unknown, "response"),
         changes=changes,
     )
 

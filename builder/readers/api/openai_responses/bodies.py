@@ -18,7 +18,6 @@ from builder.readers.api.capture.dialect import OPENAI_RESPONSES, path_of
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_responses.items import ItemReading, item_type
 from builder.readers.api.openai_responses.stream import whole_response
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 32 << 20
@@ -40,11 +39,11 @@ def history(body: dict[str, Json]) -> History:
     if isinstance(instructions, str) and instructions:
         system = [{"role": "system", "content": instructions}]
     reading = ItemReading().read([*system, *items(body.get("input"))])
-    problems = unknown_parts(reading.unknown, "request")
+    problems: tuple[Problem, ...] = ()
     kept = [name for name in _KEPT if body.get(name)]
     if kept or reading.missing:
         detail = f"{', '.join(kept) or 'item_reference'} refers to data that is not in the log"
-        problems = (Problem("missing_history", "request", detail, records=0), *problems)
+        problems = (Problem("missing_history", "request", detail, records=0),)
     return History(
         tuple(reading.messages),
         _tools(body, reading.tools),
@@ -92,7 +91,6 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
             message,
             fault=fault,
             model=name_or_none(body.get("model")),
-            problems=unknown_parts(reading.unknown, "response"),
             changes=reading.changes,
         ),
     )

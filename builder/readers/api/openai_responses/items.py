@@ -23,6 +23,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.readers.agents.codex import items as codex_items
@@ -82,7 +83,6 @@ class ItemReading:
 
     messages  the messages so far
     tools     definitions given to the model during the conversation
-    unknown   names of unknown types
     missing   references to items that are not in the log
     changes   {code: count} of omissions
     """
@@ -90,7 +90,6 @@ class ItemReading:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.tools: list[Json] = []
-        self.unknown: list[str] = []
         self.missing: list[str] = []
         self.changes: Counter[str] = Counter()
         self._saying: list[Part] = []
@@ -112,10 +111,11 @@ class ItemReading:
     def _take(self, item: Item, *, answer: bool) -> None:
         kind = item_type(item)
         if kind == "message" and (answer or item.get("role") == "assistant"):
-            self._saying += self._content(item)
+            self._saying += codex_items.content_parts(item.get("content"))
         elif kind == "message":
             self._end()
-            self.messages.append(Message(as_str(item.get("role"))[:40], tuple(self._content(item))))
+            parts = codex_items.content_parts(item.get("content"))
+            self.messages.append(Message(as_str(item.get("role"))[:40], tuple(parts)))
         elif kind == "reasoning":
             self._saying += self._thoughts(item)
         elif kind in _NAMED_CALLS or kind in _CALLS:
@@ -131,12 +131,7 @@ class ItemReading:
         elif kind == "item_reference":
             self.missing.append(as_str(item.get("id")))
         elif kind not in _SILENT:
-            self.unknown.append(kind)
-
-    def _content(self, item: Item) -> list[Part]:
-        parts, unknown = codex_items.content_parts(item.get("content"))
-        self.unknown += unknown
-        return parts
+            self._saying.append(unknown_part(kind))
 
     def _thoughts(self, item: Item) -> list[Part]:
         """Yields thoughts in clear text. A summary by another model is not a thought."""

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json, Media, Message, Part, Text
+from builder.conversation import Conversation, Event, Json, Media, Message, Part, Text, unknown_part
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
 from builder.readers.toolkit import literals, tags
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -76,19 +75,18 @@ def _conversation(
     where: str, row: dict[str, Json], turns: list[Json], names: Counter[str]
 ) -> Conversation | Problem:
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     problems: list[Problem] = []
-    made = messages(turns, changes, unknown)
+    made = messages(turns, changes)
     if system := as_str(row.get("system")):
         made.insert(0, Message("system", (Text(system),)))
     made, embedded = _without_tools(made, changes, problems, where)
-    made = _with_media(made, row, unknown)
+    made = _with_media(made, row)
     listed = _tools(row.get("tools"), changes, problems, where)
     if embedded is None:
         embedded = _tools(_typed_tools(turns), changes, problems, where)
     if not made:
         detail = f"{len(turns)} turns, none of which can be read"
-        return Problem("unknown_part" if unknown else "no_messages", where, detail)
+        return Problem("no_messages", where, detail)
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
@@ -97,7 +95,7 @@ def _conversation(
         model=name_or_none(row.get("model"))
         or name_or_none(as_dict(row.get("metadata")).get("model")),
         records=1,
-        problems=(*problems, *unknown_parts(unknown, where)),
+        problems=tuple(problems),
         changes=changes,
         complete=row.get("completed") is not False and row.get("partial") is not True,
     )
@@ -160,10 +158,11 @@ def _without_tools(
     return kept, tools
 
 
-def _with_media(made: list[Message], row: dict[str, Json], unknown: list[str]) -> list[Message]:
+def _with_media(made: list[Message], row: dict[str, Json]) -> list[Message]:
     """Returns the messages with the media of the row's columns in place of their marks.
 
-    A medium without a mark, whose position is not known, is added to `unknown`.
+    A medium without a mark, whose position is not known, is an unknown part of the first message of
+    the user.
     """
     for kind, plural in _MEDIA:
         media = row.get(plural) or row.get(kind)
@@ -182,7 +181,9 @@ def _with_media(made: list[Message], row: dict[str, Json], unknown: list[str]) -
                     parts += [Media(kind)] if number else []
                     parts += [Text(text)] if text.strip() else []
             made[index] = replace(message, parts=tuple(parts))
-        unknown += [plural] if left else []
+        asked = next((at for at, one in enumerate(made) if one.role == "user"), None)
+        if left and asked is not None:
+            made[asked] = replace(made[asked], parts=(*made[asked].parts, unknown_part(plural)))
     return made
 
 

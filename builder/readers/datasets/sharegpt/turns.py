@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -20,6 +21,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import JsonFault, dumps
 from builder.readers.toolkit import chat_messages, literals
@@ -45,8 +47,8 @@ _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 """The keys of the object that Hermes and others put around the output of a tool."""
 
 
-def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> list[Message]:
-    """Returns the messages of a row's turns; adds the types of unreadable turns to `unknown`.
+def messages(turns: list[Json], changes: Counter[str]) -> list[Message]:
+    """Returns the messages of a row's turns; a turn that is no object is an unknown part.
 
     Counts the changes of `text_tags.assistant_parts`, and `result_unwrapped` for each result that
     was in an object of name and content.
@@ -55,17 +57,17 @@ def messages(turns: list[Json], changes: Counter[str], unknown: list[str]) -> li
     called: list[str] = []  # by the turn that the next results answer
     for item in turns:
         if not isinstance(item, dict):
-            unknown.append(type(item).__name__)
+            made.append(Message("user", (unknown_part(type(item).__name__),)))
             continue
         source = as_str(item.get("from")) or as_str(item.get("role"))
         role = ROLES.get(source, source[:40] or "none")
         value = item["value"] if "value" in item else item.get("content")
         blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
         if role == "result" or (blocks and called):
-            results = _results(value, called, item, changes, unknown)
+            results = _results(value, called, item, changes)
             made += [Message("tool", (result,)) for result in results]
             continue
-        parts = _parts(role, value, changes, unknown)
+        parts = _parts(role, value, changes)
         if role not in ("assistant", "call"):
             made.append(Message(role, tuple(parts)))
             called = []
@@ -94,9 +96,9 @@ def _trained(turn: dict[str, Json]) -> bool:
     )
 
 
-def _parts(role: str, value: Json, changes: Counter[str], unknown: list[str]) -> list[Part]:
+def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
     if is_typed(value):
-        return _typed(as_list(value), changes, unknown)
+        return _typed(as_list(value), changes)
     if role == "call":
         return _calls(value, changes)
     if role == "assistant" and isinstance(value, str) and text_tags.FUNCTIONCALL in value:
@@ -112,7 +114,7 @@ def _content(value: Json) -> tuple[Text | Data, ...]:
     return (Text(value),) if isinstance(value, str) else (Data(value),)
 
 
-def _typed(parts: list[Json], changes: Counter[str], unknown: list[str]) -> list[Part]:
+def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
     """LLaMA-Factory's parts {type, value}; `tools` among them is read with the row's tools."""
     made: list[Part] = []
     for item in parts:
@@ -126,7 +128,7 @@ def _typed(parts: list[Json], changes: Counter[str], unknown: list[str]) -> list
         elif kind in _MEDIA:
             made.append(Media(_MEDIA[kind]))
         elif kind != "tools":
-            unknown.append(kind or type(item).__name__)
+            made.append(unknown_part(kind or type(item).__name__))
     return made
 
 
@@ -157,7 +159,6 @@ def _results(
     called: list[str],
     turn: dict[str, Json],
     changes: Counter[str],
-    unknown: list[str],
 ) -> list[ToolResult]:
     """Returns the results of one turn.
 
@@ -165,8 +166,8 @@ def _results(
     """
     call_id, name = name_or_none(turn.get("tool_call_id")), name_or_none(turn.get("name"))
     if is_typed(value):
-        typed = _typed(as_list(value), changes, unknown)
-        parts = tuple(part for part in typed if isinstance(part, Text | Data | Media))
+        typed = _typed(as_list(value), changes)
+        parts = tuple(part for part in typed if isinstance(part, Content))
         if not all(isinstance(part, Text) for part in parts):
             return [ToolResult(parts, call_id, name)]
         value = "".join(part.text for part in parts if isinstance(part, Text))

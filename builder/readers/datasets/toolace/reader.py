@@ -18,13 +18,13 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
+    unknown_part,
 )
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -49,7 +49,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     if not isinstance(turns, list):
         return Problem("unknown_shape", where, "no conversations")
     changes: Counter[str] = Counter()
-    unknown: list[str] = []
     problems: tuple[Problem, ...] = ()
     system = as_str(row.get("system"))
     tools: tuple[Json, ...] | None = None
@@ -64,7 +63,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         turn = as_dict(item)
         source, text = as_str(turn.get("from")), turn.get("value")
         if not isinstance(text, str):
-            unknown.append(f"value {type(text).__name__}")
+            role = source if source in ("tool", "assistant") else "user"
+            messages.append(Message(role, (unknown_part(f"value {type(text).__name__}"),)))
             continue
         if source == "tool":
             messages += [Message("tool", (one,)) for one in _results(text, called, changes)]
@@ -82,7 +82,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         messages=end_at_made_up(messages),
         tools=tools,
         records=1,
-        problems=(*problems, *unknown_parts(unknown, where)),
+        problems=tuple(problems),
         changes=changes,
         complete=True,
     )

@@ -12,7 +12,7 @@ from builder.conversation import Conversation, Json, Message, Part, ToolCall, To
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers.toolkit import function_text, tags
-from builder.readers.toolkit.chat_messages import content, unknown_parts
+from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.source import Record
 
@@ -39,7 +39,6 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
     items = [as_dict(item) for item in as_list(row.get("conversations"))]
     if not items:
         return Problem("no_messages", record.where, "the row holds no messages")
-    unknown: list[str] = []
     changes: Counter[str] = Counter()
     tools: tuple[Json, ...] | None = None
     texts = [as_str(item.get("content")) for item in items]
@@ -55,13 +54,13 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
     for item, role, text in zip(items, roles, texts, strict=True):
         if role in ("system", "user") and not messages and text:
             own, tools = _definitions(text, tagged, changes)
-            messages.append(Message(role, content(own, unknown)))
+            messages.append(Message(role, content(own)))
         elif role == "assistant" and text:
             messages.append(Message(role, _answer(text, tagged, tools, changes)))
         elif role == "user" and messages and _calls(messages[-1]):
-            messages.append(Message("tool", (ToolResult(content(item.get("content"), unknown)),)))
+            messages.append(Message("tool", (ToolResult(content(item.get("content"))),)))
         else:
-            messages.append(Message(role, content(item.get("content"), unknown)))
+            messages.append(Message(role, content(item.get("content"))))
     return Conversation(
         id=name,
         record=record.where,
@@ -69,7 +68,6 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
         tools=tools,
         model=name_or_none(row.get("model")),
         records=1,
-        problems=unknown_parts(unknown, record.where),
         changes=changes,
         complete=any(call.name in ENDING for call in _calls(messages[-1])),
         outcome=_outcome(row),

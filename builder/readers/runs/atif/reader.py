@@ -19,7 +19,6 @@ from builder.readers.runs.atif.harbor_rows import extends, is_row, read_row
 from builder.readers.runs.atif.steps import Steps
 from builder.readers.runs.atif.trial import is_result, outcome_of
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.listing import Listing
@@ -172,7 +171,6 @@ class _Trajectories:
                 tools=tools,
                 model=model,
                 records=0 if number else records,
-                problems=unknown_parts(reading.unknown, where),
                 changes={} if number else reading.changes,
                 complete=segment.ended,
                 context=segment.context,

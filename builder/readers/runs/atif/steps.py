@@ -66,7 +66,6 @@ class Steps:
 
     def __init__(self, agent: dict[str, Json], keys: CallKeys, lookup: Lookup) -> None:
         self.segments = [Segment()]
-        self.unknown: list[str] = []
         self.changes: Counter[str] = Counter()
         self._agent = as_str(agent.get("name"))
         self._keys = keys
@@ -86,7 +85,7 @@ class Steps:
     def take(self, step: dict[str, Json]) -> None:
         """Adds a step."""
         source = as_str(step.get("source"))
-        parts = content(step.get("message"), self.unknown)
+        parts = content(step.get("message"))
         results = self._results(step)
         if source == "agent":
             self._answer(step, parts, results)
@@ -159,7 +158,7 @@ class Steps:
             items = as_list(as_dict(observation).get("results"))
         return [
             ToolResult(
-                content(as_dict(item).get("content"), self.unknown),
+                content(as_dict(item).get("content")),
                 call_id=name_or_none(as_dict(item).get("source_call_id")),
             )
             for item in items

@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -21,6 +22,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -34,11 +36,11 @@ _CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
 class Texts:
-    """The attachments of a sample, and the unknown parts of its messages."""
+    """The attachments of a sample; `lost`: what its messages name and the log does not hold."""
 
     def __init__(self, attachments: dict[str, Json]) -> None:
         self._attachments = attachments
-        self.unknown: list[str] = []
+        self.lost: list[str] = []
 
     def text(self, value: Json) -> str:
         """Returns the text, or the attachment that it names; "" for what is no text."""
@@ -49,7 +51,7 @@ class Texts:
         found = self._attachments.get(reference[1])
         if isinstance(found, str):
             return found
-        self.unknown.append("missing attachment")
+        self.lost.append("missing attachment")
         return text
 
     def value(self, value: Json) -> Json:
@@ -123,7 +125,7 @@ def _content(value: Json, texts: Texts) -> list[Part]:
         elif kind in _MEDIA:
             parts.append(Media(_MEDIA[kind]))
         elif kind not in _SILENT:
-            texts.unknown.append(kind or type(item).__name__)
+            parts.append(unknown_part(kind or type(item).__name__))
     return parts
 
 
@@ -152,7 +154,7 @@ def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolRe
     """Returns a tool's answer; of a failed one the model was shown the error's message."""
     error = as_dict(message.get("error"))
     shown = texts.text(error.get("message"))
-    pieces = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+    pieces = tuple(part for part in parts if isinstance(part, Content))
     return ToolResult(
         (Text(shown),) if shown else pieces,
         call_id=name_or_none(message.get("tool_call_id")),

@@ -21,7 +21,7 @@ from builder.readers.runs.inspect_ai.chains import Chains
 from builder.readers.runs.inspect_ai.messages import Texts, read_message
 from builder.readers.runs.inspect_ai.outcome import outcome_of
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
@@ -144,7 +144,7 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     if not found:
         yield Problem("no_messages", record.where, "the sample holds no messages")
     for number, chain in enumerate(found):
-        problems = unknown_parts(texts.unknown, record.where)
+        problems = unreadable_messages(texts.lost, record.where)
         if chain.graded:
             detail = "a grader's request on the sample"
             problems = (Problem("grader", record.where, detail, records=0), *problems)

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
+from builder.conversation import (
+    Data,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    Unparsed,
+)
 from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.finish_reasons import finish_fault
@@ -111,7 +120,7 @@ def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int)
         if isinstance(value.get(key), str) and not _MEANT & set(value):
             return _answer([Text(as_str(value[key]))], _fault(value))
     if _MEANT & set(value):
-        notes.unknown.append("output")
+        notes.unreadable.append("output")
         return Outcome()
     if "error" in value:
         return Outcome()

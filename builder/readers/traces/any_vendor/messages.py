@@ -12,15 +12,15 @@ from dataclasses import replace
 from itertools import groupby
 
 from builder.conversation import (
-    Data,
+    Content,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
     Text,
     ToolCall,
     ToolResult,
+    unknown_part,
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.parts import (
@@ -67,7 +67,7 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
             else:
                 found.append(_as_result(message, found, notes))
     if len(found) == 1 and _is_flat(found[0]):
-        notes.unknown.append("flattened")
+        notes.unreadable.append("flattened")
         return []
     return [
         message if message.turn is None else replace(message, turn=None)
@@ -96,7 +96,7 @@ def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) ->
             break
         if earlier.role != "tool":
             break
-    content = tuple(part for part in message.parts if isinstance(part, Text | Data | Media))
+    content = tuple(part for part in message.parts if isinstance(part, Content))
     if message.role not in {call.name for call in calls} or len(content) != len(message.parts):
         return message
     notes.changes["tool_name_as_role"] += 1
@@ -106,7 +106,7 @@ def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) ->
 def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
     if isinstance(item, str):
         if _FLAT.match(item) or _REPR.match(item):  # which part is whose is lost
-            notes.unknown.append("flattened" if _FLAT.match(item) else "repr")
+            notes.unreadable.append("flattened" if _FLAT.match(item) else "repr")
             return []
         return [Message("user", (Text(item),))] if item else []
     if is_message(item):
@@ -123,8 +123,7 @@ def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
         elif isinstance(fields.get("message"), dict):  # a generation, or an event of a choice
             return _read(fields["message"], notes)
         else:
-            notes.unknown.append(kind or "message")
-            return []
+            return [Message("user", (unknown_part(kind or "message"),))]
     role = ROLES.get(role, role)[:40]
     return _with_role(fields, role, notes)
 

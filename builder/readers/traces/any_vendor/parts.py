@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -22,6 +23,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.json_text import json_in_text
@@ -55,9 +57,12 @@ MAX_DECODED = 3
 
 @dataclass(slots=True)
 class PartNotes:
-    """What reading found apart from messages: unknown part types, tool definitions, changes."""
+    """What reading found apart from messages.
 
-    unknown: list[str] = field(default_factory=list)
+    unreadable  names of what was logged in place of messages
+    """
+
+    unreadable: list[str] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
 
@@ -126,9 +131,7 @@ def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
     return call_id, _first(item, "name", "toolName")
 
 
-def result_content(
-    value: Json, notes: PartNotes, typed: bool = True
-) -> tuple[Text | Data | Media, ...]:
+def result_content(value: Json, notes: PartNotes, typed: bool = True) -> tuple[Content, ...]:
     """Returns what a tool answered: text, parts, or any other JSON value.
 
     `typed`: an API says that a list holds parts. Else only a list of texts is one: a tool's own
@@ -143,11 +146,10 @@ def result_content(
         return (Data(value),)
     own = PartNotes()
     parts = [part for item in items for part in _result_part(item, own)]
-    kept = tuple(part for part in parts if isinstance(part, Text | Data | Media))
+    kept = tuple(part for part in parts if isinstance(part, Content))
     texts = all(isinstance(part, Text) for part in parts)
-    if not typed and (own.unknown or not texts):
+    if not typed and not texts:
         return (Data(value),)
-    notes.unknown += own.unknown
     return kept if len(kept) == len(parts) else (Data(value),)
 
 
@@ -171,10 +173,7 @@ def read_parts(value: Json, notes: PartNotes) -> list[Part]:
 
 
 def read_part(item: Json, notes: PartNotes) -> list[Part]:
-    """Returns what one part of a content says: nothing if it is sealed.
-
-    Unknown types go to the notes.
-    """
+    """Returns what one part of a content says: nothing if it is sealed."""
     if isinstance(item, str):
         return [Text(item)] if item else []
     part = as_dict(item)
@@ -198,12 +197,7 @@ def read_part(item: Json, notes: PartNotes) -> list[Part]:
         return [Unparsed(dumps(item), "bad_arguments")]
     if kind in _MEDIA:
         return [Media(_MEDIA[kind])]
-    return _gemini_part(part, notes) if not kind else _unknown(kind, notes)
-
-
-def _unknown(kind: str, notes: PartNotes) -> list[Part]:
-    notes.unknown.append(kind)
-    return []
+    return _gemini_part(part, notes) if not kind else [unknown_part(kind)]
 
 
 def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
@@ -222,7 +216,7 @@ def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
         return [Media("file")]
     if set(part) <= _NOTHING:
         return []
-    return _unknown(next(iter(part)), notes)
+    return [unknown_part(next(iter(part)))]
 
 
 def thought_of(part: dict[str, Json]) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from builder.conversation import Conversation, Json, Message
+from builder.conversation import Conversation, Json, Message, unknown_part
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.comparison import cut_off
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import fault_of
@@ -105,7 +105,7 @@ def conversations(
         tools=tools,
         model=_model(kept),
         records=records,
-        problems=(*problems, *unknown_parts(sorted(set(notes.unknown)), where)),
+        problems=(*problems, *unreadable_messages(sorted(set(notes.unreadable)), where)),
         changes=notes.changes,
     )
     remaining = {name for fields in kept for name in _call_ids(fields)}
@@ -125,8 +125,7 @@ def conversations(
 def _message(fields: Fields, notes: PartNotes) -> Message | None:
     """Returns the message that the fields say; one that its provider cut short is no target."""
     if not is_kind(fields):
-        notes.unknown.append(as_str(fields.get("type")) or "message")
-        return None
+        return Message("user", (unknown_part(as_str(fields.get("type")) or "message"),))
     message = lc_message(fields, notes)
     if message is None or not message.parts:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from builder.conversation import (
+    Content,
     Data,
     Json,
     Media,
@@ -19,6 +20,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -33,15 +35,12 @@ _BLOBS = frozenset({"blob", "uri", "file"})
 _BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_MODALITIES)
 
 
-def read_messages(value: Json, unknown: list[str]) -> list[Message]:
-    """Returns the messages of a list.
-
-    Adds the types of unknown parts, and of items without a role, to `unknown`.
-    """
-    return [message for item in as_list(value) for message in read_message(item, unknown)]
+def read_messages(value: Json) -> list[Message]:
+    """Returns the messages of a list."""
+    return [message for item in as_list(value) for message in read_message(item)]
 
 
-def read_message(item: Json, unknown: list[str]) -> list[Message]:
+def read_message(item: Json) -> list[Message]:
     """Returns the messages that one logged message holds.
 
     Its results come first, as a message of role tool, then the rest.
@@ -50,8 +49,7 @@ def read_message(item: Json, unknown: list[str]) -> list[Message]:
     role = as_str(fields.get("role"))
     role = _ROLES.get(role, role)[:40]
     if not role:
-        unknown.append("message without a role")
-        return []
+        return [Message("user", (unknown_part("message without a role"),))]
     content = fields.get("parts")
     if not isinstance(content, list):
         content = _as_parts(fields.get("content"))
@@ -59,7 +57,7 @@ def read_message(item: Json, unknown: list[str]) -> list[Message]:
         return [Message("assistant", called)]
     if role == "tool" and not any(_is_result(part) for part in as_list(content)):
         return [_result_message(fields, content)]
-    parts = read_parts(content, unknown)
+    parts = read_parts(content)
     if role == "assistant":
         parts = _assistant(fields, parts)
     results = tuple(part for part in parts if isinstance(part, ToolResult))
@@ -125,15 +123,15 @@ def _is_result(part: Json) -> bool:
     return as_str(as_dict(part).get("type")) in _RESULTS or "toolResult" in as_dict(part)
 
 
-def read_parts(value: Json, unknown: list[str]) -> list[Part]:
+def read_parts(value: Json) -> list[Part]:
     """Returns a message's content: text, a part, or a list of them."""
-    notes = PartNotes(unknown)
+    notes = PartNotes()
     items = value if isinstance(value, list) else [value]
     return [part for item in items if item is not None for part in _part(item, notes)]
 
 
 def _part(item: Json, notes: PartNotes) -> Iterable[Part]:
-    """Yields the content of one part; notes the type of an unknown part."""
+    """Yields the content of one part."""
     part = as_dict(item)
     kind = as_str(part.get("type"))
     if kind in _SERVER or part.get("builtin") is True:
@@ -171,7 +169,7 @@ def _result(part: dict[str, Json]) -> ToolResult:
     )
 
 
-def result_content(value: Json) -> tuple[Text | Data | Media, ...]:
+def result_content(value: Json) -> tuple[Content, ...]:
     """Returns the content of a tool response: text, a list of texts and media, or a JSON value."""
     if value is None or value == "":
         return ()
@@ -181,7 +179,7 @@ def result_content(value: Json) -> tuple[Text | Data | Media, ...]:
     if items and all("type" in item or set(item) == {"text"} for item in items):
         notes = PartNotes()
         found = [part for item in items for part in _part(item, notes)]
-        kept = tuple(part for part in found if isinstance(part, Text | Data | Media))
-        if len(kept) == len(found) and not notes.unknown:
+        kept = tuple(part for part in found if isinstance(part, Content))
+        if len(kept) == len(found):
             return kept
     return (Data(value),)

@@ -160,10 +160,9 @@ def _logged(span: Span) -> Logged | None:
 
 
 def _of_parts(given: dict[str, Json]) -> Logged:
-    unknown: list[str] = []
-    sent = read_messages(decoded(given.get(_INPUT)), unknown)
+    sent = read_messages(decoded(given.get(_INPUT)))
     system = decoded(given.get(_SYSTEM))
-    instructions = read_message({"role": "system", "parts": _instructions(system)}, unknown)
+    instructions = read_message({"role": "system", "parts": _instructions(system)})
     if instructions[0].parts and instructions != sent[:1]:
         sent = [*instructions, *sent]
     outputs = as_list(decoded(given.get(_OUTPUT)))
@@ -172,7 +171,7 @@ def _of_parts(given: dict[str, Json]) -> Logged:
     choices = isinstance(count, int) and count > 1
     cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
            if is_cut(given.get(name))]  # fmt: skip
-    return Logged(sent, outputs, unknown, choices or all(ended), tuple(cut))
+    return Logged(sent, outputs, choices or all(ended), tuple(cut))
 
 
 def _instructions(value: Json) -> Json:
@@ -198,7 +197,6 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
 
     Returns None if there are none.
     """
-    unknown: list[str] = []
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
     found = silent = False
@@ -208,15 +206,13 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
         silent = silent or (role is not None and not _has_content(body))
         if role is not None:
             own = name_or_none(body.get("role"))
-            sent += read_message(
-                {**body, "role": own if role == "system" and own else role}, unknown
-            )
+            sent += read_message({**body, "role": own if role == "system" and own else role})
         elif name == CHOICE:
             index = body.get("index")
             outputs.append((index if isinstance(index, int) else 0, _choice(body)))
     outputs.sort(key=lambda item: item[0])
     several = len({index for index, _ in outputs}) > 1
-    parts = Logged(sent, [item for _, item in outputs], unknown, several, silent=silent)
+    parts = Logged(sent, [item for _, item in outputs], several, silent=silent)
     return parts if found else None
 
 
@@ -258,15 +254,14 @@ def _numbered(given: dict[str, Json]) -> Logged | None:
     ):
         if not any(name.startswith((f"{prompt}.", f"{completion}.")) for name in given):
             continue
-        unknown: list[str] = []
         asked = listed(branch(given, prompt))
         outputs = [_thought(as_dict(item)) for item in listed(branch(given, completion))]
         ended = [as_dict(item).get("finish_reason") for item in outputs]
         legacy = any("function_call" in as_dict(item) for item in outputs)
         missing = any(as_dict(item).get("role") is None for item in asked)
-        sent = read_messages([item for item in asked if item is not None], unknown)
+        sent = read_messages([item for item in asked if item is not None])
         cut = ("input",) if missing else ()
-        return Logged(sent, outputs, unknown, all(ended) and not legacy, cut)
+        return Logged(sent, outputs, all(ended) and not legacy, cut)
     return None
 
 
@@ -298,11 +293,16 @@ def _of_bodies(prompt: Json, completion: Json) -> Logged:
     if isinstance(asked, dict | list):
         request = read_request(asked, notes)
     elif prompt is not None and not cut:
-        notes.unknown.append("prompt in plain text")
+        notes.unreadable.append("prompt in plain text")
     outcome = read_outcome(_assembled(completion), notes)
     sent = [*request.messages, *outcome.before]
     return Logged(
-        sent, [], notes.unknown, cut=tuple(cut), answers=outcome.answers, tools=request.tools
+        sent,
+        [],
+        cut=tuple(cut),
+        answers=outcome.answers,
+        tools=request.tools,
+        unreadable=tuple(notes.unreadable),
     )
 
 
@@ -327,4 +327,4 @@ def _whole_run(given: dict[str, Json]) -> Logged | None:
         return of_messages(events)
     instructions = _instructions(decoded(given.get(_SYSTEM)))
     system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
-    return Logged([], [*system, *items], [])
+    return Logged([], [*system, *items])

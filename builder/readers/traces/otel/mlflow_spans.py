@@ -94,7 +94,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     sent: Sequence[Message] = asked.messages if asked is not None else ()
     answers: Sequence[ApiAnswer] = outcome.answers
     if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: its text has no role
-        notes.unknown.append("prompt in plain text")
+        notes.unreadable.append("prompt in plain text")
     own = len(sent)
     if not sent:
         sent, logged = _chat_messages(given, notes)
@@ -121,7 +121,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
         span,
         tools=tools,
         model=model,
-        unknown=notes.unknown,
+        unreadable=notes.unreadable,
         cut=cut,
     )
     state = as_str(info.get("state")) or as_str(info.get("status"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builder.conversation import Json, Text, ToolCall, ToolResult
+from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
@@ -98,16 +99,16 @@ def _request(
     outcome = read_outcome(raw_output, PartNotes()) if raw_output is not None else Outcome()
     if not asked and not answered and not raw.messages and raw_input is None:
         return reading
-    unknown: list[str] = []
     cut: list[str] = []
-    if raw.messages and not notes.unknown:
+    unreadable: list[str] = []
+    if raw.messages and not notes.unreadable and not has_unknown_parts(raw.messages):
         sent = list(raw.messages)
     else:
         missing = any(entry is None for entry in asked) or (not asked and is_cut(raw_input))
         cut += ["input"] if missing else []
-        sent = read_messages([_item(entry) for entry in asked if entry is not None], unknown)
+        sent = read_messages([_item(entry) for entry in asked if entry is not None])
         if not asked and isinstance(raw_input, str) and raw_input and not missing:
-            unknown += notes.unknown or ["prompt in plain text"]
+            unreadable += notes.unreadable or ["prompt in plain text"]
     outputs = [_item(entry) for entry in answered if entry is not None]
     if not outputs and is_cut(raw_output):
         cut.append("output")
@@ -117,7 +118,7 @@ def _request(
         tools = _raw_request(raw_input, PartNotes()).tools
     model = name_or_none(_one(given, "llm.model_name")) or raw.model
     history, answers = request(
-        Logged(sent, outputs, unknown, several, tuple(cut)),
+        Logged(sent, outputs, several, tuple(cut), unreadable=tuple(unreadable)),
         span,
         read_message,
         tools=tools,

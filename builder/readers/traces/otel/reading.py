@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
-from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.otel.spans import Span
@@ -56,22 +56,23 @@ class Logged:
     cut       the sides, input and output, that are truncated
     silent    only the roles of some messages were captured
     tools     definitions logged with the messages
+    unreadable  what was logged in place of messages
     """
 
     sent: list[Message]
     outputs: list[Json]
-    unknown: list[str]
     choices: bool = False
     cut: tuple[str, ...] = ()
     answers: tuple[ApiAnswer, ...] = ()
     silent: bool = False
     tools: tuple[Json, ...] | None = None
+    unreadable: tuple[str, ...] = ()
 
 
 def request(
     logged: Logged,
     span: Span,
-    read_message: Callable[[Json, list[str]], list[Message]],
+    read_message: Callable[[Json], list[Message]],
     *,
     tools: tuple[Json, ...] | None,
     model: str | None,
@@ -83,7 +84,7 @@ def request(
     """
     sent = list(logged.sent)
     answers = [replace(answer, model=model) for answer in logged.answers]
-    outputs = [(item, read_message(_as_answer(item), logged.unknown)) for item in logged.outputs]
+    outputs = [(item, read_message(_as_answer(item))) for item in logged.outputs]
     answered = all(message.role == "assistant" for _, found in outputs for message in found)
     if answered and (logged.choices or len(outputs) == 1):
         for number, (item, messages) in enumerate(outputs):
@@ -105,7 +106,7 @@ def request(
         span,
         tools=tools,
         model=model,
-        unknown=logged.unknown,
+        unreadable=logged.unreadable,
         cut="input" in logged.cut,
     )
     if logged.silent:
@@ -121,11 +122,11 @@ def history_of(
     *,
     tools: tuple[Json, ...] | None,
     model: str | None,
-    unknown: list[str],
+    unreadable: Sequence[str] = (),
     cut: bool = False,
 ) -> History:
     """Returns the request of these messages, with the problems of the request and its answers."""
-    problems = [*_problems(sent, answers, span), *unknown_parts(unknown, span.where)]
+    problems = [*_problems(sent, answers, span), *unreadable_messages(unreadable, span.where)]
     if cut:
         problems.append(_cut(span.where, "the messages that were sent break off"))
     return History(tuple(sent), tools, model, tuple(problems))

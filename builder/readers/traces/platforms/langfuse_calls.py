@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from builder.conversation import Json, Message
 from builder.readers.api.capture.api import ApiAnswer
+from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import (
     Outcome,
@@ -78,7 +79,10 @@ def _call(
     notes, answer_notes = PartNotes(), PartNotes()
     parameters = as_dict(decoded(of_row(row, "modelParameters", "model_parameters")))
     request = read_request(row.get("input"), notes)
-    if (notes.unknown or not request.messages) and (flat := _flat_messages(attributes)):
+    readable = request.messages and not notes.unreadable
+    if (not readable or has_unknown_parts(request.messages)) and (
+        flat := _flat_messages(attributes)
+    ):
         notes = PartNotes()
         request = replace(request, messages=tuple(read_messages(flat, notes)))
     outcome = read_outcome(row.get("output"), answer_notes)

@@ -177,7 +177,7 @@ def _call(
     inputs, outputs = pair
     request, outcome = read_request(inputs, notes), read_outcome(outputs, answer_notes)
     if "prompts" in as_dict(inputs) and _is_chat(outputs):
-        notes.unknown.append("flattened")  # messages as a single text without roles
+        notes.unreadable.append("flattened")  # messages as a single text without roles
         request = replace(request, messages=())
     failed = bool(run.get("error")) or run.get("status") == "error"
     fault = "error" if failed else None

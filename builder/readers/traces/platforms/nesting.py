@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from builder.problem import Problem
+from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.comparison import calls
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
@@ -106,7 +107,8 @@ def _merged(outer: ModelCall, inner: ModelCall) -> ModelCall:
 
 
 def _is_readable(call: ModelCall) -> bool:
-    return bool(call.messages) and not call.notes.unknown
+    read = call.messages and not call.notes.unreadable
+    return bool(read) and not has_unknown_parts(call.messages)
 
 
 def _names(call: ModelCall) -> set[str]:
@@ -122,4 +124,4 @@ def _logged_around(step: Step) -> Outcome | None:
     notes = PartNotes()
     outcome = read_outcome(step.output, notes) if step.output is not None else Outcome()
     made = any(calls(answer.message) for answer in outcome.answers)
-    return replace(outcome, before=()) if made and not notes.unknown else None
+    return replace(outcome, before=()) if made and not notes.unreadable else None

@@ -16,7 +16,7 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import History
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
-from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_str
@@ -199,11 +199,11 @@ def _before_bare_answers(resolved: Sequence[tuple[Step, ModelCall | str]]) -> se
 
 
 def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:
-    names = {*call.notes.unknown, *call.answer_notes.unknown}
+    names = {*call.notes.unreadable, *call.answer_notes.unreadable}
     if "flattened" in names:
         detail = "the request was logged as one text, in which messages cannot be distinguished"
         return (Problem("flattened", step.where, detail, records=0),)
-    return unknown_parts(sorted(names), step.where)
+    return unreadable_messages(sorted(names), step.where)
 
 
 def _system(step: Step, by_id: dict[str, Step]) -> str:

@@ -16,7 +16,7 @@ from builder.conversation import Conversation, Event, Ignored, Json, Message
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.chat_messages import unknown_parts
+from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected
@@ -151,7 +151,7 @@ def _conversation(
         tools=None if tools is None else tuple(definitions(list(tools))),
         model=name_or_none(chat.get("model")) or model_of(items),
         records=records,
-        problems=unknown_parts(sorted(set(notes.unknown)), where),
+        problems=unreadable_messages(sorted(set(notes.unreadable)), where),
         changes=notes.changes,
     )
 

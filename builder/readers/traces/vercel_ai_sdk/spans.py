@@ -89,7 +89,7 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
         span,
         tools=tools,
         model=name_or_none(model),
-        unknown=notes.unknown,
+        unreadable=notes.unreadable,
         cut=is_cut(prompt),
     )
     return SpanReading(kind, history, tuple(answers), session=session)

@@ -20,6 +20,7 @@ from builder.conversation import (
     Text,
     ToolCall,
     Unparsed,
+    unknown_part,
 )
 from builder.conversation import ToolResult as Result
 from builder.jsonio import dumps
@@ -241,7 +242,7 @@ def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
     if kind.startswith("data-"):
         notes.changes["data_part_ignored"] += 1
     elif kind not in _SHOWN:
-        notes.unknown.append(kind or "part")
+        return [unknown_part(kind or "part")]
     return []
 
 

@@ -1,0 +1,282 @@
+"""Reads a conversation into a draft: roles resolved, messages of one turn in one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from builder.conversation import (
+    Content,
+    Conversation,
+    Data,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.normalize.context import derived_context
+from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
+from builder.normalize.options import NormalizeOptions
+from builder.problem import Problem
+
+UNKNOWN_PART = "unknown_part"
+
+
+def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft | Problem:
+    """Make the draft of a conversation: roles resolved, messages of one turn in one block.
+
+    developer → system (`developer_role`). Leading system messages become the system text; a later
+    one becomes a user turn (`late_system`), stays (`late_system_kept`) or is the Problem
+    `late_system`. An unknown role is the Problem `unknown_role`. Harness text next to other text is
+    left out (`harness_text`) under `harness: drop`. Media become `[image]` (`media`) or are the
+    Problem `media`. Parts of unknown types are left out (`unknown_part`): the context of the turns
+    after them is `partial`.
+    """
+    reader = _DraftReader(options)
+    for message in conversation.messages:
+        if (problem := reader.take(message)) is not None:
+            return problem
+    reader.attach_results()
+    draft = Draft(
+        blocks=tuple(reader.blocks),
+        system=tuple(reader.system),
+        tools=conversation.tools,
+        tools_source=conversation.tools_source or "logged",
+        changes=dict(conversation.changes),
+        complete=conversation.complete,
+        recorded=conversation.recorded,
+        version=conversation.version,
+        context=conversation.context or derived_context(conversation, bool(reader.system)),
+    )
+    return draft.counting(**reader.counts).dropping(reader.misplaced, "not_by_assistant")
+
+
+class _DraftReader:
+    """The state of one pass over the messages."""
+
+    def __init__(self, options: NormalizeOptions) -> None:
+        self.options = options
+        self.drops_harness = options.harness == "drop"
+        self.blocks: list[Block] = []
+        self.system: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.misplaced: list[DraftCall] = []
+        self.ordinal = 0
+        self.asked: int | None = None
+        """Index of the last assistant block: results belong to it, to none before it."""
+        self.results: list[ToolResult] = []
+        """Results that came for that block and are not attached to it yet."""
+        self.hidden: set[str] = set()
+
+    def count(self, code: str, n: int = 1) -> None:
+        self.counts[code] = self.counts.get(code, 0) + n
+
+    def take(self, message: Message) -> Problem | None:
+        media = any(_has_media(part) for part in message.parts)
+        if media and self.options.media == "reject":
+            return Problem("media", "message", "holds an image or other media", records=0)
+        if message.role != "assistant":
+            for part in message.parts:
+                if isinstance(part, ToolCall):
+                    self.misplaced.append(self._call(part))
+        match message.role:
+            case "system" | "developer":
+                if (problem := self._system(message)) is not None:
+                    return problem
+            case "user" | "tool":
+                self._results(message)
+                self._user(message)
+            case "assistant":
+                self._assistant(message)
+            case role:
+                return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
+        if media:
+            self.hidden.add("media")  # the turns after it saw what a sample cannot show
+        if unknown := sum(map(_unknown_parts, message.parts)):
+            self.hidden.add(UNKNOWN_PART)
+            if message.role != "assistant":  # there the sample ends, and nothing is left out
+                self.count(UNKNOWN_PART, unknown)
+        return None
+
+    def _call(self, part: ToolCall) -> DraftCall:
+        self.ordinal += 1
+        return DraftCall(self.ordinal - 1, part.name, part.arguments, part.id)
+
+    def _system(self, message: Message) -> Problem | None:
+        texts = self._texts(message.parts, harness=not self.drops_harness)
+        harness = [part for part in message.parts if isinstance(part, Text) and part.harness]
+        if harness and self.drops_harness:
+            self.count("harness_text", len(harness))
+        if not texts:
+            return None
+        is_late = any(not (block.harness and self.drops_harness) for block in self.blocks)
+        policy = self.options.late_system
+        if is_late and policy == "reject":
+            return Problem("late_system", "message", "a system message after the first turn", 0)
+        if message.role == "developer":
+            self.count("developer_role")
+        if is_late:
+            self.count("late_system" if policy == "user" else "late_system_kept")
+            role = "user" if policy == "user" else "system"
+            self.blocks.append(Block(role, turn=message.turn, texts=tuple(texts)))
+        else:
+            self.system.extend(texts)
+        return None
+
+    def _results(self, message: Message) -> None:
+        results = [part for part in message.parts if isinstance(part, ToolResult)]
+        if message.role == "tool" and not results:
+            plain = tuple(part for part in message.parts if isinstance(part, Content))
+            results = [ToolResult(plain)] if plain else []
+        for result in results:
+            if self.asked is None or not self.blocks[self.asked].calls:
+                self.count("orphan_result")
+            else:
+                self.results.append(result)
+
+    def attach_results(self) -> None:
+        """Attach the results that came to the block that they answer."""
+        if self.asked is not None and self.results:
+            block = self.blocks[self.asked]
+            self.blocks[self.asked] = replace(block, results=(*block.results, *self.results))
+            self.results.clear()
+
+    def _user(self, message: Message) -> None:
+        if message.role == "tool":
+            return
+        harness = [part.text for part in message.parts if isinstance(part, Text) and part.harness]
+        texts = self._texts(message.parts, harness=not self.drops_harness)
+        words = self._texts(message.parts, count=False) if harness else texts
+        if not words and any(text.strip() for text in harness):
+            block = Block("user", turn=message.turn, texts=tuple(texts or harness), harness=True)
+            self.blocks.append(block)
+            return
+        if texts:
+            self.blocks.append(Block("user", turn=message.turn, texts=tuple(texts)))
+        if harness and self.drops_harness:
+            self.count("harness_text", len(harness))
+        elif not texts and not any(isinstance(part, ToolResult) for part in message.parts):
+            kinds = [part.text for part in message.parts if isinstance(part, Unparsed)]
+            if not kinds:
+                self.count("empty_user")
+            elif not self._follows_results():
+                block = Block("user", turn=message.turn, fault=UNKNOWN_PART, unknown=kinds[0])
+                self.blocks.append(block)
+
+    def _follows_results(self) -> bool:
+        """Whether results of the last assistant block came, and nothing else since."""
+        last = self.blocks[-1] if self.blocks else None
+        has_results = bool(self.results) or (last is not None and bool(last.results))
+        return has_results and self.asked == len(self.blocks) - 1
+
+    def _assistant(self, message: Message) -> None:
+        texts: list[str] = []
+        calls: list[DraftCall] = []
+        thoughts: list[str] = []
+        results: list[ToolResult] = []
+        harness: list[str] = []
+        fault: str | None = None
+        unknown = ""
+        untrained = message.untrained
+        last = 0
+        for part in message.parts:
+            match part:
+                case ToolCall():
+                    calls.append(self._call(part))
+                case Reasoning(text=text):
+                    thoughts.append(text)
+                case Unparsed(code="server_tool"):
+                    untrained = "server_tool"
+                case Text(text=text, harness=True):
+                    harness.append(text)
+                case ToolResult():
+                    results.append(part)
+                case _:
+                    if isinstance(part, Unparsed) and fault is None:
+                        fault = part.code
+                        unknown = part.text if fault == UNKNOWN_PART else ""
+                    found = self._texts((part,))
+                    texts += found
+                    last += len(found) if calls else 0
+        is_inserted = not (texts or calls or thoughts or results or fault or untrained)
+        if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
+            texts, untrained = harness, "inserted"  # the program spoke in the model's place
+        elif harness:
+            self.count("harness_text", len(harness))
+        self._append(
+            Block(
+                "assistant",
+                turn=message.turn,
+                texts=tuple(texts),
+                reasoning=tuple(thoughts),
+                calls=tuple(calls),
+                results=tuple(results),
+                text_last=last,
+                fault=fault,
+                unknown=unknown,
+                untrained=untrained,
+                context=message.context,
+                hidden=tuple(sorted(self.hidden)),
+            )
+        )
+        if untrained == "server_tool":
+            self.hidden.add("server_tool")
+
+    def _append(self, block: Block) -> None:
+        """Add an assistant block, or join it to the last one where they are one turn."""
+        self.attach_results()
+        asked = self.blocks[self.asked] if self.asked is not None else None
+        if asked is not None and block.turn is not None and block.turn == asked.turn:
+            assert self.asked is not None, "it has a block"
+            self.blocks[self.asked] = join(asked, block)  # user text logged in between came after
+            return
+        last = self.blocks[-1] if self.blocks else None
+        if last is not None and last.role == "assistant":
+            no_ids = block.turn is None and last.turn is None
+            if no_ids and not last.results:
+                self.count("assistant_joined")
+                self.blocks[-1] = join(last, block)
+                return
+        self.asked = len(self.blocks)
+        self.blocks.append(block)
+
+    def _texts(
+        self, parts: Iterable[Part], *, harness: bool = False, count: bool = True
+    ) -> list[str]:
+        """The text of the parts, one string a part, blank ones left out.
+
+        `harness`: with the text of the agent program. `count`: count alterations.
+        """
+        texts = []
+        for part in parts:
+            match part:
+                case Text(text=text, harness=by_program) if harness or not by_program:
+                    if text.strip():
+                        texts.append(text)
+                    elif text and count:
+                        self.count("blank_text")
+                case Unparsed(text=text, code=code) if text.strip() and code != UNKNOWN_PART:
+                    texts.append(text)
+                case Media() | Data():
+                    texts.append(part_text(part))
+                    if count:
+                        self.count("media" if isinstance(part, Media) else "json_text")
+                case _:
+                    pass
+        return texts
+
+
+def _has_media(part: Part) -> bool:
+    if isinstance(part, ToolResult):
+        return any(isinstance(item, Media) for item in part.content)
+    return isinstance(part, Media)
+
+
+def _unknown_parts(part: Part) -> int:
+    """Count the parts of unknown types in a part of a message."""
+    parts = part.content if isinstance(part, ToolResult) else (part,)
+    return sum(isinstance(item, Unparsed) and item.code == UNKNOWN_PART for item in parts)

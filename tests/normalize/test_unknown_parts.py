@@ -1,0 +1,65 @@
+"""A part of an unknown type costs the turns that depend on it, wherever it stands."""
+
+import pytest
+
+from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult, unknown_part
+from builder.normalize import NormalizeOptions, normalise
+
+STRANGE = unknown_part("hologram")
+ASK, ANSWER = Message("user", (Text("a"),)), Message("assistant", (Text("b"),), turn="1")
+AGAIN, LAST = Message("user", (Text("c"),)), Message("assistant", (Text("d"),), turn="9")
+CALL = Message("assistant", (ToolCall("f", {}, "1"),), turn="2")
+RESULT = Message("tool", (ToolResult((Text("r"),), "1"),))
+
+
+def built(*messages):
+    conversation = Conversation(id="x", record="x", messages=messages, tools=())
+    return normalise(conversation, NormalizeOptions())
+
+
+@pytest.mark.parametrize(
+    ("messages", "roles", "missing"),
+    [
+        # left out of a message that holds more
+        (
+            (ASK, ANSWER, Message("user", (Text("c"), STRANGE)), LAST),
+            "uaua",
+            [[], ["unknown_part"]],
+        ),
+        ((Message("user", (STRANGE, Text("a"))), ANSWER), "ua", [["unknown_part"]]),
+        # of a result, or next to one: the roles go on
+        (
+            (ASK, CALL, Message("tool", (ToolResult((STRANGE, Text("r")), "1"),)), LAST),
+            "uata",
+            [[], ["unknown_part"]],
+        ),
+        ((ASK, CALL, RESULT, Message("user", (STRANGE,)), LAST), "uata", [[], ["unknown_part"]]),
+        # the sample ends before a message of which nothing is known, and before such an answer
+        ((ASK, ANSWER, Message("user", (STRANGE,)), LAST), "ua", [[]]),
+        ((ASK, ANSWER, Message("user", (STRANGE,)), AGAIN, LAST), "ua", [[]]),
+        ((ASK, ANSWER, AGAIN, Message("assistant", (STRANGE, Text("d")), turn="9")), "ua", [[]]),
+    ],
+)
+def test_what_an_unknown_part_costs(messages, roles, missing):
+    found = built(*messages)
+    assert "".join(turn.role[0] for turn in found.dialogue.turns) == roles
+    lacking = [sorted({*context.missing} & {"unknown_part"}) for context in found.contexts]
+    assert lacking == missing
+    text = "".join(turn.content for turn in found.dialogue.turns)
+    assert "hologram" not in text
+
+
+def test_calls_after_it_are_dropped_by_its_code():
+    found = built(ASK, ANSWER, Message("user", (STRANGE,)), CALL, RESULT, LAST)
+    assert (found.kept, found.dropped) == (frozenset(), {0: "after_unknown_part"})
+    found = built(ASK, Message("assistant", (STRANGE, ToolCall("f", {}, "1")), turn="1"), RESULT)
+    assert found.problem.code == "unknown_part"
+    assert found.dropped == {0: "unknown_part"}
+
+
+def test_nothing_known_is_rejected_with_the_name_of_the_type():
+    found = built(Message("user", (STRANGE,)), ANSWER)
+    assert (found.problem.code, found.problem.detail) == (
+        "unknown_part",
+        "a part of type 'hologram'",
+    )
