@@ -42,18 +42,10 @@ def shared():
 
 
 @pytest.fixture
-def pooled(monkeypatch):
-    """Nothing is too little for a pool; gives the names of the functions that went to one.
-
-    Tasks go there one by one.
-    """
+def submitted(monkeypatch):
+    """The names of the functions that went to a pool of processes."""
     from concurrent.futures import ProcessPoolExecutor
 
-    from builder.build import engine
-    from builder.parallel import pool
-
-    monkeypatch.setattr(pool, "LITTLE_BYTES", 0)
-    monkeypatch.setattr(engine, "BATCH_TASKS", 1)
     names = []
     submit = ProcessPoolExecutor.submit
 
@@ -63,3 +55,22 @@ def pooled(monkeypatch):
 
     monkeypatch.setattr(ProcessPoolExecutor, "submit", note)
     return names
+
+
+@pytest.fixture
+def pooled_tasks(monkeypatch, submitted):
+    """The tasks of a build go to a pool one by one, however small; as `submitted`."""
+    from builder.build import engine
+
+    monkeypatch.setattr(engine, "holds_more", lambda paths: True)
+    monkeypatch.setattr(engine, "BATCH_TASKS", 1)
+    return submitted
+
+
+@pytest.fixture
+def pooled(monkeypatch, pooled_tasks):
+    """Nothing is too little for a pool, also when a build is published; as `submitted`."""
+    from builder.parallel import pool
+
+    monkeypatch.setattr(pool, "LITTLE_BYTES", 0)
+    return pooled_tasks

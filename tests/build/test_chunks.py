@@ -56,7 +56,7 @@ def ledger(out):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
+def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled_tasks):
     path = MAKERS[kind](tmp_path, 60)
     assert len(tasks(path)) > 4
     (tmp_path / "c.yaml").write_text(SHARES.replace("PATH", str(path)))
@@ -64,7 +64,7 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled):
     for workers in counts:
         out = tmp_path / workers
         assert build(out, "-c", tmp_path / "c.yaml", "--workers", workers, inputs=()) == 0
-    assert pooled.count("_run_batch") == passes(path) * len(tasks(path))
+    assert pooled_tasks.count("_run_batch") == passes(path) * len(tasks(path))
     small()
     assert build(tmp_path / "whole", "-c", tmp_path / "c.yaml", "--workers", "1", inputs=()) == 0
     whole = files(tmp_path / "whole")

@@ -1,4 +1,7 @@
-"""The job on Ray: a cluster of two nodes, on this machine, whose parts are killed on purpose."""
+"""The job on Ray: a cluster of two nodes, on this machine, whose parts are killed on purpose.
+
+Starting the cluster takes longer than what the tests do on it: they share one.
+"""
 
 import contextlib
 import json
@@ -32,16 +35,29 @@ def undisturbed(logs, tmp_path_factory):
     return files(out)
 
 
-@pytest.fixture
-def cluster():
+SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
+
+
+@pytest.fixture(scope="module")
+def shared_cluster():
     from ray.cluster_utils import Cluster
 
-    small = {"num_cpus": 1, "object_store_memory": 80 << 20}
-    made = Cluster(initialize_head=True, head_node_args=small)
-    made.second = made.add_node(**small)
-    made.wait_for_nodes()
-    yield made
-    made.shutdown()
+    started = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False})
+    yield started
+    started.shutdown()
+
+
+@pytest.fixture
+def cluster(shared_cluster):
+    """Two nodes that do nothing: one that a test removed is replaced, its last tasks have ended."""
+    if not shared_cluster.worker_nodes:
+        shared_cluster.add_node(**SMALL)
+    shared_cluster.wait_for_nodes()
+    deadline = time.monotonic() + 60
+    while at_work():
+        assert time.monotonic() < deadline, "the tasks of an earlier test still run"
+        time.sleep(0.02)
+    return shared_cluster
 
 
 def data_of(made):
@@ -58,6 +74,12 @@ def start(cluster, logs, out, **environment):
         start_new_session=True,
         env={**os.environ, **environment},
     )
+
+
+def run_here(cluster, logs, out, *more):
+    """Builds on the cluster; this process is the driver. Gives the exit code."""
+    engine = ("--engine", "ray", "--ray-address", cluster.address)
+    return build(out, *engine, *more, inputs=[logs])
 
 
 def below(pid):
@@ -111,7 +133,8 @@ def test_a_worker_that_is_killed_costs_a_second_try(cluster, logs, undisturbed, 
 def test_a_node_that_is_gone_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
     process = start(cluster, logs, tmp_path / "out")
     until(lambda: len(at_work()) == 2, process)
-    cluster.remove_node(cluster.second, allow_graceful=False)
+    (second,) = cluster.worker_nodes
+    cluster.remove_node(second, allow_graceful=False)
     assert process.wait() == 0
     assert files(tmp_path / "out") == undisturbed
 
@@ -124,7 +147,7 @@ def test_the_driver_killed_and_started_again(cluster, logs, undisturbed, tmp_pat
     process.wait()
     assert not (out / "manifest.json").exists()
     before = finished(out)
-    assert start(cluster, logs, out).wait() == 0
+    assert run_here(cluster, logs, out) == 0
     assert files(out) == undisturbed
     after = finished(out)
     assert before
@@ -132,7 +155,7 @@ def test_the_driver_killed_and_started_again(cluster, logs, undisturbed, tmp_pat
 
 
 def test_machines_without_a_common_folder_share_parts_in_a_store(
-    cluster, logs, undisturbed, tmp_path
+    cluster, logs, undisturbed, tmp_path, monkeypatch
 ):
     store = tmp_path / "store"
     url = f"local://{store}"
@@ -142,8 +165,8 @@ def test_machines_without_a_common_folder_share_parts_in_a_store(
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = finished(store)
-    other = {"XDG_CACHE_HOME": str(tmp_path / "another-machine")}
-    assert start(cluster, f"local://{logs}", url, **other).wait() == 0
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another-machine"))
+    assert run_here(cluster, f"local://{logs}", url) == 0
     assert data_of(files(store)) == data_of(undisturbed)
     after = finished(store)
     assert len(after) == 13
@@ -151,13 +174,13 @@ def test_machines_without_a_common_folder_share_parts_in_a_store(
     assert not (store / ".state" / "work").exists()
     (logs / "bad.jsonl").rename(tmp_path / "bad.jsonl")
     try:
-        assert start(cluster, f"local://{logs}", url, **other).wait() == 0
+        assert run_here(cluster, f"local://{logs}", url) == 0
     finally:
         (tmp_path / "bad.jsonl").rename(logs / "bad.jsonl")
     assert len(finished(store)) == 12, "the part of what is gone is gone"
 
 
-def refused(monkeypatch, capsys, logs, out, name, other):
+def refused(monkeypatch, capsys, cluster, logs, out, name, other):
     """What the command says if on the nodes `name` of the engine is `other`."""
     from builder.build import ray_engine as engine_ray
 
@@ -170,18 +193,18 @@ def refused(monkeypatch, capsys, logs, out, name, other):
         return engine_ray._do(task, index, job, mark, look)  # the node's own
 
     monkeypatch.setattr(engine_ray, "_do", elsewhere)
-    assert build(out, "--engine", "ray", "--workers", "1", inputs=[logs]) == 2
+    assert run_here(cluster, logs, out, "--workers", "1") == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     return error
 
 
-def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, logs, tmp_path):
+def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, cluster, logs, tmp_path):
     out = tmp_path / "out"
 
     def refuse(name, other):
         with monkeypatch.context() as patch:
-            return refused(patch, capsys, logs, out, name, other)
+            return refused(patch, capsys, cluster, logs, out, name, other)
 
     assert "does not see the output folder" in refuse("_sees", lambda *_: False)
     assert "has other versions" in refuse("_identity", lambda *_: "other")
@@ -192,7 +215,7 @@ def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, logs, tmp_path
     )
 
 
-def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, logs, tmp_path):
+def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs, tmp_path):
     from builder.build import ray_engine as engine_ray
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -209,7 +232,7 @@ def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, logs, tmp_path
 
     monkeypatch.setattr(engine_ray, "_do", dies)
     out = tmp_path / "out"
-    assert build(out, "--engine", "ray", "--workers", "2", inputs=[logs]) == 0
+    assert run_here(cluster, logs, out, "--workers", "2") == 0
     assert tries.read_text() == "xxx"
     rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
     (died,) = [row for row in rejects if row["code"] == "worker_died"]

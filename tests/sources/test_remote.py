@@ -45,11 +45,11 @@ def test_the_same_bytes_as_from_a_folder(store, tmp_path):
     assert but_config(here)["manifest.json"] == but_config(there)["manifest.json"]
 
 
-def test_a_store_that_workers_read_by_themselves(tmp_path, pooled):
+def test_a_store_that_workers_read_by_themselves(tmp_path, pooled_tasks):
     assert build(tmp_path / "here", "--workers", "1") == 0
-    assert "_run_batch" not in pooled
+    assert "_run_batch" not in pooled_tasks
     assert build(tmp_path / "there", "--workers", "2", inputs=[f"local://{DATA}"]) == 0
-    assert pooled.count("_run_batch") > 5
+    assert pooled_tasks.count("_run_batch") > 5
     assert data_of(files(tmp_path / "here")) == data_of(files(tmp_path / "there"))
 
 
