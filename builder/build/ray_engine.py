@@ -91,7 +91,7 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     except (RuntimeError, ValueError, OSError) as error:
         hint = "a cluster with token authentication wants RAY_AUTH_MODE=token here as well"
         raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
-    interrupt_on_sigterm()  # Ray has replaced our handler with its own
+    interrupt_on_sigterm(is_watched=False)  # Ray has replaced our handler with its own
     try:
         # More tasks are submitted than run at once, so that no worker waits for the driver and a
         # cluster that can grow sees the demand; `--workers` on a given cluster limits them.

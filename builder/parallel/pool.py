@@ -21,12 +21,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from builder.parallel.garbage import collect_seldom
-from builder.parallel.signals import die_with_parent, sigint_blocked
+from builder.parallel.signals import PRELOAD, die_with_parent, sigint_blocked
 from builder.problem import BuilderError
-
-PRELOAD = "BUILDER_PRELOAD"
-"""The environment variable with the instructions for the fork server, as JSON: what to `load`
-(`Preload`), and whether it `dies` with its parent."""
 
 AHEAD = 3
 """Items submitted for each worker besides the one that it works on."""
@@ -127,12 +123,14 @@ def prepare(preload: Preload | None) -> None:
     os.environ[PRELOAD] = json.dumps(
         {
             "load": asdict(preload) if preload else None,
+            "driver": os.getpid(),
             # The kernel takes the end of the thread that starts a process for that of its parent.
             "dies": threading.current_thread() is threading.main_thread(),
         }
     )
     multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.preload"])
-    # A resource tracker that was killed is started again as well, with a warning for developers.
+    # A resource tracker that was killed is started again as well: one line instead of a warning for
+    # developers.
     warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
     follow_resource_tracker()
     with sigint_blocked(), _starting():
@@ -189,6 +187,10 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
         executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
+    if sys.platform != "win32":
+        from builder.parallel.tracker import check_resource_tracker  # noqa: PLC0415 - as above
+
+        check_resource_tracker()
 
 
 @contextlib.contextmanager

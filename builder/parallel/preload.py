@@ -11,8 +11,7 @@ import os
 import signal
 
 from builder.parallel.garbage import keep_loaded
-from builder.parallel.pool import PRELOAD
-from builder.parallel.signals import die_with_parent
+from builder.parallel.signals import PRELOAD, die_with_parent
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
 # There are as many workers as cores: their libraries need no threads of their own.
@@ -23,6 +22,8 @@ with contextlib.suppress(Exception):
     instructions = json.loads(os.environ[PRELOAD])
     if instructions["dies"]:
         die_with_parent()
+    if os.getppid() != instructions["driver"]:
+        os._exit(1)  # it ended before the kernel was asked: no signal will come
     if wanted := instructions["load"]:
         load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
         load(wanted["argument"])

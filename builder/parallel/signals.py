@@ -13,15 +13,20 @@ from functools import cache
 
 from builder.parallel import watchdog
 
+PRELOAD = "BUILDER_PRELOAD"
+"""The environment variable with the instructions for the fork server, as JSON: what to `load`
+(`builder.parallel.pool.Preload`), the pid of the `driver`, and if the server `dies` with it."""
+
 _PR_SET_PDEATHSIG = 1
 """prctl(2): the signal that the kernel sends to a process when its parent ends."""
 
 
-def interrupt_on_sigterm() -> None:
+def interrupt_on_sigterm(*, is_watched: bool = True) -> None:
     """Makes SIGTERM end the run as Ctrl-C does: what is finished stays, nothing is half-written.
 
     Python runs signal handlers between two of its own instructions, so that a long call into a
-    library would delay them; the watchdog then kills the process. Does nothing outside the main
+    library would delay them; if `is_watched`, the watchdog then kills the process, also after
+    Ctrl-C. Does nothing outside the main
     thread.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -31,7 +36,7 @@ def interrupt_on_sigterm() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
-    if sys.platform != "win32":
+    if is_watched and sys.platform != "win32":
         _, pipe = _watchdog(os.getpid())
         signal.set_wakeup_fd(pipe, warn_on_full_buffer=False)
 

@@ -1,15 +1,38 @@
-"""Keeps a restarted resource tracker from printing a traceback.
+"""Survives a resource tracker that the system kills: a line for the user, and no traceback.
 
 Python's `multiprocessing` registers each semaphore with a helper process, the resource tracker, and
-starts a new one if that was killed. The new tracker prints the traceback of a KeyError when it is
-asked to unregister a semaphore that was registered with the old one.
+starts a new one if that was killed. Results do not depend on it: it only removes semaphores that a
+process leaves behind. The new tracker prints the traceback of a KeyError when it is asked to
+unregister a semaphore that was registered with the old one.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from multiprocessing import resource_tracker
 from typing import Any
+
+MESSAGE = (
+    "builder: warning: the system killed a helper process (Python's resource tracker), perhaps for"
+    " lack of memory; the run continues with a new one, and its result is not affected"
+)
+
+_last: list[int | None] = []
+"""The process id of the tracker that was seen last, if any was."""
+
+
+def check_resource_tracker() -> int | None:
+    """Returns the process id of the tracker, which is started if it does not run.
+
+    Prints one line if the tracker that was seen before is gone.
+    """
+    resource_tracker.ensure_running()
+    pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)
+    if _last and _last[0] not in (None, pid):
+        print(MESSAGE, file=sys.stderr)
+    _last[:] = [pid]
+    return pid
 
 
 @cache
@@ -18,18 +41,12 @@ def follow_resource_tracker() -> None:
     register, unregister = resource_tracker.register, resource_tracker.unregister
     trackers: dict[tuple[Any, str], int | None] = {}
 
-    def current() -> int | None:
-        """Returns the process id of the tracker, which is started if it does not run."""
-        resource_tracker.ensure_running()
-        pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)
-        return pid
-
     def registered(name: Any, rtype: str) -> None:
         register(name, rtype)
-        trackers[name, rtype] = current()
+        trackers[name, rtype] = check_resource_tracker()
 
     def unregistered(name: Any, rtype: str) -> None:
-        tracker = current()
+        tracker = check_resource_tracker()
         if trackers.pop((name, rtype), tracker) == tracker:
             unregister(name, rtype)
 

@@ -1,5 +1,6 @@
 """Signals: SIGTERM ends a run in time whatever it computes, and killed helpers are survived."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from forked import double, helpers
 from places import ROOT
 
 from builder.parallel.pool import imap
+from builder.parallel.signals import PRELOAD
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for its processes")
 
@@ -37,11 +39,11 @@ def run(code, **options):
     return process, line.split()[1:]
 
 
-def end(process):
-    """Sends SIGTERM; returns the seconds until the end, and what was written to stderr."""
+def end(process, number=signal.SIGTERM):
+    """Sends the signal; returns the seconds until the end, and what was written to stderr."""
     time.sleep(0.3)
     begun = time.monotonic()
-    process.terminate()
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
     return time.monotonic() - begun, error
 
@@ -71,11 +73,14 @@ def test_python_code_is_interrupted_at_once_and_cleans_up():
     assert seconds < SECONDS + SLACK
 
 
-def test_a_call_that_holds_the_interpreter_is_killed():
+@pytest.mark.parametrize(
+    ("number", "text"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")]
+)
+def test_a_call_that_holds_the_interpreter_is_killed(number, text):
     process, _ = run(f"interrupt_on_sigterm(); print('ready', flush=True); {STUCK}")
-    seconds, error = end(process)
+    seconds, error = end(process, number)
     assert process.returncode == -signal.SIGKILL
-    assert error == "builder: terminated; finished work is kept, the same command resumes\n"
+    assert error == f"builder: {text}; finished work is kept, the same command resumes\n"
     assert seconds < SECONDS + SLACK
 
 
@@ -108,6 +113,19 @@ def test_stuck_workers_of_a_killed_driver_end_too():
     process.kill()
     process.communicate(timeout=60)
     assert wait_until_gone(list(map(int, pids)))
+
+
+def test_a_fork_server_whose_driver_is_gone_loads_nothing():
+    instructions = {"load": None, "dies": True, "driver": os.getppid()}
+    done = subprocess.run(
+        [sys.executable, "-c", "import builder.parallel.preload; print('loaded')"],
+        env={**os.environ, PRELOAD: json.dumps(instructions)},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 def test_work_goes_on_when_the_fork_server_is_killed():

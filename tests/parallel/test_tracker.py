@@ -1,9 +1,12 @@
-"""A resource tracker that the system kills leaves no traceback of another one behind."""
+"""A resource tracker that the system kills: one line, and no traceback of another one."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from builder.parallel.tracker import MESSAGE
 
 PROGRAM = """
 import multiprocessing, os, signal, warnings
@@ -30,4 +33,29 @@ def test_what_a_killed_tracker_had_is_not_unregistered_at_another():
         timeout=60,
     )
     assert done.stdout == "done\n"
-    assert done.stderr == "", "without it Python prints a KeyError here"
+    assert done.stderr == f"{MESSAGE}\n", "without it Python prints a KeyError here"
+
+
+WORK = """
+import multiprocessing, os, signal
+from forked import double, helpers
+from builder.parallel.pool import imap
+found = imap(double, range(400), 2, None)
+first = [next(found) for _ in range(20)]
+(tracker,) = helpers("resource_tracker")
+os.kill(tracker, signal.SIGKILL)
+print(first + list(found) == [2 * number for number in range(400)])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for its processes")
+def test_work_goes_on_with_a_warning_when_the_tracker_is_killed():
+    done = subprocess.run(
+        [sys.executable, "-c", WORK],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", f"{MESSAGE}\n")
