@@ -48,8 +48,9 @@ def _agent(name: str, *, background: bool) -> dict[str, Any]:
     return {"tool": "agent", "args": arguments}
 
 
-WITHOUT_TOOLS = {"code", "textcalls"}
+WITHOUT_TOOLS = {"code", "textcalls", "textcalls2"}
 
+_END = {"tool": "finish", "args": {"message": "A greeting."}}
 _EDIT = {"path": f"{WORK}/app.py", "old": "print('hello')", "new": "print('goodbye')"}
 
 TURNS: dict[str, list[dict[str, Any]]] = {
@@ -62,13 +63,41 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "Two at once.", "calls": [_bash("cat missing.txt"), _bash("cat data.txt")]},
         {"text": "Done.", "calls": [_bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")]},
     ],
+    "submitlate": [
+        {"text": "Without a call."},
+        {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},
+        {"text": "Look.", "calls": [_bash("seq 1 20000")]},
+        {"text": "Done.", "calls": [_bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo yes")]},
+    ],
     "finish": [
         {"text": "Look first.", "calls": [_bash("cat app.py")]},
         {"calls": [_finish("It prints a greeting.")]},
     ],
     "ended": [
         {"text": "Look first.", "calls": [_read("app.py")]},
-        {"text": "That is all.", "calls": [{"tool": "finish", "args": {"message": "A greeting."}}]},
+        {"text": "That is all.", "calls": [_END]},
+    ],
+    "ended2": [
+        {
+            "text": "Several things at once.",
+            "calls": [_read("app.py"), _read("missing.txt"), _bash("cat data.txt")],
+        },
+        {"think": "Now the command.", "calls": [_bash("echo out; ls nowhere")]},
+        *({"calls": [_bash(f"echo step {n}")]} for n in range(3, 8)),
+        {"calls": [_END]},
+    ],
+    "faulty2": [
+        {"text": "Wrong arguments.", "calls": [{"tool": "bash", "args": {"timeout": "soon"}}]},
+        {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},
+        {"text": "Look.", "calls": [_bash("cat app.py")]},
+        {"calls": [_END]},
+    ],
+    "textcalls2": [
+        {
+            "text": "Look.\n<function=execute_bash>\n<parameter=command>cat app.py</parameter>\n"
+            "</function>"
+        },
+        {"text": "<function=finish>\n<parameter=message>A greeting.</parameter>\n</function>"},
     ],
     "faulty": [
         {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},

@@ -8,6 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+DOT = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+"""A PNG of one pixel, in base64."""
+DOT_FILE = f"\necho {DOT} | base64 -d > dot.png\n"
+"""The shell line that writes it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:

@@ -6,7 +6,7 @@ and interruptions; the terminal interface is needed for going back (Esc Esc) and
 
 from __future__ import annotations
 
-from wire.agents import Agent
+from wire.agents import DOT, Agent
 
 
 def _packages(version: str) -> tuple[str, ...]:
@@ -78,11 +78,6 @@ description: Greet
 [[S:slash]] Greet $ARGUMENTS now. Branch: !`git branch --show-current`
 X
 """
-
-_PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
-    "RU5ErkJggg=="
-)
 
 _MCP = """
 cat > mcp.json <<X
@@ -189,7 +184,7 @@ _SCENARIOS = {
     "long": '$P "[[S:long]] Do many steps."',
     "big": 'python3 -c "print(chr(10).join(str(i)*40 for i in range(20000)))" > big.txt; '
     '$P "[[S:big]] Look at large output."',
-    "image": f'echo {_PIXEL} | base64 -d > dot.png; $P "[[S:image]] Look at dot.png."',
+    "image": f'echo {DOT} | base64 -d > dot.png; $P "[[S:image]] Look at dot.png."',
     "mcp": _MCP + '$P "[[S:search]] Add 2 and 3." --mcp-config mcp.json',
     "todo": '$P "[[S:todo]] Make a todo."',
     "append-system": '$P "[[S:plain]] What does app.py do?" --append-system-prompt "APPENDED 5."',
@@ -260,7 +255,7 @@ _SCENARIOS = {
     '$P --continue "[[S:second]] And data.txt?"; $P --continue "/compact"; '
     '$P --continue "[[S:parallel]] Go on."',
     "pdf": _PDF + '$P "[[S:pdf]] Read page.pdf."; $P --continue "[[S:second]] And data.txt?"',
-    "image-mentioned": f"echo {_PIXEL} | base64 -d > dot.png; "
+    "image-mentioned": f"echo {DOT} | base64 -d > dot.png; "
     '$P "[[S:second]] Look at @dot.png"; $P --continue "[[S:plain]] Go on."',
     "mcp-picture": _MCP + '$P "[[S:picture]] Show it." --mcp-config mcp.json',
     "mcp-grows": _MCP + '$P "[[S:grow]] Grow." --mcp-config mcp.json; '

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import Agent
+from wire.agents import DOT_FILE, Agent
 
 _SETUP = """
 export CODEX_HOME=$HOME/.codex MOCK_KEY=dummy; mkdir -p $CODEX_HOME
@@ -53,6 +53,14 @@ AGENT = Agent(
         '$P resume --last "[[S:second]] And data.txt?"',
         "compacted": '$P "[[S:plain]] What does app.py do?"; '
         '$P -c model_auto_compact_token_limit=110 resume --last "[[S:third]] Go on."',
+        "image": DOT_FILE + 'echo "[[S:plain]] What is this?" | $P -i dot.png -',
+        "cut": 'timeout -s INT -k 8 5 $P "[[S:slow]] Think long."; '
+        '$P resume --last "[[S:second]] And data.txt?"',
+        "refused": 'P="${P%--dangerously*}"; $P -s read-only "[[S:denied]] Clean up.";'
+        ' $P resume --last "[[S:second]] And data.txt?"',
+        "compacted-resumed": '$P "[[S:parallel]] Change hello to goodbye."; '
+        '$P -c model_auto_compact_token_limit=110 resume --last "[[S:plain]] Go on."; '
+        '$P resume --last "[[S:second]] And data.txt?"',
     },
     logs=(".codex/sessions",),
     limits={},

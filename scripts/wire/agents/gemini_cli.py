@@ -36,6 +36,11 @@ AGENT = Agent(
         "instructions": _INSTRUCTIONS + '$P "[[S:subfolder]] What is in sub?"',
         "resumed": '$P "[[S:plain]] What does app.py do?"; '
         '$P "[[S:second]] And data.txt?" -r latest',
+        "interrupted": 'timeout -s INT -k 8 15 $P "[[S:sleep2]] Run two commands."; '
+        '$P "[[S:second]] And data.txt?" -r latest',
+        "files": '$P "[[S:files]] Write new.txt."',
+        "cut": 'timeout -s INT -k 8 15 $P "[[S:slow]] Think long."; '
+        '$P "[[S:second]] And data.txt?" -r latest',
     },
     logs=(".gemini/tmp",),
     limits={},

@@ -17,7 +17,10 @@ AGENT = Agent(
     versions=("2.4.6",),
     packages=lambda version: (f"pip:mini-swe-agent=={version}",),
     setup=_SETUP,
-    scenarios={"plain": '$P "[[S:submit]] What does app.py do?"'},
+    scenarios={
+        "plain": '$P "[[S:submit]] What does app.py do?"',
+        "faulty": '$P "[[S:submitlate]] What does app.py do?"',
+    },
     logs=("logs",),
     limits={},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import Agent
+from wire.agents import DOT_FILE, Agent
 
 _SETUP = """
 export OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1
@@ -48,6 +48,10 @@ AGENT = Agent(
         "interrupted": 'timeout -s INT -k 8 25 $P "[[S:sleep2]] Run two commands."; '
         '$P --continue "[[S:second]] And data.txt?"',
         "subagent": '$P "[[S:agent]] Count the lines with a sub-agent."',
+        "files": '$P "[[S:files]] Write new.txt."',
+        "image": DOT_FILE + '$P "[[S:plain]] What is this?" -f dot.png',
+        "cut": 'timeout -s INT -k 8 25 $P "[[S:slow]] Think long."; '
+        '$P --continue "[[S:second]] And data.txt?"',
     },
     logs=("logs",),
     limits={"interrupted": 120},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import Agent
+from wire.agents import DOT, Agent
 
 _SETUP = """
 export LITELLM_LOCAL_MODEL_COST_MAP=True OPENHANDS_SUPPRESS_BANNER=1
@@ -14,10 +14,6 @@ from openhands.sdk.skills import KeywordTrigger, Skill
 from openhands.sdk.security.confirmation_policy import AlwaysConfirm, NeverConfirm
 from openhands.tools.preset.default import get_default_agent, get_default_tools
 
-DOT = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
-    "hgGAWjR9awAAAABJRU5ErkJggg=="
-)
 options, *tasks = sys.argv[1:]
 options = json.loads(options)
 llm = LLM(
@@ -64,7 +60,7 @@ for number, task in enumerate(tasks):
     if options.get("refuse") == number:
         conversation.set_confirmation_policy(AlwaysConfirm())
     if options.get("image"):
-        image = ImageContent(image_urls=[DOT])
+        image = ImageContent(image_urls=["data:image/png;base64," + os.environ["DOT"]])
         conversation.send_message(Message(role="user", content=[TextContent(text=task), image]))
     else:
         conversation.send_message(task)
@@ -84,33 +80,35 @@ X
 P="$INSTALL/bin/python $HOME/run.py"
 """
 
+_SCENARIOS = {
+    "plain": "$P '{}' '[[S:plain]] What does app.py do?'",
+    "parallel": "$P '{}' '[[S:parallel]] What do the files hold?'",
+    "thinking": "$P '{}' '[[S:think]] What does app.py do?'",
+    "skills": "$P '{\"skills\": true}' '[[S:plain]] What does app.py hold?'",
+    "resumed": "$P '{\"resume\": true}' '[[S:plain]] And app.py?' '[[S:second]] And data.txt?'",
+    "finished": "$P '{}' '[[S:ended]] What does app.py do?' '[[S:second]] And data.txt?'",
+    "faulty": "$P '{}' '[[S:faulty]] What does app.py do?'",
+    "refused": "$P '{\"refuse\": 0}' '[[S:denied]] Clean up.' '[[S:second]] And data.txt?'",
+    "refused-parallel": "$P '{\"refuse\": 0}' '[[S:denied2]] Clean.' '[[S:second]] And now?'",
+    "paused": "$P '{\"pause\": 0}' '[[S:sleepshort]] Wait.' '[[S:second]] And data.txt?'",
+    "interrupted": "$P '{\"interrupt\": 0}' '[[S:sleep]] Wait.' '[[S:second]] And data.txt?'",
+    "condensed": "$P '{\"condense\": 8}' '[[S:full]] Go.' '[[S:second]] And data.txt?'",
+    "compacted": "$P '{\"compact\": 0}' '[[S:long]] Go.' '[[S:second]] And data.txt?'",
+    "image": '$P \'{"image": true, "model": "openai/gpt-4o"}\' \'[[S:plain]] What is this?\'',
+    "big": "$P '{}' '[[S:big]] Large output.'",
+    "subagent": "$P '{\"subagents\": true}' '[[S:agent]] Count.'",
+    "text-calls": "$P '{\"native\": false}' '[[S:textcalls]] What does app.py do?'",
+    "anthropic": '$P \'{"model": "anthropic/claude-sonnet-4-5", "path": ""}\''
+    " '[[S:parallel]] What do the files hold?'",
+}
+
 AGENT = Agent(
     name="openhands",
     versions=("1.58.0",),
     python="3.12",
     packages=lambda version: (f"pip:openhands-sdk=={version}", f"pip:openhands-tools=={version}"),
-    setup=_SETUP,
-    scenarios={
-        "plain": "$P '{}' '[[S:plain]] What does app.py do?'",
-        "parallel": "$P '{}' '[[S:parallel]] What do the files hold?'",
-        "thinking": "$P '{}' '[[S:think]] What does app.py do?'",
-        "skills": "$P '{\"skills\": true}' '[[S:plain]] What does app.py hold?'",
-        "resumed": "$P '{\"resume\": true}' '[[S:plain]] And app.py?' '[[S:second]] And data.txt?'",
-        "finished": "$P '{}' '[[S:ended]] What does app.py do?' '[[S:second]] And data.txt?'",
-        "faulty": "$P '{}' '[[S:faulty]] What does app.py do?'",
-        "refused": "$P '{\"refuse\": 0}' '[[S:denied]] Clean up.' '[[S:second]] And data.txt?'",
-        "refused-parallel": "$P '{\"refuse\": 0}' '[[S:denied2]] Clean.' '[[S:second]] And now?'",
-        "paused": "$P '{\"pause\": 0}' '[[S:sleepshort]] Wait.' '[[S:second]] And data.txt?'",
-        "interrupted": "$P '{\"interrupt\": 0}' '[[S:sleep]] Wait.' '[[S:second]] And data.txt?'",
-        "condensed": "$P '{\"condense\": 8}' '[[S:full]] Go.' '[[S:second]] And data.txt?'",
-        "compacted": "$P '{\"compact\": 0}' '[[S:long]] Go.' '[[S:second]] And data.txt?'",
-        "image": '$P \'{"image": true, "model": "openai/gpt-4o"}\' \'[[S:plain]] What is this?\'',
-        "big": "$P '{}' '[[S:big]] Large output.'",
-        "subagent": "$P '{\"subagents\": true}' '[[S:agent]] Count.'",
-        "text-calls": "$P '{\"native\": false}' '[[S:textcalls]] What does app.py do?'",
-        "anthropic": '$P \'{"model": "anthropic/claude-sonnet-4-5", "path": ""}\''
-        " '[[S:parallel]] What do the files hold?'",
-    },
+    setup=f"export DOT={DOT}{_SETUP}",
+    scenarios=_SCENARIOS,
     logs=("logs",),
-    limits=dict.fromkeys(("refused-parallel", "paused", "interrupted", "big", "subagent"), 240),
+    limits=dict.fromkeys(_SCENARIOS, 300),
 )
