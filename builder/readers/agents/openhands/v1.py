@@ -136,7 +136,9 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
         if member.name == _STATE_FILE:
             state = member.document()
             agent = as_dict(as_dict(state).get("agent")) if not isinstance(state, Problem) else {}
-            session.model = name_or_none(as_dict(agent.get("llm")).get("model"))
+            model = as_dict(agent.get("llm"))
+            session.model = name_or_none(model.get("model"))
+            session.writes_calls = model.get("native_tool_calling") is False
         source.count_records()
         yield Ignored("state" if member.name == _STATE_FILE else "other_file")
     for _, member in sorted(numbered, key=lambda item: (item[0], item[1].name)):

@@ -9,6 +9,7 @@ result, which is removed from the view. Answers in several segments are targets 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ from builder.readers.toolkit.repeats import mark_repeats
 
 FAMILY = "openhands"
 """The prefix of call keys, shared because both generations may log the same call."""
+_PARSED = re.compile(r"toolu_\d{2,6}")
 FINISH = "finish"
 """The tool with which an agent ends its run."""
 
@@ -178,7 +180,7 @@ class Segments:
 
     `scope` makes the keys of its calls unique: the file and the agent in it. `atomic`: a turn with
     an unanswered call is removed from the view as a whole. `outcome` applies to the last
-    conversation.
+    conversation. `writes_calls`: the model is known to have no function calling (see `_context`).
     """
 
     name: str
@@ -194,6 +196,7 @@ class Segments:
     places: list[str] = field(default_factory=list)
     ended: ViewEntry | None = None
     outcome: dict[str, Json] = field(default_factory=dict)
+    writes_calls: bool = False
 
     def add(self, entry: ViewEntry) -> None:
         """Add the next event as the model sees it.
@@ -254,12 +257,21 @@ class Segments:
             )
 
     def _context(self, seen: Sequence[Message], changes: Mapping[str, int]) -> Context:
-        """Return the context level: events do not hold requests as they were sent."""
+        """Return the context level: events do not hold requests as they were sent.
+
+        A model without function calling is sent calls and results as text, the tools in the system
+        prompt, and an example before the first message of the user. OpenHands gives the calls that
+        it finds in such a model's text the ids toolu_01, toolu_02 and so on.
+        """
         missing = [] if any(message.role == "system" for message in seen) else ["system"]
         if "recall_left_out" in changes:
             missing.insert(0, "reminders")
         if self.tools is None:
             missing.append("tools")
+        calls = (part for message in seen for part in message.parts if isinstance(part, ToolCall))
+        if self.writes_calls or any(_PARSED.fullmatch(call.id or "") for call in calls):
+            template = [] if "system" in missing else ["system_template"]
+            missing += [*template, "history"]
         return Context("partial" if missing else "logged", tuple(missing))
 
     @property
