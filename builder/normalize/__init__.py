@@ -1,15 +1,14 @@
-"""Conversation → Dialogue: what was logged, made fit for the Qwen3 chat template.
+"""Turns a Conversation into a Dialogue: logged messages in the form of the Qwen3 chat template.
 
-An ordered tuple of pure steps. Each takes a draft and returns the next one with every alteration
+It is an ordered tuple of pure steps. Each takes a draft and returns the next one with every change
 counted by code (`meta.changes`), or the Problem that rejects the conversation. Nothing is invented:
 what is missing is cut or rejected, and definitions inferred from calls are marked as inferred.
 
-Messages are one turn where the log's own ids say so. Without ids, assistant messages with nothing
-between them are one turn (`assistant_joined`). Turns with different ids and nothing between them
-are joined only if the first calls nothing (`assistant_joined`), since roles must alternate.
-Consecutive user messages are joined by a blank line (`user_joined`). Text that the agent program
-put into the request stays at its place (`harness: keep`); after tool results it is a user turn of
-its own.
+Messages are one turn if the log's own ids say so. Without ids, consecutive assistant messages are
+one turn (`assistant_joined`). Consecutive turns with different ids are joined only if the first
+makes no calls (`assistant_joined`), since roles must alternate. Consecutive user messages are
+joined by a blank line (`user_joined`). Text that the agent program inserted into the request stays
+at its place (`harness: keep`); after tool results it is a user turn of its own.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ class Normalised:
     """The result for a conversation.
 
     dialogue      None if it was rejected, then `problem` is the reason
-    changes       {code: count} of every alteration of logged text
+    changes       {code: count} of every change to logged text
     tools_source  logged, supplied, shared, inferred, mixed or none
     reasoning     none, dropped or kept
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all others
     contexts      how well the log shows the context of each assistant turn of the dialogue
-    failures      for each assistant turn how each of its calls went wrong: error, denied,
+    failures      for each assistant turn how each of its calls failed: error, denied,
                   interrupted or None
     """
 
@@ -76,7 +75,7 @@ _REMEDIES = MappingProxyType(
 
 
 def remedy(code: str, options: NormalizeOptions) -> str | None:
-    """Name the option that would keep what was rejected under `code`; None: no option would."""
+    """Returns the option that would keep what was rejected under `code`, or None."""
     if code == "evaluation_data":
         return None if options.allow_eval else "--allow-eval"
     if code == "schema":
@@ -106,7 +105,7 @@ def remedy(code: str, options: NormalizeOptions) -> str | None:
 
 
 def record_remedy(code: str) -> str | None:
-    """Name the option that would keep records rejected under `code`.
+    """Returns the option that would keep records rejected under `code`, or None.
 
     A record that cannot be read has no turns: no option of the normaliser applies to it.
     """
@@ -117,7 +116,7 @@ Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
 
 
 def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalised:
-    """Turn the conversation into a dialogue that fits the template, or find why it cannot be."""
+    """Turns the conversation into a dialogue that fits the template, or finds why it cannot."""
     total = sum(
         isinstance(part, ToolCall) for message in conversation.messages for part in message.parts
     )

@@ -17,10 +17,10 @@ _BAD_NAME = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
 
 
 def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Give the results to the calls of their turn: by id, then by name, then by order.
+    """Assigns the results to the calls of their turn: by id, then by name, then by order.
 
-    Ids may repeat (the first unanswered call takes the result) or be missing. What answers no
-    call of its turn is an `orphan_result`; results out of order are `results_reordered`.
+    Ids may repeat (the first unanswered call gets the result) or be missing. A result without a
+    call in its turn is an `orphan_result`; results out of order are `results_reordered`.
     """
     counts: Counter[str] = Counter()
     keeps = options.harness == "keep"
@@ -72,7 +72,7 @@ def _answered(
     call: DraftCall, result: ToolResult, counts: Counter[str], *, harness: bool
 ) -> DraftCall:
     failure = "error" if result.is_error else None
-    if result.is_denied:  # logs often flag a refused or stopped call as an error as well
+    if result.is_denied:  # logs often flag a refused or interrupted call as an error as well
         failure = "denied"
     elif result.is_interrupted:
         failure = "interrupted"
@@ -80,9 +80,9 @@ def _answered(
 
 
 def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> str:
-    """Write a result as the text of a tool response: a line for each part, values as JSON.
+    """Returns a result as the text of a tool response: a line for each part, values as JSON.
 
-    `harness`: with the text that the agent program put into it.
+    `harness`: include the text that the agent program inserted.
     """
     known = [part for part in result.content if not isinstance(part, Unparsed)]
     parts = [part for part in known if harness or not (isinstance(part, Text) and part.harness)]
@@ -96,9 +96,9 @@ def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> 
 
 
 def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Decode the arguments; what is no JSON object stays as it is for the step `cut` to find.
+    """Decodes the arguments; anything but a JSON object is left for the step `cut` to find.
 
-    "" and null become {} (`empty_arguments`), twice encoded ones are decoded (`double_encoded`).
+    "" and null become {} (`empty_arguments`), doubly encoded ones are decoded (`double_encoded`).
     """
     if not any(block.calls for block in draft.blocks):
         return draft
@@ -123,7 +123,7 @@ def _with_arguments(call: DraftCall, counts: Counter[str]) -> DraftCall:
 
 
 def decoded(arguments: Json, counts: Counter[str]) -> Json:
-    """The object behind logged arguments; what is none, as it is. Counts as `arguments` does."""
+    """Returns the object in logged arguments, or them unchanged. Counts as `arguments` does."""
     value = arguments
     try:
         for _ in range(2):
@@ -143,7 +143,7 @@ def decoded(arguments: Json, counts: Counter[str]) -> Json:
 
 
 def call_fault(call: DraftCall) -> str | None:
-    """Find the code of what makes a call impossible to write, or None."""
+    """Returns the code of what makes a call impossible to write, or None."""
     if not isinstance(call.arguments, dict):
         return "bad_arguments"
     if not call.name or _BAD_NAME.search(call.name):
@@ -152,7 +152,7 @@ def call_fault(call: DraftCall) -> str | None:
 
 
 def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Keep several calls in one turn, split them into turns of one call each, or reject."""
+    """Keeps several calls in one turn, splits them into turns of one call each, or rejects."""
     if options.parallel_calls == "keep" or all(len(block.calls) < 2 for block in draft.blocks):
         return draft
     if options.parallel_calls == "reject":

@@ -17,7 +17,7 @@ from builder.text import are_plain, break_tokens, clean, map_strings, token_patt
 
 
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Drop thoughts, or keep them where the template keeps them: after the last user turn.
+    """Drops thoughts, or keeps them where the template does: after the last user turn.
 
     Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In a unit smaller than
     the conversation each example has its own last query: `builder.normalize.units` drops the
@@ -44,12 +44,12 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Take definitions from the log, else as supplied, else from other sessions, else inferred.
+    """Takes definitions from the log, or as supplied, from other sessions, or inferred.
 
     Sessions of the same version of the agent may have logged the definitions (`tool_shared`). A
-    called name that the list lacks gets a definition inferred from the calls of all sessions of
-    the agent, or of this one where they are not known (`tool_inferred`, source `mixed` where others
-    are not inferred). `tools: called` leaves out those that no kept call names
+    called name that is missing in the list gets a definition inferred from the calls of all
+    sessions of the agent, or of this one if those are not known (`tool_inferred`, source `mixed` if
+    others are not inferred). `tools: called` leaves out those that no kept call names
     (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
@@ -85,10 +85,10 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Clean the Unicode and break the control tokens of logged text: see `builder.text`.
+    """Cleans the Unicode of logged text and breaks up its control tokens (see `builder.text`).
 
-    `control_tokens`: context breaks them in untrained text and rejects them in trained text,
-    neutralise breaks them everywhere, reject rejects them everywhere. Counts `control_tokens`.
+    `control_tokens`: context breaks them up in untrained text and rejects them in trained text,
+    neutralise breaks them up everywhere, reject rejects them everywhere. Counts `control_tokens`.
     """
     counts: Counter[str] = Counter()
     pattern = token_pattern(options.added_tokens)

@@ -1,4 +1,4 @@
-"""How well the log shows what the model saw: the context of a conversation and of its turns."""
+"""Determines how well the log shows what the model saw, for a conversation and its turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNKNOWN = Context("partial")
 
 
 def derived_context(conversation: Conversation, has_system: bool) -> Context:
-    """Derive the context of a conversation for which its reader gives none."""
+    """Derives the context of a conversation for which its reader gives none."""
     missing = [] if has_system else ["system"]
     if conversation.tools is None or conversation.tools_source in (
         "inferred",
@@ -24,7 +24,7 @@ def derived_context(conversation: Conversation, has_system: bool) -> Context:
 
 
 def lowest(contexts: Sequence[Context]) -> Context | None:
-    """Combine contexts: the lowest level and every missing code. None if there are no contexts."""
+    """Combines contexts: the lowest level and every missing code. None if there are no contexts."""
     if not contexts:
         return None
     level = min((item.level for item in contexts), key=LEVELS.index)

@@ -1,4 +1,4 @@
-"""Options of the normaliser."""
+"""Defines the options of the normaliser."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TrainOptions:
 
     errors       a call of the turn failed
     denied       the user or a policy refused a call of the turn
-    interrupted  a call of the turn was stopped before it ended
-    repeated     the turn makes exactly the calls of the assistant turn before it
+    interrupted  a call of the turn was interrupted before it ended
+    repeated     the turn makes exactly the calls of the preceding assistant turn
     rewound      the user took the turn back
     """
 
@@ -41,9 +41,9 @@ class TrainOptions:
 class LengthOptions:
     """Options of `limits:` on the lengths of samples (`builder.normalize.windows`).
 
-    max_tokens            the longest sample
+    max_tokens            the maximum length of a sample
     too_long              a longer one is rejected, split into windows, or cut at its end
-    tool_response_tokens  the longest tool response; a longer one is shortened in the middle
+    tool_response_tokens  the maximum length of a tool response; a longer one is cut in the middle
     """
 
     max_tokens: int | None = None
@@ -56,9 +56,9 @@ class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
     The last five are not keys: `train` is a section of its own; `supplied_tools` and
-    `supplied_system` come from the input, for logs that record neither; `shared_tools` are what
-    other sessions of the same agent show (None: they are not known); `added_tokens` are the control
-    tokens of the target tokenizer.
+    `supplied_system` come from the input, for logs that record neither; `shared_tools` are from
+    other sessions of the same agent (None: not known); `added_tokens` are the control tokens of the
+    target tokenizer.
     """
 
     unit: Unit = "conversation"

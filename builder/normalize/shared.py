@@ -25,7 +25,7 @@ class SharedTools:
     common: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def listed(self, version: str | None, called: Collection[str]) -> list[Json]:
-        """The definitions for a session that logged none: the common ones and those it called."""
+        """Returns the definitions for a session without any: the common and the called ones."""
         known = self.logged.get(version or "", {})
         names = {*self.common.get(version or "", ()), *called}
         return [known[name] for name in sorted(names) if name in known]

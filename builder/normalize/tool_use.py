@@ -1,8 +1,8 @@
-"""One set of tool definitions for all sessions of an agent whose logs lack them.
+"""Infers one set of tool definitions for all sessions of an agent whose logs lack them.
 
-A session shows of a tool only the arguments that it used. So the calls of all sessions of an agent
+A session shows only the arguments of a tool that it used. So the calls of all sessions of an agent
 are counted (`ToolUse`), and one definition is inferred from them (`SharedTools`). Definitions that
-some session logged serve the sessions of the same version of the agent that logged none.
+some sessions logged are used for sessions of the same version of the agent that logged none.
 
 Counts are sums, so the result depends neither on the order of the sessions nor on the workers.
 """
@@ -42,7 +42,7 @@ class ToolUse:
         _add(self.counts, other)
 
     def take(self, conversation: Conversation, supplied: Iterable[Json] | None) -> bool:
-        """Counts a conversation; tells whether it lacks definitions that others may supply."""
+        """Counts a conversation; returns whether it lacks definitions that others may supply."""
         listed = conversation.tools if conversation.tools is not None else supplied
         known = {tool_name(tool): tool for tool in convert(listed or (), Counter())}
         if conversation.tools and conversation.version:
@@ -75,7 +75,7 @@ class ToolUse:
         self.add({"calls": {part.name: {"calls": 1, "arguments": used}}})
 
     def shared(self, other: Mapping[str, Any]) -> SharedTools:
-        """The definitions for the sessions whose own counts are `other`."""
+        """Returns the definitions for the sessions whose own counts are `other`."""
         calls, logged = self.counts.get("calls", {}), self.counts.get("logged", {})
         versions = sorted(logged.keys() & other.get("versions", {}).keys())
         listed = {version: sorted(logged[version]["tools"].items()) for version in versions}
@@ -101,7 +101,7 @@ class ToolUse:
 
     @staticmethod
     def wanted(counts: Mapping[str, Any]) -> dict[str, Any]:
-        """The part of a session's counts that `shared` asks for: names and versions."""
+        """Returns the part of a session's counts that `shared` needs: names and versions."""
         return {key: dict.fromkeys(counts.get(key, {}), 1) for key in ("calls", "versions")}
 
 
@@ -114,14 +114,14 @@ def _add(counts: dict[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def _usual(texts: Mapping[str, int]) -> Definition:
-    """The definition that most sessions logged; of equally many, the first by its text."""
+    """Returns the definition that most sessions logged; among equals, the first by its text."""
     found = loads(min(texts, key=lambda text: (-texts[text], text)))
     assert isinstance(found, dict), "it was converted"
     return found
 
 
 def _inferred(name: str, used: Mapping[str, Any]) -> Definition:
-    """A definition with the arguments in the order in which calls usually have them."""
+    """Returns a definition with the arguments in the order in which calls usually have them."""
     arguments: dict[str, Any] = used["arguments"]
 
     def place(key: str) -> tuple[Fraction, str]:
@@ -146,5 +146,5 @@ def _inferred(name: str, used: Mapping[str, Any]) -> Definition:
 
 
 def _ordered(counts: Mapping[str, int]) -> list[str]:
-    """The keys, the most frequent first, equally frequent ones in alphabetical order."""
+    """Returns the keys, most frequent first, equally frequent ones in alphabetical order."""
     return sorted(counts, key=lambda key: (-counts[key], key))

@@ -1,9 +1,9 @@
-"""Tool definitions: any vendor's shape into `{"type": "function", "function": {…}}`.
+"""Converts tool definitions of any vendor into `{"type": "function", "function": {…}}`.
 
 Shapes: OpenAI (wrapped, flat, Responses, custom), Anthropic `input_schema`, MCP `inputSchema`,
 Gemini `functionDeclarations`, Bedrock `toolSpec`, and the published datasets' maps of Python types
 (function-calling-datasets.md). Definitions that are already wrapped stay verbatim; of the others
-name, description and parameters are kept. Nothing is described that was not described in the log.
+name, description and parameters are kept. No description is added that was not in the log.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _TYPE_HEAD = re.compile(r"\s*(?:typing\.)?([A-Za-z_]+)\s*(\[(.*)\])?")
 
 
 def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str, Json]]:
-    """The definitions wrapped, each name once, in order.
+    """Returns the definitions wrapped, each name once, in order.
 
     Counts: `tool_wrapped`, `tool_keys_dropped`, `tool_types_mapped`, `custom_tool` (a free-text
     tool becomes a function of one string), `server_tool_dropped` (a provider's own tool, without a
-    schema), `duplicate_tool`, `bad_tool` (no name to be found),
-    `tool_required_moved` (a `required` list next to the parameters goes into their schema).
+    schema), `duplicate_tool`, `bad_tool` (without a name), `tool_required_moved` (a `required` list
+    next to the parameters is moved into their schema).
     """
     wrapped: dict[str, dict[str, Json]] = {}
     for definition in _flat(definitions):
@@ -54,14 +54,14 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
 
 
 def tool_name(tool: dict[str, Json]) -> str:
-    """The name in a wrapped definition, or ""."""
+    """Returns the name in a wrapped definition, or ""."""
     function = tool.get("function")
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
-    """Single definitions out of lists, JSON texts and Gemini's and Bedrock's groups."""
+    """Yields single definitions from lists, JSON texts and Gemini's and Bedrock's groups."""
     for entry in definitions:
         definition = _loaded(entry)
         if isinstance(definition, list):
@@ -81,7 +81,7 @@ def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
 
 
 def _loaded(value: Json) -> Json:
-    """The value behind JSON text, None where it is broken; any other value as it is."""
+    """Returns the value of JSON text, None if it is invalid; any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -130,7 +130,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
 
 
 def _required_beside(spec: dict[str, Json], parameters: Json) -> bool:
-    """Return whether a `required` list belongs to parameters that have none of their own."""
+    """Returns whether a `required` list belongs to parameters that have none of their own."""
     required = spec.get("required")
     if not isinstance(parameters, dict) or not isinstance(required, list) or not required:
         return False
@@ -144,7 +144,7 @@ def _required_beside(spec: dict[str, Json], parameters: Json) -> bool:
 def _verbatim(
     definition: dict[str, Json], function: dict[str, Json], changes: Counter[str]
 ) -> dict[str, Json]:
-    """A wrapped definition as it is, unless its parameters are no JSON Schema."""
+    """Returns a wrapped definition unchanged, unless its parameters are not JSON Schema."""
     parameters, described = function.get("parameters"), function.get("arguments")
     if parameters is None and isinstance(described, dict) and _is_parameter_map(described):
         renamed = {"arguments": "parameters"}
@@ -182,7 +182,7 @@ def _custom(definition: dict[str, Json], changes: Counter[str]) -> dict[str, Jso
 
 
 def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
-    """The parameters of an unwrapped definition and the key they stood under."""
+    """Returns the parameters of an unwrapped definition and the key that they were under."""
     for key in (
         "parameters", "input_schema", "inputSchema", "parametersJsonSchema",
         "parameters_json_schema", "arguments",
@@ -197,7 +197,7 @@ def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
 
 
 def _schema(parameters: Json, changes: Counter[str]) -> Json:
-    """The parameters as JSON Schema; the very same object if they are that already."""
+    """Returns the parameters as JSON Schema; the very same object if they already are that."""
     if not isinstance(parameters, dict):
         return parameters
     result: Json = parameters
@@ -213,7 +213,7 @@ def _schema(parameters: Json, changes: Counter[str]) -> Json:
 
 
 def _is_parameter_map(parameters: dict[str, Json]) -> bool:
-    """A map of parameter names, no schema around it (the form of xLAM)."""
+    """Converts a map of parameter names without a schema around it (the form of xLAM)."""
     if not parameters or "properties" in parameters or isinstance(parameters.get("type"), str):
         return False
     return all(
@@ -241,7 +241,7 @@ def _from_map(parameters: dict[str, Json]) -> Json:
 
 
 def _map_types(schema: Json) -> Json:
-    """A schema with type names that JSON Schema does not know mapped to those it knows."""
+    """Returns a schema with unknown type names mapped to those of JSON Schema."""
     if not isinstance(schema, dict):
         return schema
     mapped: dict[str, Json] = {}
@@ -263,7 +263,7 @@ def _map_types(schema: Json) -> Json:
 
 
 def _map_type(value: Json) -> dict[str, Json]:
-    """Map a logged type name to the `type` keyword, and `items` where the name includes them."""
+    """Maps a logged type name to the `type` keyword, and `items` if the name includes them."""
     if not isinstance(value, str) or value in SCHEMA_TYPES:
         return {"type": value}
     head = _TYPE_HEAD.match(value)
@@ -277,16 +277,17 @@ def _map_type(value: Json) -> dict[str, Json]:
         return {"type": name}
     kind = _TYPE_NAMES.get(name)
     if kind is None:
-        return {"type": value}  # not understood: left for the schema check to report
+        return {"type": value}  # not understood: the schema check will report it
     if kind == "array" and inner and "," not in inner:
         return {"type": "array", "items": _map_type(inner.strip())}
     return {"type": kind}
 
 
 def infer(calls: Iterable[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]:
-    """Definitions from what was called: names, argument names and types, nothing else.
+    """Infers definitions from calls: names, argument names and types, nothing else.
 
-    An argument is required if every call of that name has it. In the order of first appearance.
+    An argument is required if every call of that name has it. They are in the order of first
+    appearance.
     """
     seen: dict[str, list[dict[str, Json]]] = {}
     for name, arguments in calls:
@@ -316,7 +317,7 @@ def _value_schema(values: list[Json]) -> Json:
 
 
 def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
-    """The schema of values of these JSON types; `items` are the types of the items of arrays."""
+    """Returns the schema of values of these JSON types; `items` are the types in arrays."""
     names: list[Json] = [kind for kind in kinds if kind != "integer" or "number" not in kinds]
     schema: dict[str, Json] = {"type": names[0] if len(names) == 1 else names}
     if names == ["array"] and len(items) == 1:
@@ -325,7 +326,7 @@ def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
 
 
 def kind_of(value: Json) -> str:
-    """The JSON type of a value, as JSON Schema names it."""
+    """Returns the JSON type of a value, as JSON Schema names it."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""Steps on turns: one system text, roles that alternate, the first turn, one text a turn."""
+"""Steps on turns: one system text, alternating roles, the first turn, one text per turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from builder.problem import Problem
 
 
 def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Make one system text, dropped, replaced or supplied as the options say.
+    """Makes one system text, dropped, replaced or supplied according to the options.
 
     Counts `system_joined`, `system_dropped`, `system_replaced`, `system_supplied`.
     """
@@ -28,14 +28,14 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Make roles alternate: drop empty turns, join neighbours of one role.
+    """Makes roles alternate: drops empty turns, joins neighbours of one role.
 
-    Under `harness: drop` a turn of harness text goes (`harness_text`), unless it is all that an
-    assistant turn answered (`harness_prompt`).
+    Under `harness: drop` a turn of harness text is dropped (`harness_text`), unless it is all that
+    an assistant turn answered (`harness_prompt`).
     """
     blocks: list[Block] = []
     counts: Counter[str] = Counter()
-    pending: Block | None = None  # harness text that nothing has answered yet
+    pending: Block | None = None  # harness text that has not been answered yet
     for block in draft.blocks:
         last = blocks[-1] if blocks else None
         if block.role == "assistant" and _is_empty(block, options):
@@ -77,14 +77,14 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _is_empty(block: Block, options: NormalizeOptions) -> bool:
-    """Whether an assistant block holds nothing to show, and nothing that ends a conversation."""
+    """Returns whether an assistant block has nothing to show or to end a conversation with."""
     if block.texts or block.calls or block.fault:
         return False
     return block.untrained != "server_tool" or options.server_tools == "untrained"
 
 
 def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Begin with a user turn: the turns before it are cut (`leading_cut`), and their calls.
+    """Begins with a user turn: the turns before it are cut (`leading_cut`), and their calls.
 
     Those calls have the code `before_user`.
     """
@@ -99,7 +99,7 @@ def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
 
 
 def joins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Join the pieces of a turn to one text before its calls, without leading newlines.
+    """Joins the pieces of a turn to one text before its calls, without leading newlines.
 
     Counts `text_joined`, `text_after_call` (moved before it), `leading_newlines`.
     """

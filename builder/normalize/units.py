@@ -1,11 +1,11 @@
-"""Training units: which pieces of a dialogue become samples, and which turns each one trains.
+"""Divides a dialogue into training units: the samples, and the turns that each one trains.
 
 - `conversation`: the whole dialogue, every assistant turn a target (the specification's form)
 - `query`: one sample for each user query, up to the answer to it
 - `turn`: one sample for each assistant turn, which is its last
 
 Each target of the dialogue is a target of exactly one sample; the turns before it are context. The
-template shows the thoughts after the last query only (last_query_index, qwen3-template-pitfalls.md
+template shows only the thoughts after the last query (last_query_index, qwen3-template-pitfalls.md
 A1), so a sample keeps those and loses the earlier ones.
 """
 
@@ -25,7 +25,7 @@ class TrainingExample:
 
     targets           ordinals of its targets among its assistant turns, from 0
     origins           ordinal in the whole dialogue of each of its assistant turns
-    changes           what was altered for this example alone, {code: count}: `reasoning_dropped`
+    changes           changes in this example only, {code: count}: `reasoning_dropped`
                       for thoughts that the template would not show
     """
 
@@ -36,7 +36,7 @@ class TrainingExample:
 
 
 def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
-    """Yield the examples of a dialogue, in order. A dialogue ends with an assistant turn."""
+    """Yields the examples of a dialogue, in order. A dialogue ends with an assistant turn."""
     start = 0
     for end in _ends(dialogue.turns, unit):
         targets = [at for at in range(start, end) if _is_target(dialogue.turns[at])]
@@ -48,10 +48,10 @@ def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
 def example(
     dialogue: Dialogue, places: Sequence[int], targets: Collection[int], *, weighted: bool = False
 ) -> TrainingExample:
-    """Make the example of the turns at `places`, of which those at `targets` are trained.
+    """Makes the example of the turns at `places`, of which those at `targets` are trained.
 
-    Where it holds a turn that is no target of the dialogue, or if `weighted`, all that are none of
-    its own targets are marked as not trained, so that the weights name exactly the targets.
+    If it has a turn that is not a target of the dialogue, or if `weighted`, all turns except its
+    own targets are marked as not trained, so that the weights name exactly the targets.
     """
     ordinals = {
         at: ordinal
@@ -79,10 +79,10 @@ def _is_target(turn: Turn) -> bool:
 
 
 def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:
-    """Find where the examples end: after an assistant turn.
+    """Returns where the examples end: after an assistant turn.
 
-    A query that comes while tool responses wait for an answer does not end an example: the turn
-    that called would be left without its answer.
+    A query that comes while tool responses are still unanswered does not end an example, because
+    the turn with the calls would be left without its answer.
     """
     for at, turn in enumerate(turns):
         last = at == len(turns) - 1
@@ -92,7 +92,7 @@ def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:
 
 
 def _visible(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], int]:
-    """The turns without the thoughts before the last query, and the number of those."""
+    """Returns the turns without the thoughts before the last query, and the number of those."""
     query = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=-1)
     hidden = sum(bool(turn.reasoning) for turn in turns[:query])
     if not hidden:

@@ -1,10 +1,9 @@
-"""Samples that are too long: windows over a dialogue, and long tool responses shortened.
+"""Shortens samples that are too long: windows over a dialogue, and shorter tool responses.
 
-A window holds the head of the dialogue (system text, tools and what stands before the first
-assistant turn, which after a compaction is the summary) and a run of steps. A step is an assistant
-turn with what follows it up to the next one, so a call is never separated from its result. Every
-window but the first repeats the step before its first new target, since that step holds what the
-target answers.
+A window has the head of the dialogue (system text, tools and everything before the first assistant
+turn, which after a compaction is the summary) and a run of steps. A step is an assistant turn with
+what follows it up to the next one, so a call is never separated from its result. Every window but
+the first repeats the step before its first new target, since the target answers that step.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ SLACK = 8
 """Tokens of the empty think block that the template puts before the last turn of a window (4)."""
 
 HISTORY_SHARE = 4
-"""Where repeats are not trained again, a window begins with up to a quarter of its length of them.
-"""
+"""If repeats are not trained again, they fill up to a quarter of the length of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,8 @@ class Window:
     """A piece of a dialogue.
 
     places    indices of its turns
-    targets   indices of the targets that are trained here and in no window before
-    repeated  indices of the assistant turns that earlier windows hold too
+    targets   indices of the targets that are trained here and in no earlier window
+    repeated  indices of the assistant turns that earlier windows also contain
     skipped   number of assistant turns between the head and the first step
     """
 
@@ -49,11 +47,11 @@ def plan_windows(
     history: bool,
     only_first: bool = False,
 ) -> tuple[list[Window], list[int]]:
-    """Cover the targets with windows of at most `limit` tokens.
+    """Covers the targets with windows of at most `limit` tokens.
 
     `sizes` are the tokens of each turn; the first one includes the tools. `history`: a window may
     repeat more than the one step that it must. `only_first`: the longest beginning of the dialogue
-    and no other window. Returns the windows and the targets for which there is no room.
+    and no other window. Returns the windows and the targets that do not fit.
     """
     begins = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
     steps = list(pairwise([*begins, len(turns)]))
@@ -99,10 +97,10 @@ def plan_windows(
 def shorten_responses(
     dialogue: Dialogue, limit: int, encode: Callable[[str], TokenSequence]
 ) -> tuple[Dialogue, int]:
-    """Shorten tool responses of more than `limit` tokens in the middle, and count them.
+    """Cuts tool responses of more than `limit` tokens in the middle, and counts them.
 
-    A line says how many tokens were left out. The beginning and the end keep `limit` tokens
-    together.
+    A line says how many tokens were left out. The beginning and the end together keep `limit`
+    tokens.
     """
     count = 0
 

@@ -1,1 +1,1 @@
-"""Worker processes of this machine."""
+"""Runs work in several processes of this machine."""

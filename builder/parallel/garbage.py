@@ -9,7 +9,7 @@ import gc
 
 
 def collect_seldom() -> None:
-    """Lets a process make many values before the collector runs."""
+    """Lets a process create many values before the collector runs."""
     gc.set_threshold(100_000, 20, 100)
 
 

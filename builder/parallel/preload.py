@@ -1,7 +1,7 @@
-"""What the fork server imports: it does the preloading that `builder.parallel.pool` asks for.
+"""Does the preloading that `builder.parallel.pool` requests, when the fork server imports it.
 
-Nothing here may leave a thread behind: a fork would lose it. What fails is left to the workers,
-which report it.
+No thread may remain here, because a fork would lose it. Failures are left to the workers, which
+report them.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import signal
 from builder.parallel.garbage import keep_loaded
 from builder.parallel.signals import PRELOAD, die_with_parent
 
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
 # There are as many workers as cores: their libraries need no threads of their own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""Chunks of a large file: what a source reads of it, and what the file was when it was cut."""
+"""Describes chunks of a large file: the part to read, and the state of the file when it was cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """A file as it was when it was cut; `modified` is in ns."""
+    """The state of a file when it was cut; `modified` is in ns."""
 
     bytes: int
     sha256: str
@@ -33,9 +33,10 @@ class LineChunk:
 class ItemChunk:
     """A chunk of any other file: items [start, end), counted from 0.
 
-    An item is what can be read independently: a row group of a Parquet file, a record batch of an
-    Arrow file, or what the format's reader says (`item_sizes` in `builder.readers`). `first` is the
-    number of the first row of a table, from 1; `bytes` is about how much of the file the chunk is.
+    An item is a part that can be read independently: a row group of a Parquet file, a record batch
+    of an Arrow file, or what the format's reader defines (`item_sizes` in `builder.readers`).
+    `first` is the number of the first row of a table, from 1; `bytes` is the approximate size of
+    the chunk.
     """
 
     start: int

@@ -17,7 +17,7 @@ AT_ONCE = 16
 
 @contextlib.contextmanager
 def local_copy(source: Source) -> Iterator[Source]:
-    """Gives the source as files in the system's temporary folder, or itself if it is local.
+    """Yields the source as files in the system's temporary folder, or itself if it is local.
 
     Raises Changed, Gone, UsageError (`builder.sources.store.Remote.copy`).
     """
@@ -33,7 +33,7 @@ def local_copy(source: Source) -> Iterator[Source]:
 
 
 def is_remote(source: Source) -> bool:
-    """Says whether it is an object in a store, or a folder of them."""
+    """Returns whether it is an object in a store, or a folder of them."""
     return any(item.remote is not None for item in (source, *source.members))
 
 

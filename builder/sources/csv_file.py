@@ -1,4 +1,4 @@
-"""Tables as comma-separated values: their header for recognition, their rows as records.
+"""Reads comma-separated tables: their header for recognition, their rows as records.
 
 Source: RFC 4180, as Python's csv reads it. Fields are texts; an empty one is None.
 """
@@ -19,7 +19,7 @@ MAX_FIELD = 1 << 30
 
 
 def csv_header(source: Source) -> tuple[str, ...]:
-    """Returns the names in the first line of a text; () if it has none or is no table."""
+    """Returns the names in the first line of a text; () if it has none or is not a table."""
     if source.peek.kind != "text":
         return ()
     first = source.head.decode("utf-8-sig", "replace").splitlines()[:1]
@@ -30,10 +30,10 @@ def csv_header(source: Source) -> tuple[str, ...]:
 
 
 def csv_rows(source: Source) -> Iterator[Record | Problem]:
-    """Yields the rows of a table by the names of its header, and counts them.
+    """Yields the rows of a table as objects with the names of its header, and counts them.
 
-    A row with another number of fields is a Problem `bad_row`. What ends the reading (a truncated
-    stream, an unclosed quote) is one as well.
+    A row with another number of fields is a Problem `bad_row`, and so is anything that ends the
+    reading early (a truncated stream, an unclosed quote).
     """
     before = csv.field_size_limit(MAX_FIELD)
     try:

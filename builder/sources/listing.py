@@ -30,23 +30,23 @@ class Listing(Protocol):
 
     @property
     def identity(self) -> Hashable:
-        """A value that is the same for one folder reached by several links. Raises OSError."""
+        """A value that is equal for one folder reached by several links. Raises OSError."""
 
     def names(self) -> Sequence[str]:
-        """Returns the names of what is in the folder, sorted. Raises OSError."""
+        """Returns the names of the folder's entries, sorted. Raises OSError."""
 
     def kind(self, path: str) -> Kind:
-        """Returns the kind of what is at a path. Raises OSError, e.g. FileNotFoundError."""
+        """Returns the kind of the entry at a path. Raises OSError, e.g. FileNotFoundError."""
 
     def is_file(self, path: str) -> bool:
-        """Tells whether a file is at the path; False if that cannot be found out."""
+        """Returns whether a file is at the path; False if that cannot be determined."""
         try:
             return self.kind(path) == "file"
         except OSError:
             return False
 
     def is_dir(self, path: str) -> bool:
-        """Tells whether a folder is at the path; False if that cannot be found out."""
+        """Returns whether a folder is at the path; False if that cannot be determined."""
         try:
             return self.kind(path) == "folder"
         except OSError:
@@ -62,7 +62,7 @@ class Listing(Protocol):
         """Returns the listing of the folder at a path."""
 
     def is_within(self, path: str, folder: Path) -> bool:
-        """Tells whether a path leads, by whatever links, into a folder of this machine."""
+        """Returns whether a path leads, through any links, into a folder of this machine."""
 
     def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
         """Returns the file at a path, or the folder as one store, as a source of that name.
@@ -112,7 +112,7 @@ class _LocalFolder(Listing):
 
 @dataclass(frozen=True, slots=True)
 class _StoreFolder(Listing):
-    """The folder `at` of all that is below `root`: objects by path, names by folder."""
+    """The folder `at` among the objects below `root`: objects by path, names by folder."""
 
     root: str
     objects: Mapping[str, StoredObject]
@@ -169,8 +169,8 @@ def local_listing(folder: Path) -> Listing:
 def store_listing(root: str, objects: Mapping[str, StoredObject]) -> tuple[Listing, list[Problem]]:
     """Returns a listing of the objects below `root`, and a Problem for each impossible name.
 
-    Impossible are names with an empty part, `.` or `..`, names that are no Unicode text, and names
-    below that of another object.
+    Impossible are names with an empty part, `.` or `..`, names that are not valid Unicode, and
+    names below that of another object.
     """
     files: dict[str, StoredObject] = {}
     folders: dict[str, set[str]] = {"": set()}

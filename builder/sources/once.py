@@ -1,4 +1,4 @@
-"""Results that several readers share, computed once for each source."""
+"""Caches results that several readers share, computed once for each source."""
 
 from __future__ import annotations
 

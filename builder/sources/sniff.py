@@ -1,4 +1,4 @@
-"""The beginning of a file, for recognition: its kind and its first lines or rows."""
+"""Examines the beginning of a file for recognition: its kind and its first lines or rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PEEK_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Peek:
-    """What the beginning of a file shows.
+    """The contents of the beginning of a file.
 
     kind     empty, folder, sqlite, zip, jsonl, json, text or binary; a table is "jsonl"
     records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
@@ -48,7 +48,7 @@ def peek_rows(table: Table) -> Peek:
 
 
 def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
-    """Returns the object or list that a line is, else None, and whether it is exact.
+    """Returns the object or list in a line, else None, and whether it is exact.
 
     Most lines of other texts do not even look like one.
     """
@@ -72,9 +72,9 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
 
 
 def some_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:
-    """Yields the first non-blank lines, each whole: at most PEEK_LINES, at most about PEEK_BYTES.
+    """Yields the first non-blank lines, each complete: at most PEEK_LINES, about PEEK_BYTES.
 
-    At most `limit` bytes of a line are read. Raises what reading the stream raises.
+    At most `limit` bytes of a line are read. Raises the exceptions of the stream.
     """
     read = lines = 0
     while read < PEEK_BYTES and lines < PEEK_LINES:

@@ -1,6 +1,6 @@
-"""A source: one log file as readers see it, decompressed, read-only and with limits.
+"""Represents a source: one log file as readers see it, decompressed, read-only and limited.
 
-Folders are walked by `builder.readers.discovery`. A source counts the records that it hands out
+Folders are walked by `builder.readers.discovery`. A source counts the records that it yields
 (`records_read`), so that the sums of the ledger are checked against what was really read.
 """
 
@@ -42,14 +42,14 @@ from builder.sources.table import (
 )
 
 HEAD_BYTES = 1 << 16
-"""How much of a file recognition looks at first."""
+"""The number of bytes that recognition examines first."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a source: where it stands ("line 12", "[3]") and its decoded value."""
+    """One record of a source: its location ("line 12", "[3]") and its decoded value."""
 
     where: str
     value: Json
@@ -59,11 +59,11 @@ class Source:
     """One file, or a folder that is one store.
 
     `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
-    `data` is a source in memory (standard input, tests). A store has `members`, the files below
-    it, named relative to it and ordered by name; its own `peek.kind` is "folder". A source with a
-    `window` is a chunk of a file: `lines`, what is built on it and `own` keep to it. A table
-    (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote` source is an
-    object in a store: its beginning can be looked at; to read it, copy it here
+    `data` is a source in memory (standard input, tests). A store has `members`, the files below it,
+    named relative to it and ordered by name; its own `peek.kind` is "folder". A source with a
+    `window` is a chunk of a file: `lines`, everything built on it and `own` are limited to it. A
+    table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote` source
+    is an object in a store: its beginning can be examined; to read it, copy it first
     (`builder.sources.copies`).
     """
 
@@ -86,19 +86,20 @@ class Source:
         self.window = window
         self.remote = remote
         self.is_exact = True
-        """Whether no number was met so far that is no JSON (`builder.jsonio.NotANumber`)."""
+        """Whether all numbers so far were valid JSON (`builder.jsonio.NotANumber`)."""
         self._records_read = 0
         self._data = data
         self._table = table
-        self._decoded: list[tuple[bytes, Json]] = []  # first lines: what recognition has of them
+        # The first lines, already decoded for recognition.
+        self._decoded: list[tuple[bytes, Json]] = []
 
     @property
     def records_read(self) -> int:
-        """Records handed out so far, those of the members among them."""
+        """Returns the number of records yielded so far, including those of the members."""
         return self._records_read + sum(member.records_read for member in self.members)
 
     def count_records(self, records: int = 1) -> None:
-        """Count records that a reader took by other means (rows of a database)."""
+        """Counts records that a reader obtained by other means (rows of a database)."""
         self._records_read += records
 
     def unread_copy(self) -> Source:
@@ -115,9 +116,9 @@ class Source:
         )
 
     def sibling(self, name: str) -> Source | None:
-        """Returns another file of this file's folder, for reading; None if it is not there.
+        """Returns another file of this file's folder, for reading; None if it does not exist.
 
-        For formats that keep in one file what another lacks. A source in memory or in a store has
+        This is for formats that split their data over files. A source in memory or in a store has
         no siblings, and `name` must be a bare file name.
         """
         if self.path is None or self.window is not None or Path(name).name != name:
@@ -125,7 +126,7 @@ class Source:
         path = self.path.with_name(name)
         try:
             is_file = path != self.path and path.is_file()
-        except (OSError, ValueError):  # a name that no file can have
+        except (OSError, ValueError):  # not a valid file name
             return None
         return Source(name, path, max_record_bytes=self.max_record_bytes) if is_file else None
 
@@ -163,7 +164,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, decompressed, as far as a corrupt stream can be read; never raises."""
+        """Returns the first bytes, decompressed, as far as they can be read; never raises."""
         return self.first(HEAD_BYTES)
 
     def first(self, size: int) -> bytes:
@@ -179,7 +180,7 @@ class Source:
         """Returns the decompressed bytes, at most one over the limit. Raises as `open`."""
         pieces: list[bytes] = []
         left = self.max_record_bytes + 1
-        with self.open() as stream:  # a buffer of the limit itself may not fit into memory
+        with self.open() as stream:  # a buffer of the size of the limit may not fit into memory
             while left > 0 and (piece := stream.read(min(left, 1 << 24))):
                 pieces.append(piece)
                 left -= len(piece)
@@ -187,7 +188,7 @@ class Source:
 
     @cached_property
     def table(self) -> Table | None:
-        """The table that the source is, or None."""
+        """Returns the table that the source is, or None."""
         if self._table is not None or self.path is None or self.members:
             return self._table
         magics = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
@@ -197,18 +198,18 @@ class Source:
 
     @cached_property
     def peek(self) -> Peek:
-        """What the file is made of, from its first bytes: for `recognise`."""
+        """Returns the contents of the file's first bytes, for `recognise`."""
         return _peek(self)
 
     # -- records -----------------------------------------------------------------------------
 
     def own(self, items: Sequence[T]) -> Sequence[T]:
-        """Returns those of all items of the file that this chunk of it holds, else all."""
+        """Returns those of all items of the file that are in this chunk of it, else all."""
         window = self.window
         return items[window.start : window.end] if isinstance(window, ItemChunk) else items
 
     def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
-        """Yields records out of a decoded list and counts them; `where` formats the position."""
+        """Yields records from a decoded list and counts them; `where` formats the position."""
         for index, item in enumerate(items):
             self._records_read += 1
             yield Record(where.format(index), item)
@@ -216,8 +217,8 @@ class Source:
     def lines(self) -> Iterator[tuple[int, bytes, bool] | Problem]:
         """Yields (number from 1, bytes without line end, ended with a newline) of non-blank lines.
 
-        Counts each as a record. A line beyond the limit, and a stream that breaks off, are
-        Problems; after the latter nothing more comes. The rows of a table come as JSON text.
+        Counts each as a record. A line beyond the limit and an interrupted stream are Problems;
+        after the latter nothing more comes. The rows of a table are yielded as JSON text.
         """
         if self.table is not None:
             yield from self._rows(self.table)
@@ -276,7 +277,7 @@ class Source:
         """Yields the records of a JSONL file; a line that is not JSON is a Problem.
 
         A last line without newline that does not parse is `truncated`. The first values may be
-        those in `peek`: they are not to be changed.
+        those in `peek` and must not be modified.
         """
         decoded, self._decoded = iter(self._decoded), []
         due = next(decoded, None)
@@ -337,7 +338,7 @@ class Source:
             return fault.at("file")
 
     def _loads(self, data: bytes) -> Json:
-        """Decodes JSON, noting numbers that are none. Raises JsonFault."""
+        """Decodes JSON, noting invalid numbers. Raises JsonFault."""
         value, exact = loads_leniently(data)
         self.is_exact = self.is_exact and exact
         return value
@@ -376,7 +377,7 @@ def _peek(source: Source) -> Peek:
             items = document[:PEEK_LINES] if isinstance(document, list) else [document]
             return Peek("json", tuple(items))
         problem = document
-    # A log that begins with a broken line still has good ones.
+    # A log that begins with a corrupt line still has valid ones.
     found = (container(line)[0] for line in _some_lines(source))
     values = [item for item in found if item is not None]
     if any(isinstance(item, dict) and item for item in values):

@@ -1,4 +1,4 @@
-"""SQLite databases as sources: opened so that nothing is written to them or next to them."""
+"""Reads SQLite databases such that nothing is written to them or next to them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from builder.sources.stream import STREAM_ERRORS
 SQLITE_ERRORS: tuple[type[Exception], ...] = (
     sqlite3.Error,
     OverflowError,
-    UnicodeError,  # names in a corrupt schema, ids that are no UTF-8
+    UnicodeError,  # names in a corrupt schema, ids that are not UTF-8
     *STREAM_ERRORS,
 )
-"""What opening or reading a database may raise."""
+"""Exceptions that opening or reading a database may raise."""
 
 MAX_ITEMS = 200_000
 """A database with more sessions is not cut into chunks."""
 MAX_TABLES = 500
-"""Tables that are looked at; a store of conversations has fewer."""
+"""Tables that are examined; a store of conversations has fewer."""
 
 
 @contextlib.contextmanager
 def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
     """Opens a database read-only. Raises one of SQLITE_ERRORS.
 
-    A database at rest is opened in place. One that is compressed, or has a write-ahead log (another
-    process may be writing), is copied first: SQLite would leave an index of the log, `-shm`, next
-    to it. A chunk of a database was cut when there was no log, so that none is read. Text that is
-    not UTF-8 comes with lone surrogates, which the normaliser counts.
+    A database that is not in use is opened in place. One that is compressed, or has a write-ahead
+    log (another process may be writing), is copied first, because SQLite would leave an index of
+    the log, `-shm`, next to it. A chunk of a database was cut when there was no log, so none is
+    read. Text that is not UTF-8 contains lone surrogates, which the normaliser counts.
     """
     log = write_ahead_log(source) if source.window is None else None
     path = source.path
@@ -62,7 +62,7 @@ def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
 
 
 def write_ahead_log(source: Source) -> Path | None:
-    """Returns the write-ahead log next to a database, if it holds anything. Raises OSError."""
+    """Returns the write-ahead log next to a database, if it is not empty. Raises OSError."""
     if source.path is None or source.peek.kind != "sqlite":
         return None
     log = source.path.with_name(source.path.name + "-wal")
@@ -70,14 +70,14 @@ def write_ahead_log(source: Source) -> Path | None:
 
 
 def _is_plain(path: Path) -> bool:
-    """Says whether a database is uncompressed."""
+    """Returns whether a database is uncompressed."""
     with path.open("rb") as raw:
         return raw.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 @once
 def tables(source: Source) -> dict[str, frozenset[str]]:
-    """Returns the columns of each table, by name; {} if the source is no readable database."""
+    """Returns the columns of each table, by name; {} if the source is not a readable database."""
     if source.peek.kind != "sqlite":
         return {}
     found: dict[str, frozenset[str]] = {}
@@ -122,10 +122,11 @@ def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
 
 
 def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
-    """Returns about how many bytes each session has that the query `sessions` names.
+    """Returns the approximate bytes of each session that the query `sessions` names.
 
-    For `item_sizes` of a reader. `query` gives rows of (session, bytes) and touches all that is
-    read of a session: a database that is corrupt there must not be cut, so the result is ().
+    For `item_sizes` of a reader. `query` returns rows of (session, bytes) and touches everything
+    that is read of a session: a database that is corrupt there must not be cut, so the result is
+    ().
     """
     if source.peek.kind != "sqlite":
         return ()
@@ -151,7 +152,7 @@ def json_column(value: Json, where: str) -> Json | Problem:
 def guarded(source: Source, events: Iterator[Event]) -> Iterator[Event]:
     """Yields the events read from a database, and a Problem if it cannot be read to its end.
 
-    Rows that were read by then and are in no event are counted under the Problem.
+    Rows that were read up to that point and are in no event are counted under the Problem.
     """
     before, reported = source.records_read, 0
     try:

@@ -1,10 +1,10 @@
-"""Logs in a store that fsspec reads (s3, gs, az, memory, …): listed here, copied to be read.
+"""Reads logs in a store of fsspec (s3, gs, az, memory, …): lists them, and copies them.
 
-Credentials are those that the store's own package finds in the environment. An object is copied
-whole to the machine that works on it, once, so that readers see files and nothing else.
+Credentials are those that the store's own package finds in the environment. An object is copied as
+a whole, once, to the machine that works on it, so that readers see only files.
 
-A store that cannot be read (network, rights) stops the run: were it taken for a fault of the data,
-a dataset would come out with a part of its logs.
+A store that cannot be read (network, permissions) stops the run: if this were treated as a fault of
+the data, the dataset would silently lack a part of its logs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _STATES = (
     *("ETag", "etag", "generation", "md5Hash", "content_md5"),
     *("LastModified", "last_modified", "updated", "mtime", "modified", "created"),
 )
-"""Names of what changes with an object, by store: of its content first, then of a time."""
+"""Properties that change with an object, by store: those of its content first, then times."""
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
 _BLOCK = 1 << 14
-"""Bytes to ask for at a time where only the beginning is read."""
+"""Bytes per request if only the beginning is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object: where it is, its size in bytes, and its state as the store reports it.
+    """An object: its location, its size in bytes, and its state as the store reports it.
 
     `state` is (name of the property, its value); None if the store reports none. `log` is the
     write-ahead log of a database.
@@ -92,15 +92,15 @@ class _Reading(io.RawIOBase):
 
 
 class Changed(UsageError):
-    """The object is no longer the one that was listed."""
+    """The object has changed since it was listed."""
 
 
 class Gone(UsageError):
-    """The object is no longer there."""
+    """The object no longer exists."""
 
 
 def is_url(spec: str) -> bool:
-    """Says whether it is the address of a store; the Hub is another kind of input."""
+    """Returns whether it is the address of a store; the Hub is another kind of input."""
     protocol, found, _ = spec.partition("://")
     named = protocol.replace("+", "").replace("-", "").isalnum()
     return bool(found) and named and len(protocol) > 1 and protocol != "hf"
@@ -117,12 +117,15 @@ def hub_name(dataset: str) -> str:
 
 
 def is_hub_name(dataset: str) -> bool:
-    """Says whether it may be a Hub dataset: hf://…, or OWNER/NAME[@REVISION]."""
+    """Returns whether it may be a Hub dataset: hf://…, or OWNER/NAME[@REVISION]."""
     return dataset.startswith("hf://") or _HUB_NAME.fullmatch(hub_name(dataset)) is not None
 
 
 def connect(url: str) -> tuple[Any, str]:
-    """Returns (file system, path in it). Raises UsageError: no package for it, a bad address."""
+    """Returns (file system, path in it).
+
+    Raises UsageError: a missing package, an invalid address.
+    """
     import fsspec  # noqa: PLC0415 - only where an address is used
 
     protocol = url.partition("://")[0]
@@ -140,7 +143,7 @@ def connect(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def faults(url: str, done: str = "read") -> Iterator[None]:
-    """Raises UsageError for whatever the library of a store raises."""
+    """Raises UsageError for any exception of the store's library."""
     try:
         yield
     except UsageError:
@@ -164,15 +167,15 @@ def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, st
     key = next((key for key in keys if info.get(key) is not None), None)
     if key is None:
         return None
-    value = info[key]  # a time comes as one or as seconds, even from one store
+    value = info[key]  # a time is a datetime or seconds, sometimes in one store
     return key, str(value.timestamp() if isinstance(value, datetime.datetime) else value)
 
 
 def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
     """Returns (root, wanted, objects): the objects below `root` by their names relative to it.
 
-    `wanted` is what `spec` names of them: a pattern, an object's name, or "" for all. Raises
-    UsageError: nothing is there, no access.
+    `wanted` is what `spec` selects: a pattern, an object's name, or "" for all. Raises UsageError
+    if there is nothing or no access.
     """
     system, path = connect(spec)
     parts = path.rstrip("/").split("/")
@@ -180,7 +183,7 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
     with faults(spec):
         system.invalidate_cache()
         if plain < len(parts) and system.exists(path):
-            plain = len(parts)  # the marks of a pattern are in its name
+            plain = len(parts)  # the name contains pattern characters literally
         root = "/".join(parts[:plain])
         wanted = "/".join(parts[plain:])
         found: dict[str, dict[str, Any]]
@@ -192,7 +195,7 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
     objects = {
         name.removeprefix(root).removeprefix("/"): _remote(system.unstrip_protocol(name), info)
         for name, info in found.items()
-        if not (name.endswith("/") and not info.get("size"))  # what stands for a folder
+        if not (name.endswith("/") and not info.get("size"))  # a placeholder object for a folder
     }
     if not objects:
         raise UsageError(f"input {spec!r}: nothing is there")

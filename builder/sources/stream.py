@@ -1,4 +1,4 @@
-"""Streams of bytes: decompression by what they begin with, and faults while they are read."""
+"""Opens streams of bytes: decompression by their first bytes, and faults while reading."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZIP_MAGIC = b"PK\x03\x04"
 
 STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
-"""What opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
+"""Exceptions that opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
 
 
 @contextlib.contextmanager
 def decompressed(raw: BinaryIO) -> Iterator[BinaryIO]:
-    """Gives the stream without its gzip or zstd compression. Raises one of STREAM_ERRORS."""
+    """Yields the stream without its gzip or zstd compression. Raises one of STREAM_ERRORS."""
     magic = raw.read(4)
     raw.seek(0)
     if magic.startswith(GZIP_MAGIC):

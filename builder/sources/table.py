@@ -1,7 +1,7 @@
-"""Rows of tables — Parquet and Arrow files, datasets on the Hub — as JSON values.
+"""Reads rows of tables (Parquet and Arrow files, datasets on the Hub) as JSON values.
 
-Arrow gives every struct of a column the fields of all of them and fills what a row lacks with
-nulls, so a null inside a struct says nothing: it is left out. Columns of JSON (Arrow's extension
+Arrow gives every struct of a column the fields of all of them and fills missing ones with nulls, so
+a null inside a struct carries no information and is left out. Columns of JSON (Arrow's extension
 type, or `Json` of `datasets` ≥ 4.7) keep theirs (library-measurements.md "Files").
 """
 
@@ -26,15 +26,15 @@ BATCH_ROWS = 64
 PARQUET_MAGIC = b"PAR1"
 ARROW_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
-"""With this an Arrow stream begins: the files of `save_to_disk` and of the cache of `datasets`."""
+"""An Arrow stream begins with this: the files of `save_to_disk` and of the cache of `datasets`."""
 
 Row = tuple[int, dict[str, Json] | Problem]
-"""(number from 1, the row), or (number, the Problem) from where on rows cannot be read."""
+"""(number from 1, the row), or (number, the Problem) from which on rows cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of a table that can be read independently: their number and unpacked bytes, about."""
+    """Rows of a table that can be read independently: their number and approximate bytes."""
 
     rows: int
     bytes: int
@@ -42,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class FileTable:
-    """The rows of a Parquet or Arrow file, or of those of its groups that `window` names."""
+    """The rows of a Parquet or Arrow file, or of the groups in `window`."""
 
     path: Path
     window: ItemChunk | None = None
@@ -50,7 +50,7 @@ class FileTable:
     def rows(self, *, exact: bool = False) -> Iterator[Row]:
         """Yields each row in order. A group that cannot be read to its end ends with a Problem.
 
-        `exact`: columns that are not JSON keep their nulls, and values that JSON does not have.
+        `exact`: columns that are not JSON keep their nulls, and values that JSON lacks.
         """
         import pyarrow  # noqa: PLC0415 - only for such files
 
@@ -110,7 +110,7 @@ class HubTable:
                 for row in rows:
                     yield number, _row(dict(row), frozenset(), keeps=parsed)
                     number += 1
-        except Exception as error:  # a library's many ways of saying that it cannot be had
+        except Exception as error:  # libraries raise many types if it cannot be loaded
             where = f"after row {number - 1}"
             yield number, Problem("unreadable", where, f"the Hub's dataset: {reason(error)}")
 
@@ -131,7 +131,7 @@ def hub_table(spec: str) -> HubTable:
 
 
 def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterator[Any]]]:
-    """(rows of the group, its record batches of a few rows). Raises OSError, pyarrow's errors."""
+    """Yields (rows of the group, its batches of a few rows). Raises OSError, pyarrow's errors."""
     import pyarrow.ipc  # noqa: PLC0415 - only for such files
     import pyarrow.parquet  # noqa: PLC0415 - as above
 
@@ -155,7 +155,8 @@ def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterato
 
 def _slices(batch: Any) -> Iterator[Any]:
     """Yields the batch, a few rows at a time. Raises pyarrow's errors."""
-    batch.validate(full=True)  # reading it checks nothing: values that lie may end the process
+    # Reading does not validate, and invalid offsets may crash the process.
+    batch.validate(full=True)
     for start in range(0, batch.num_rows, BATCH_ROWS):
         yield batch.slice(start, BATCH_ROWS)
 
@@ -170,19 +171,19 @@ def _unreadable(row: int, error: Exception) -> Problem:
 
 
 def _json_columns(schema: Any) -> frozenset[str]:
-    """Columns whose texts are JSON values, by Arrow's type or by the note of `datasets`."""
+    """Returns the columns whose texts are JSON, by Arrow's type or the metadata of `datasets`."""
     names = {field.name for field in schema if "arrow.json" in str(field.type)}
     note = (schema.metadata or {}).get(b"huggingface", b"")
     try:
         features = json.loads(note)["info"]["features"]
         names |= {name for name, feature in features.items() if "'Json'" in repr(feature)}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass  # no note, or none of that library's
+        pass  # no metadata, or not that of this library
     return frozenset(names)
 
 
 def _json_features(features: Any) -> Iterator[str]:
-    """Columns that `datasets` gives as decoded JSON."""
+    """Returns the columns that `datasets` returns as decoded JSON."""
     return (name for name, feature in features.items() if "Json(" in repr(feature))
 
 

@@ -1,9 +1,9 @@
-"""Members of a zip archive, zstd among their methods, read one at a time and with limits.
+"""Reads members of a zip archive, including zstd, one at a time and with limits.
 
 `zipfile` reads the directory; the members are unpacked here. The zipfile of Python 3.14 and of
 `backports.zstd` reads one zstd frame of a member and trusts its stated size: members of several
-frames, cut off or with a false size are all "Bad CRC-32" (tests/sources/test_zip_file.py).
-Nothing is extracted to disk, and no member's name is used as a path.
+frames, cut off or with a false size are all "Bad CRC-32" (tests/sources/test_zip_file.py). Nothing
+is extracted to disk, and no member's name is used as a path.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ _ENCRYPTED = 0x1
 _LOCAL_HEADER = 30
 """Bytes of a member's local header before its name (APPNOTE 4.3.7)."""
 _LOCATOR, _END = 20, 22
-"""Bytes of the end of an archive without a comment, and of what tells zip64's (4.3.15, 4.3.16)."""
+"""Bytes of the end record of an archive without a comment, and of zip64's locator (4.3.15, 4.3.16).
+"""
 
 _DIRECTORY_ERRORS: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, struct.error, ValueError, OverflowError,
-    NotImplementedError,  # from zipfile: a member needs a later version of the format than it knows
+    # From zipfile: a member needs a later version of the format than it supports.
+    NotImplementedError,
 )  # fmt: skip
 _UNPACK_ERRORS: tuple[type[Exception], ...] = (*STREAM_ERRORS, ValueError)
 
 
 def first_name(source: Source) -> str:
-    """Returns the name of the first member of an archive, as far as its first bytes show it."""
+    """Returns the name of the first member of an archive, if its first bytes contain it."""
     head = source.head
     length = int.from_bytes(head[26:28], "little")
     return head[_LOCAL_HEADER : _LOCAL_HEADER + length].decode("utf-8", "replace")
 
 
 def sizes(source: Source) -> Sequence[int]:
-    """Returns the bytes of each member as the directory states them, for a reader's `item_sizes`.
+    """Returns the bytes of each member as stated in the directory, for a reader's `item_sizes`.
 
     () if there are too many, the directory is too long, or the archive cannot be read.
     """
@@ -78,7 +80,7 @@ def member(source: Source, name: str) -> bytes | Problem | None:
 def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     """Yields (name, bytes) of each member in the order of the archive; counts each as a record.
 
-    What cannot be read is a Problem: `too_large` beyond the source's limit, `truncated`,
+    Members that cannot be read are Problems: `too_large` beyond the source's limit, `truncated`,
     `unreadable`. An archive without a readable directory is one Problem with the name "".
     """
     try:
@@ -162,7 +164,7 @@ def _decompress(packed: bytes, method: int, limit: int) -> bytes | None:
         return None
     pieces: list[bytes] = []
     size = 0
-    while packed and size <= limit:  # a member may be several frames
+    while packed and size <= limit:  # a member may have several frames
         frame = zstd.ZstdDecompressor()
         pieces.append(frame.decompress(packed, limit + 1 - size))
         size += len(pieces[-1])
