@@ -1,7 +1,7 @@
-"""Raw agent logs in, proven Qwen3 fine-tuning data out.
+"""Converts raw agent logs to proven Qwen3 fine-tuning data.
 
 `from builder import …` gives the public API: the functions of `builder.api` and the types below.
-They are imported when they are first used, so that importing the package costs nothing.
+They are imported on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ __all__ = sorted(_PLACES)  # noqa: PLE0605 - a list of strings, computed
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name from its room when it is first asked for."""
+    """Imports a public name from its room on first use."""
     if name not in _PLACES:
         raise AttributeError(f"module 'builder' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - the package itself imports nothing

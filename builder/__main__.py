@@ -1,6 +1,6 @@
-"""`python -m builder` and the console script `builder`.
+"""Implements `python -m builder` and the console script `builder`.
 
-Every worker process imports this module: what a command needs it imports when it is called.
+Every worker process imports this module, so commands import what they need when they are called.
 """
 
 INTERRUPTED = 130

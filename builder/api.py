@@ -1,7 +1,7 @@
-"""The public API: the functions of `from builder import …` (docs/library.md).
+"""Implements the public API: the functions of `from builder import …` (docs/library.md).
 
-Plain values in and out: these functions print nothing and end no process. The command line is built
-on the same ones. Everything heavy is imported by the function that needs it.
+They take and return plain values, print nothing and never end the process. The command line is
+built on them. Heavy modules are imported by the functions that need them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job is: `done` of `total` units of a phase; `total` None: it is not known.
+    """The progress of a job: `done` of `total` units of a phase; `total` None: it is not known.
 
     phase  read (units: inputs or chunks of them), verify, audit (rows)
     """
@@ -46,7 +46,7 @@ OnProgress = Callable[[Progress], None]
 def find_sources(path: str | Path) -> Iterator[Source | Problem]:
     """Yields the sources at a path, glob, store URL or `hf://` dataset, in a fixed order.
 
-    What cannot be opened is a Problem. Raises UsageError if nothing is there.
+    A source that cannot be opened is a Problem. Raises UsageError if nothing is there.
     """
     from builder.readers.discovery import find_sources as find  # noqa: PLC0415
 
@@ -54,7 +54,7 @@ def find_sources(path: str | Path) -> Iterator[Source | Problem]:
 
 
 def read(source: Source, format: str | None = None) -> Iterator[Event]:  # noqa: A002 - as the option
-    """Yields the conversations of a source, and what became of its other records.
+    """Yields the conversations of a source, and the outcome of its other records.
 
     `format` names a reader; None: the reader that recognises the source. Raises UsageError if there
     is no such reader, or not exactly one that recognises it.
@@ -82,8 +82,8 @@ def verify_sample(
 ) -> Verdict:
     """Returns the verdict of all checks on one sample; it is proven if it has no findings.
 
-    `dialogue` is the structured form that it was flattened from; None: what its text means. Raises
-    UsageError if the tokenizer (qwen3, a folder or a Hub id) cannot be loaded.
+    `dialogue` is the structured form that it was flattened from; None: it is parsed from the text.
+    Raises UsageError if the tokenizer (qwen3, a folder or a Hub id) cannot be loaded.
     """
     from builder.verify.verifier import verifier_for  # noqa: PLC0415
 
@@ -123,12 +123,12 @@ def build_dataset(
     fresh: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Built:
-    """Builds a dataset folder from logs, as `builder build` does, and returns what became of them.
+    """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none. More than one worker starts
-    processes, for which a script needs its `if __name__ == "__main__":`. A run that was interrupted
-    goes on where it stopped, unless `fresh`. Raises UsageError (input, configuration, tokenizer,
-    output folder), LedgerFault (a bug of ours).
+    processes, for which a script needs its `if __name__ == "__main__":`. An interrupted run is
+    resumed, unless `fresh`. Raises UsageError (input, configuration, tokenizer, output folder),
+    LedgerFault (a bug of ours).
     """
     from builder.build.engine import Done, local  # noqa: PLC0415
     from builder.build.job import build  # noqa: PLC0415
@@ -157,7 +157,10 @@ def audit_dataset(
     workers: int = 1,
     on_progress: OnProgress | None = None,
 ) -> Audit:
-    """Audits a dataset (docs/audit.md). Raises UsageError: no such dataset or evaluation set."""
+    """Audits a dataset (docs/audit.md).
+
+    Raises UsageError if there is no such dataset or evaluation set.
+    """
     from builder.audit.options import AuditOptions  # noqa: PLC0415
     from builder.audit.run import audit  # noqa: PLC0415
 
@@ -175,9 +178,10 @@ def audit_dataset(
 def export_dataset(
     dataset: str | Path, to: str, out: str | Path, *, tokenizer: str = "qwen3"
 ) -> Exported:
-    """Writes the dataset as a trainer reads it (docs/export.md), every row loaded again.
+    """Writes the dataset in a form for trainers (docs/export.md), every row loaded again.
 
-    Raises UsageError: no such dataset, variant or tokenizer, or the output folder is not empty.
+    Raises UsageError if there is no such dataset, variant or tokenizer, or if the output folder is
+    not empty.
     """
     from builder.export.trace import TRACES, export_traces  # noqa: PLC0415
     from builder.export.variants import VARIANTS  # noqa: PLC0415
@@ -201,8 +205,8 @@ def push_dataset(
 ) -> PushReport:
     """Pushes a built folder to the Hugging Face Hub and reads it back (docs/push.md).
 
-    The report says what stopped it: a closed gate or a fault is no exception. Raises UsageError if
-    the folder or the repository cannot be used.
+    The report says what stopped it: a closed gate or a fault raises no exception. Raises UsageError
+    if the folder or the repository cannot be used.
     """
     import time  # noqa: PLC0415
 

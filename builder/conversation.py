@@ -1,8 +1,8 @@
-"""The Conversation: what was logged, faithfully and independent of any model.
+"""Defines the Conversation: what was logged, faithfully and independent of any model.
 
-Readers make these values and the normaliser reads them. They hold what the log says and nothing
-else: reasoning, errors, order, the raw text of arguments, what could not be parsed. They know
-nothing of files, configurations or training formats.
+Readers make these values and the normaliser reads them. They contain what the log contains and
+nothing else: reasoning, errors, order, the raw text of arguments, text that could not be parsed.
+They are independent of files, configurations and training formats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 class Text:
     """Text. `harness=True`: the agent program put it into the request, not the user or the model.
 
-    Text that only the interface shows, and that no request held, is not part of a conversation.
+    Text that only the interface shows, and that no request contained, is not part of a
+    conversation.
     """
 
     text: str
@@ -39,11 +40,11 @@ class Reasoning:
 class ToolCall:
     """A call as the model made it.
 
-    `arguments` is as logged: a `str` where the log holds JSON text (OpenAI's wire form, possibly
-    empty or broken), else the decoded value. `id` is the log's own id and may repeat or be
-    missing. `key` names the call across the whole log where the log's ids can tell that two
-    records are one call (a replay after resume, a preserved message after compaction): equal keys
-    are logged once in the ledger. Without a key, position and content decide.
+    `arguments` is as logged: a `str` if the log has JSON text (OpenAI's wire form, possibly empty
+    or invalid), else the decoded value. `id` is the log's own id and may repeat or be missing.
+    `key` identifies the call across the whole log if the log's ids show that two records are one
+    call (a replay after resume, a preserved message after compaction): equal keys are logged once
+    in the ledger. Without a key, position and content decide.
     """
 
     name: str
@@ -91,10 +92,10 @@ def unknown_part(kind: str) -> Unparsed:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered, as the model saw it. `call_id` may be missing or repeat.
+    """The result of a tool, as the model saw it. `call_id` may be missing or repeat.
 
     `is_error`: the call failed. `is_denied`: the user or a policy refused it. `is_interrupted`: it
-    was stopped before it ended. Each only where the log says so.
+    was interrupted before it ended. Each is set only if the log says so.
     """
 
     content: tuple[Content, ...]
@@ -126,7 +127,7 @@ MISSING = MappingProxyType(
         "digest": "the log's digest of the request differs from its messages",
     }
 )
-"""What the codes in `Context.missing` mean."""
+"""The meaning of the codes in `Context.missing`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class Context:
     """How well the log shows the context in which a turn was answered (docs/context.md).
 
     level    proven: the log carries digests of the requests and they agree, or it is a capture of
-             the requests; rendered: prompt, tools and injected text stand in the log as sent;
+             the requests; rendered: the log has prompt, tools and injected text as they were sent;
              logged: nothing is known to be missing; partial: `missing` names what is
     missing  codes of `MISSING`; sorted, without repeats
     """
@@ -156,12 +157,12 @@ class Message:
     turn (message, response or step id): messages with equal ids are one turn, messages with
     different ids are not.
 
-    `untrained` says why an assistant turn is context but no target; None: it is one. `REPEAT`: the
-    model's own answer, which is a target in another conversation of the same log (kept by a
-    compaction, an earlier stretch). Every other code means that it is not the model's answer in
-    this context: `zero_weight` (the log's author excluded it), `inserted` (put in by a program or a
-    client), `prefilled` (begun by the client), `edited`, `stripped` (its calls were taken out),
-    `server_tool` (it used results that the log does not hold), `warmup`.
+    `untrained` says why an assistant turn is context and not a target; None: it is a target.
+    `REPEAT`: the model's own answer, which is a target in another conversation of the same log
+    (kept by a compaction, or from an earlier segment). Every other code means that it is not the
+    model's answer in this context: `zero_weight` (the log's author excluded it), `inserted` (by a
+    program or a client), `prefilled` (begun by the client), `edited`, `stripped` (its calls were
+    removed), `server_tool` (it used results that the log does not contain), `warmup`.
 
     `context` of an assistant turn, where it differs from that of the conversation.
     """
@@ -230,7 +231,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Records that went into a conversation but are counted apart from it (see `Conversation`)."""
+    """Records that went into a conversation but are counted separately (see `Conversation`)."""
 
     records: int = 1
 

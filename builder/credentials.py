@@ -1,8 +1,8 @@
 """Keeps this process's own credentials out of messages.
 
-A server or a proxy may echo a request, with its headers, in the text of an error. That text ends
-up in messages of ours, so every such text passes `hide` before it is cut to length, and all of
-standard error passes it once more.
+A server or a proxy may echo a request, with its headers, in the text of an error, which becomes
+part of our messages. So every such text passes `hide` before it is truncated, and all of standard
+error passes it once more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TextIO
 from urllib.parse import quote
 
 MIN_CREDENTIAL = 8
-"""Characters of a shorter value of an environment variable, which may be a common word."""
+"""Minimum characters of an environment variable's value: a shorter one may be a common word."""
 
 _NAME = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY(?!_ID)|CREDENTIAL|_AUTH$", re.IGNORECASE
@@ -35,8 +35,8 @@ _QUERY = re.compile(r"(https?://[^\s?\"'<>]+)\?[^\s\"'<>]+")
 def credentials() -> list[str]:
     """Returns the secrets that this process may send, the longest first.
 
-    From environment variables with the name of a secret or the address of a proxy, and the token
-    of the Hub's client, where that is loaded.
+    They come from environment variables with the name of a secret or the address of a proxy, and
+    from the token of the Hub's client, if that is loaded.
     """
     found: set[str] = set()
     for name, value in os.environ.items():
@@ -63,12 +63,12 @@ def hide(text: str) -> str:
 
 
 def reason(error: BaseException, limit: int = 200) -> str:
-    """Returns what an exception says, in one line without credentials, or the name of its class."""
+    """Returns an exception's text in one line without credentials, or the name of its class."""
     return hide(" ".join(str(error).split()))[:limit] or type(error).__name__
 
 
 class HidingStream:
-    """Standard error without credentials: a text stream that passes what is written to `hide`."""
+    """Standard error without credentials: a text stream that passes its text through `hide`."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

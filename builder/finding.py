@@ -1,4 +1,4 @@
-"""What a check found in a sample, and where."""
+"""Defines a finding: a fault that a check found in a sample, and its location."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONTEXT = 40
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: code of the check, message, and place (message index, offset in code points).
+    """One fault: code of the check, message, and location (message index, offset in code points).
 
     `expected` and `found` are the texts around a difference.
     """

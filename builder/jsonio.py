@@ -1,9 +1,9 @@
-"""Lossless JSON decoding and encoding.
+"""Decodes and encodes JSON without loss.
 
 orjson decodes most records. Those that it would change or refuse (integers beyond 64 bits, lone
 surrogates) are decoded by the standard library. NaN, Infinity, numbers that overflow a double, and
 integers beyond Python's digit limit are faults (`number`). Logs have such numbers in fields that no
-reader needs, such as scores: `loads_leniently` decodes them as text of a type of its own. Measured
+reader needs, such as scores: `loads_leniently` decodes them as text of a separate type. Measured
 behaviour: verification.md "Facts", library-measurements.md "JSON".
 """
 
@@ -121,7 +121,7 @@ def loads(data: bytes | str) -> Json:
 
 
 def loads_text(value: Json) -> Json:
-    """Returns the value of a JSON text; any other value, and other text, as it is."""
+    """Returns the value of a JSON text; any other value or text unchanged."""
     if not isinstance(value, str):
         return value
     try:

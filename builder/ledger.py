@@ -1,4 +1,4 @@
-"""The ledger: what became of every record, conversation and call.
+"""Defines the ledger: the outcome of every record, conversation and call.
 
 Its form and its sums are those of contract.md, "Ledger".
 """
@@ -16,12 +16,12 @@ from builder.problem import BuilderError
 
 
 class LedgerFault(BuilderError):
-    """The sums do not hold: something was lost or counted twice. This is a bug of the program."""
+    """The sums do not agree: something was lost or counted twice. This is a bug of the program."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts of records, conversations and calls; by code where they were not used."""
+    """Counts of records, conversations and calls; by code if they were not used."""
 
     read: int = 0
     used: int = 0
@@ -59,7 +59,7 @@ class Ledger:
                 raise LedgerFault(f"{name}: {whole} found, {parts} accounted for")
 
     def to_json(self) -> dict[str, Json]:
-        """Returns the ledger as the contract prints it, codes in alphabetical order."""
+        """Returns the ledger in the form of the contract, codes in alphabetical order."""
         return {
             "records": {
                 "read": self.read,
@@ -106,7 +106,7 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
     for ordinal, call in enumerate(calls):
         identity: list[Json] = [source, conversation.id, ordinal]
         if call.key is not None:
-            # A response has text where a later request has an object.
+            # A response has text in places where a later request has an object.
             identity = [format, call.key, call.name, loads_text(call.arguments)]
         text = dumps(identity).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=15).digest()

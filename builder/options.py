@@ -1,7 +1,7 @@
-"""How rooms declare their options, each once.
+"""Defines how rooms declare their options, each once.
 
-An option type is a frozen dataclass. Its fields are the keys of a YAML section, their types say
-what a key accepts (`Literal` for a choice, `float` for a share from 0 to 1, `int` for a number from
+An option type is a frozen dataclass. Its fields are the keys of a YAML section, their types define
+the valid values (`Literal` for a choice, `float` for a share from 0 to 1, `int` for a number from
 1), their defaults are the defaults. The configuration, the manifest and the command line read them
 from there. Field metadata expresses what a type cannot.
 """
@@ -21,10 +21,10 @@ Scalar = NewType("Scalar", object)
 """The type of any text, number, true, false or null."""
 
 INLINE: Metadata = {"inline": True}
-"""The keys of this option type stand in the section that holds the field."""
+"""The keys of this option type appear in the section that contains the field."""
 
 SUPPLIED: Metadata = {"supplied": True}
-"""The program fills in the value at run time: it is no key."""
+"""The program fills in the value at run time: it is not a key."""
 
 
 def at_least(minimum: int) -> Metadata:
@@ -33,12 +33,12 @@ def at_least(minimum: int) -> Metadata:
 
 
 def named(key: str) -> Metadata:
-    """Returns the metadata of a field whose key is no name in Python."""
+    """Returns the metadata of a field whose key is not a valid Python name."""
     return {"key": key}
 
 
 def key_of(item: Field[Any]) -> str:
-    """Returns the key that stands for the field."""
+    """Returns the key of the field."""
     return str(item.metadata.get("key", item.name))
 
 

@@ -1,4 +1,4 @@
-"""Paths as users write them."""
+"""Represents paths as users write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def expand_home(written: str) -> Path:
-    """Returns the path with a leading `~` expanded where that names a home folder."""
+    """Returns the path with a leading `~` expanded if it denotes a home folder."""
     return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
 
 
@@ -24,17 +24,17 @@ class UserPath:
 
     @property
     def located(self) -> Path:
-        """The path to open."""
+        """Returns the path to open."""
         return (self.base or Path()) / expand_home(self.written)
 
     @property
     def located_or_name(self) -> str:
-        """The path to open if something is there, else the name as written."""
+        """Returns the path to open if it exists, else the name as written."""
         return str(self.located) if self.located.exists() else self.written
 
     @property
     def published(self) -> str:
-        """The path for files that leave this machine: as written, with the home folder as `~`."""
+        """Returns the path for published files: as written, with the home folder as `~`."""
         home = str(expand_home("~"))
         if home != "/" and self.written.startswith(home + os.sep):
             return "~" + self.written[len(home) :].replace(os.sep, "/")

@@ -1,6 +1,6 @@
-"""The Sample: exactly what a trainer reads, and the dialogue that it was made from.
+"""Defines the Sample: exactly what a trainer reads, and the dialogue that it was made from.
 
-A `Dialogue` is a conversation made fit for the chat template but still structured (calls are
+A `Dialogue` is a conversation in the form of the chat template but still structured (calls are
 calls); a `Sample` is the flattened training record. Flattening is `builder.qwen3.flatten`.
 """
 
@@ -20,9 +20,8 @@ from builder.jsonio import dumps, quoted
 class Call:
     """A tool call ready to be written.
 
-    `text` is the exact JSON text of the arguments inside `<tool_call>`. It is
-    `dumps(arguments)` unless control tokens in it were neutralised by JSON escapes; it always
-    decodes to `arguments`.
+    `text` is the exact JSON text of the arguments inside `<tool_call>`. It is `dumps(arguments)`
+    unless control tokens in it were neutralised by JSON escapes; it always decodes to `arguments`.
     """
 
     name: str
@@ -31,20 +30,20 @@ class Call:
 
     @classmethod
     def of(cls, name: str, arguments: dict[str, Json]) -> Call:
-        """Make a call with its arguments written as the template's `tojson` writes them."""
+        """Makes a call with its arguments written as the template's `tojson` writes them."""
         plain = dumps(arguments)
         return cls.written(name, arguments, plain, plain)
 
     @classmethod
     def written(cls, name: str, arguments: dict[str, Json], text: str, plain: str) -> Call:
-        """Make a call whose arguments `tojson` writes as `plain`."""
+        """Makes a call whose arguments `tojson` writes as `plain`."""
         call = cls(name, arguments, text)
         call.__dict__["plain"] = plain
         return call
 
     @cached_property
     def plain(self) -> str:
-        """The arguments as the template's `tojson` writes them, whatever `text` is."""
+        """Returns the arguments as the template's `tojson` writes them, whatever `text` is."""
         return dumps(self.arguments)
 
 
@@ -56,8 +55,8 @@ class Turn:
     content     the text; empty for role tool
     reasoning   assistant: the thought, without newlines at its ends, or ""
     calls       assistant: its calls in order
-    responses   tool: the answers to the calls of the turn before, in the order of the calls
-    trained     assistant: False if the turn is context and no target; `flatten` then writes weights
+    responses   tool: the results of the calls of the turn before, in the order of the calls
+    trained     assistant: False if the turn is only context; `flatten` then writes weights
     """
 
     role: str
@@ -83,7 +82,7 @@ Weights: TypeAlias = "tuple[int | None, ...]"
 class Sample:
     """The training record: messages as (role, content) and tool definitions, nothing more.
 
-    `weights` is empty where no message has a weight, else it holds one for each message: 0 (not
+    `weights` is empty if no message has a weight, else it has one for each message: 0 (not
     trained), 1 (trained) or None (the message has none: trained if it is an assistant's). This is
     the convention of OpenAI's fine-tuning format.
     """
@@ -99,19 +98,19 @@ class Sample:
         tools: Sequence[tuple[Json, str]],
         weights: Weights = (),
     ) -> Sample:
-        """Make a sample from tools whose JSON texts are known."""
+        """Makes a sample from tools whose JSON texts are known."""
         sample = cls(messages, tuple(tool for tool, _ in tools), weights)
         sample.__dict__["definitions"] = tuple(text for _, text in tools)
         return sample
 
     @cached_property
     def definitions(self) -> tuple[str, ...]:
-        """The tools as JSON text, each as the template's `tojson` writes it."""
+        """Returns the tools as JSON text, each as the template's `tojson` writes it."""
         return tuple(map(dumps, self.tools))
 
     @property
     def targets(self) -> tuple[int, ...]:
-        """Ordinals (among the assistant turns, from 0) of the turns that are trained."""
+        """Returns the ordinals (among the assistant turns, from 0) of the trained turns."""
         weights = self.weights or (None,) * len(self.messages)
         answers = (
             weight
@@ -133,7 +132,10 @@ class Sample:
 
     @cached_property
     def line(self) -> bytes:
-        """Its line in `data/`, without the newline. Raises UnicodeEncodeError: lone surrogates."""
+        """Returns its line in `data/`, without the newline.
+
+        Raises UnicodeEncodeError for lone surrogates.
+        """
         weights = self.weights or (None,) * len(self.messages)
         messages = b", ".join(
             b'{"role": %b, "content": %b%b}'
@@ -149,5 +151,5 @@ class Sample:
 
     @cached_property
     def id(self) -> str:
-        """sha256 of `line`, in hex: the name of the sample follows from its content."""
+        """Returns the sha256 of `line` in hex: the name of the sample follows from its content."""
         return hashlib.sha256(self.line).hexdigest()

@@ -80,7 +80,7 @@ def assert_proven(
 
 
 def check_reader(reader: Reader, source: Source) -> list[Event]:
-    """Checks that `reader` keeps its contract on a source; returns the events of the source.
+    """Checks that `reader` fulfils its contract on a source; returns the events of the source.
 
     Raises AssertionError if
     - the source is not recognised, or also by another reader, or only under its own name,
@@ -109,7 +109,7 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
 
 
 def read_counted(reader: Reader, source: Source) -> list[Event]:
-    """Returns all events of a source. Raises AssertionError if they break the contract.
+    """Returns all events of a source. Raises AssertionError if they violate the contract.
 
     Every record must be accounted for, and every conversation have an id of its own and messages.
     """
@@ -146,10 +146,10 @@ def _unread_copy(source: Source, name: str) -> Source:
 
 
 def _failure(reader: Reader, source: Source) -> Exception | None:
-    """Returns what reading a source raises, or None."""
+    """Returns the exception that reading a source raises, or None."""
     try:
         read_counted(reader, source)
-    except Exception as error:  # whatever it is, the caller reports it
+    except Exception as error:  # whatever the exception, the caller reports it
         return error
     return None
 

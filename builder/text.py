@@ -1,4 +1,4 @@
-r"""Unicode that cannot survive, and control tokens in logged text.
+r"""Cleans Unicode that cannot be written, and control tokens in logged text.
 
 Rules, each counted:
 
@@ -55,7 +55,7 @@ def clean(text: str, changes: Counter[str]) -> str:
 
 
 def break_tokens(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
-    """Breaks each control token visibly by a space after its `<`; returns (text, count)."""
+    """Breaks up each control token with a space after its `<`; returns (text, count)."""
     return pattern.subn(lambda match: f"{match[0][0]} {match[0][1:]}", text)
 
 
@@ -85,7 +85,7 @@ def map_strings(value: Json, change: Callable[[str], str]) -> Json:
 
 
 def without_folders(value: Json) -> Json:
-    """Reduces absolute paths to their last part: they would name this machine and its user."""
+    """Reduces absolute paths to their last part: they would reveal this machine and its user."""
     if isinstance(value, dict):
         return {key: without_folders(item) for key, item in value.items()}
     if isinstance(value, list):

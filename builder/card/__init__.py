@@ -1,5 +1,5 @@
-"""The dataset card that `build` writes to README.md.
+"""Writes the dataset card: the README.md of `build`.
 
-`card` puts it together; `front` makes the front matter, `training` says how each trainer loads the
-dataset, `markdown` keeps text of logs from being anything but text.
+`card` puts it together; `front` makes the front matter, `training` explains how each trainer loads
+the dataset, `markdown` prevents text from logs from acting as markup.
 """

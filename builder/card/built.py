@@ -1,4 +1,4 @@
-"""The result of a build: the facts that the card describes."""
+"""Holds the result of a build: the facts that the card describes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Built:
 
     `context_levels` counts the targets of the written samples by the level of their context
     (`builder.conversation.LEVELS`), `context_missing` by each code of what it misses (`MISSING`);
-    `is_weighted`: some message of data/ has a weight; `audit`: what the audits found (None: no
+    `is_weighted`: some message of data/ has a weight; `audit`: the results of the audits (None: no
     samples); `reasons`: why nothing was put in place, if so; `pairs`: preference pairs in meta/,
-    `pairs_left_out`: those that are not certain, by code.
+    `pairs_left_out`: uncertain ones, by code.
     """
 
     writer: Writer
@@ -55,7 +55,7 @@ class Built:
 
     @property
     def digest(self) -> str:
-        """sha256 over the paths and digests of the files in data/, in order."""
+        """Returns a sha256 over the paths and digests of the files in data/, in order."""
         whole = hashlib.sha256()
         for item in self.writer.files:
             if item.path.startswith("data/"):

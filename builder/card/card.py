@@ -1,6 +1,6 @@
-"""The text of README.md: what the dataset is, how it was made, what was proven and what was lost.
+"""Writes the text of README.md: contents, origin, what was proven and what was lost.
 
-Its bytes depend on the configuration, the versions and the samples alone.
+Its bytes depend only on the configuration, the versions and the samples.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from builder.text import without_folders
 from builder.trainers.record import Targets
 
 SHOWN = 50
-"""Rows of a table of names; the rest is counted in a line."""
+"""Rows of a table of names; the rest is summarised in one line."""
 
 _INPUTS = (
     "The input files are listed with their sha256 in `manifest.json`: the same files, options and"
@@ -75,7 +75,7 @@ def card(
     """Returns the whole file.
 
     `style` is that of the target's template, passed separately because the target would load the
-    tokenizer to determine it. `made` holds the configuration as it may be published, under `config`
+    tokenizer to determine it. `made` has the configuration as it may be published, under `config`
     and `versions`. `found` None: nothing was audited, which the card states.
     """
     ledger = built.ledger
@@ -106,7 +106,7 @@ def card(
 
 
 def pictures(found: Audit | None) -> dict[str, bytes]:
-    """{path in the dataset: SVG} for the charts that the card shows."""
+    """Returns {path in the dataset: SVG} for the charts that the card shows."""
     made = {}
     for path, item in _charts(found):
         data = histogram_picture(item) if isinstance(item, Histogram) else bars_picture(item)
@@ -155,7 +155,7 @@ def _making(config: Config, made: Mapping[str, Json]) -> str:
     changed = _changed(made.get("config"), Config().resolved())
     chosen = "All options have their defaults."
     if changed:
-        # Decoded again: YAML would write what is shared as references.
+        # Decoded again, because YAML would write shared objects as references.
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
         chosen = "`config.yaml`, as far as it differs from the defaults (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
@@ -174,7 +174,7 @@ def _making(config: Config, made: Mapping[str, Json]) -> str:
 
 
 def _changed(value: Json, default: Json) -> Json:
-    """What of the configuration is not the default; of inputs the first SHOWN."""
+    """Returns the non-default part of the configuration; of the inputs only the first SHOWN."""
     if not isinstance(value, dict) or not isinstance(default, dict):
         return value
     left: dict[str, Json] = {}
@@ -187,7 +187,7 @@ def _changed(value: Json, default: Json) -> Json:
 
 
 def _said(item: Json) -> Json:
-    """An input without what it leaves to the defaults."""
+    """Returns an input without its default values."""
     if not isinstance(item, dict):
         return item
     return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
@@ -301,7 +301,7 @@ def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
 
 
 def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
-    """A row whose name may come from a log."""
+    """Returns a row whose name may come from a log."""
     return [Code(str(row[0])), *_shares(item, row)[1:]]
 
 
@@ -343,7 +343,7 @@ def _limits(config: Config, built: Built, found: Audit | None) -> str:
 
 
 def _left(found: Audit | None) -> Iterator[str]:
-    """What the audit found and nothing was done about."""
+    """Returns the unresolved findings of the audit."""
     left: Counter[str] = Counter()
     for item in found.findings if found is not None else ():
         if item.gate is GateAction.report:

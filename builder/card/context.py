@@ -1,4 +1,4 @@
-"""What the card says of the contexts of the trained turns, and of their parity with inference."""
+"""Writes the card's sections on the contexts of the trained turns and their parity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from builder.normalize.options import Unit
 from builder.report.html import number
 
 _SHOWN = 50
-"""Codes in the table: those of an input that is a dataset may be any."""
+"""Number of codes in the table: an input that is a dataset may contain any."""
 _CONTEXT = (
     "The checks above prove the form of a sample. Whether its system prompt, tools and messages are"
     " those that the model had when it answered is another question, which only the log can answer."
@@ -65,7 +65,7 @@ def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
 
 
 def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
-    """Yields rows on the trained text: its share, and its turns in the bytes of inference."""
+    """Yields rows on the trained text: its share, and its turns with the bytes of inference."""
     if found is None or found.facts.trained is None:
         return
     yield "text that is trained", f"{found.facts.trained:.1%} (the rest is context)"

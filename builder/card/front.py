@@ -1,4 +1,4 @@
-"""The front matter of the card: what the Hub and `datasets` read."""
+"""Writes the front matter of the card, which the Hub and `datasets` read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _CODES = {
     "Hebrew": "he",
     "Thai": "th",
 }
-"""Names in the audit's table of languages that stand for one language: its ISO 639-1 code."""
+"""Names in the audit's table of languages that denote one language: its ISO 639-1 code."""
 
 LEAST_SAMPLES = 10
 LEAST_SHARE = 0.05
@@ -89,7 +89,7 @@ def front_matter(
     *,
     weighted: bool = False,
 ) -> dict[str, object]:
-    """Everything between the two lines of dashes. `licenses`: as the inputs name them."""
+    """Returns everything between the two lines of dashes. `licenses`: as the inputs name them."""
     front: dict[str, object] = {"pretty_name": shorten(seen(name), 80) or "dataset"}
     front.update(licensing(licenses))
     known = languages(found)
@@ -106,12 +106,13 @@ def front_matter(
 def loading(
     data_files: Mapping[str, Sequence[str]], digest: str, *, weighted: bool
 ) -> dict[str, object]:
-    """What loaders read: the files of the first kind (a dataset has one loader) and the features.
+    """Returns what loaders read: the files of the first kind, and the features.
 
-    Declared, they are not inferred: Arrow would re-order keys and invent nulls in definitions.
-    `digest` of the files: `datasets` (measured: 5.2) knows a folder in its cache by its name and
-    what the card declares alone, and would give the rows of another build. `weighted`: some message
-    has a weight; the loader then gives null for those that have none.
+    The features are declared, because Arrow would infer them, reorder keys and add nulls to
+    definitions. `digest` of the files: `datasets` (measured: 5.2) identifies a folder in its cache
+    only by its name and the declarations of its card, and would otherwise return the rows of
+    another build. `weighted`: some message has a weight; the loader then returns null for those
+    that have none.
     """
     message = [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}]
     if weighted:
@@ -137,10 +138,10 @@ def loading(
 
 
 def license_id(name: str) -> str:
-    """The Hub's identifier of a licence in a usual spelling; `other` if it has none.
+    """Returns the Hub's identifier of a licence in a common spelling; `other` if it has none.
 
-    "GPL-3.0-or-later" is `gpl-3.0`, the nearest that the Hub has; the text keeps
-    the wording of the log.
+    "GPL-3.0-or-later" is `gpl-3.0`, the nearest that the Hub has; the text keeps the wording of the
+    log.
     """
     key = re.sub(r"[\s_]+", "-", name.strip().lower()).replace("licence", "license")
     if not key:
@@ -155,7 +156,7 @@ def license_id(name: str) -> str:
 
 
 def licensing(licenses: Sequence[str]) -> dict[str, object]:
-    """`license` (a list if there are several), `license_name` if it is one that the Hub lacks."""
+    """Returns `license` (a list if there are several), `license_name` if the Hub lacks it."""
     ids = sorted({license_id(name) for name in licenses}) or ["unknown"]
     front: dict[str, object] = {"license": ids[0] if len(ids) == 1 else ids}
     names = {_slug(name) for name in licenses if license_id(name) == "other"} - {"", "other"}
@@ -169,10 +170,10 @@ def _slug(name: str) -> str:
 
 
 def languages(found: Audit | None) -> list[str]:
-    """ISO codes of the languages that the audit is sure of, the most frequent first; else none.
+    """Returns ISO codes of the languages that the audit is sure of, most frequent first.
 
-    Sure: it could tell the language of half of the samples. Named are those of at least
-    LEAST_SAMPLES samples and LEAST_SHARE of them.
+    It is sure if it could determine the language of half of the samples; otherwise there are none.
+    Languages count from LEAST_SAMPLES samples and LEAST_SHARE of them.
     """
     counts = found.facts.languages if found is not None else {}
     known = {_CODES[name]: count for name, count in counts.items() if name in _CODES}

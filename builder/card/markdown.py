@@ -1,4 +1,4 @@
-"""Markdown in which text of logs stays text: names of models and tools may be hostile."""
+"""Writes Markdown in which text of logs stays text: names of models and tools may be hostile."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Code(str):
 
 
 def code(text: str, limit: int = 80) -> str:
-    """A code span, on one line: nothing in it is markup, a link or a mention.
+    """Returns a code span on one line: nothing in it is markup, a link or a mention.
 
-    A pipe would end a table's cell in some renderers whatever stands before it, so it is shown as a
-    broken bar. What cannot be seen is shown as an escape.
+    A pipe would end a table's cell in some renderers even if escaped, so it is shown as a broken
+    bar. Invisible characters are shown as escapes.
     """
     shown = shorten(seen(text), limit).replace("|", "\u00a6")
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
@@ -29,7 +29,7 @@ def code(text: str, limit: int = 80) -> str:
 
 
 def plain(text: str, limit: int = 80) -> str:
-    """Text without markup outside of a code span (a heading)."""
+    """Returns text without markup outside a code span (a heading)."""
     shown = shorten(seen(text), limit)
     return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in shown)
 
@@ -38,7 +38,7 @@ _SPECIAL = frozenset("<>&|`[]()*_~#!\\$@:")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str]:
-    """The lines of a table. Text in cells is Markdown unless it is `Code`; numbers stand right."""
+    """Returns the lines of a table. Cells are Markdown unless `Code`; numbers are right-aligned."""
     written = list(rows)
     is_number = [
         any(len(row) > at and isinstance(row[at], int | float) for row in written)
@@ -59,5 +59,5 @@ def _cell(value: Cell) -> str:
 
 
 def indented(text: str) -> str:
-    """A block of code by indentation: no line of it can end the block."""
+    """Returns a block of code by indentation: no line of it can end the block."""
     return "\n".join(f"    {seen(line)}".rstrip() for line in text.split("\n"))

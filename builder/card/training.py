@@ -1,4 +1,4 @@
-"""How each trainer loads the dataset: the variant, and settings with lengths from its own audit."""
+"""Explains how each trainer loads the dataset: the variant, and settings with its lengths."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The configuration of a build: one section for each room's options, read from YAML.
+"""Reads the configuration of a build: one section for each room's options, in YAML.
 
-Each room declares its options once, in a dataclass of its own (`builder.options`). `Config` nests
-those as they are; the YAML reader, the manifest and the command line derive keys, types, choices
-and defaults from them.
+Each room declares its options once, in its own dataclass (`builder.options`). `Config` nests these
+unchanged; the YAML reader, the manifest and the command line derive keys, types, choices and
+defaults from them.
 """
 
 from __future__ import annotations

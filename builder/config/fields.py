@@ -14,10 +14,10 @@ from builder.paths import UserPath
 from builder.problem import nearest
 
 MAX_NUMBER = (1 << 31) - 1
-"""The largest number of tokens or MB: as many bytes still fit the system's integers."""
+"""The largest number of tokens or MB: as a number of bytes it still fits the system's integers."""
 
 REFUSED = object()
-"""Stands for a value that was refused; its fault has been noted."""
+"""Represents a value that was refused; its fault has been noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class FieldReader:
         return self._refuse(key, f"one of {', '.join(choices)}", value, hint)
 
     def _number(self, kind: object, value: object, key: str, minimum: int) -> object:
-        """A share from 0 to 1 for a float, a whole number from `minimum` for an int."""
-        # bool is an int to Python, never to a reader of the file
+        """Returns a share from 0 to 1 for a float, a whole number from `minimum` for an int."""
+        # bool is a subclass of int in Python, but not for a user
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if kind is float:
             good = is_number and 0 <= cast("float", value) <= 1
@@ -128,7 +128,7 @@ class FieldReader:
         return tuple(found)
 
     def _mapping(self, kinds: tuple[Any, ...], value: object, key: str) -> object:
-        """A mapping whose names are the user's choice among those of a Literal, or any text."""
+        """Returns a mapping whose keys are those of a Literal, or any text."""
         if value is None:
             return {}
         if not isinstance(value, dict):

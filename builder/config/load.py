@@ -16,7 +16,7 @@ from builder.problem import UsageError
 def load_config(path: Path) -> Config:
     """Reads a YAML file; paths in it are relative to its folder.
 
-    Raises UsageError with a line for each unknown key, wrong type or value, key written twice or
+    Raises UsageError with a line for each unknown key, wrong type or value, duplicate key or
     contradiction: file, key, nearest valid name.
     """
     try:
@@ -47,7 +47,10 @@ def load_config(path: Path) -> Config:
 
 
 def read_resolved(document: dict[str, Json], base: Path) -> Config:
-    """Reads what `Config.resolved` wrote into a manifest, without its inputs. Raises UsageError."""
+    """Reads the output of `Config.resolved` from a manifest, without its inputs.
+
+    Raises UsageError.
+    """
     reader = FieldReader(base)
     config = reader.section(Config, {**document, "inputs": []}, "config")
     if config is REFUSED:
@@ -57,11 +60,11 @@ def read_resolved(document: dict[str, Json], base: Path) -> Config:
 
 
 class _DuplicateKey(Exception):
-    """A key that is written twice: YAML lets the last win, which hides a mistake."""
+    """A duplicate key: YAML uses the last value, which hides a mistake."""
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, refusing duplicate keys."""
+    """The safe loader that refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""The sections of the configuration, with every default."""
+"""Defines the sections of the configuration, with every default."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from builder.verify.options import VerifyOptions
 
 @dataclass(frozen=True, slots=True)
 class InputSection:
-    """`inputs[]`: where logs are, and what they do not record themselves."""
+    """`inputs[]`: the location of logs, and data that they do not record themselves."""
 
     path: UserPath
     format: str = "auto"
@@ -83,17 +83,17 @@ class Config:
 
     @property
     def paths(self) -> list[Path | None]:
-        """The inputs on a local disk; None stands for one that is elsewhere."""
+        """Returns the inputs on a local disk; None stands for one that is elsewhere."""
         return [None if is_url(item.path.written) else item.path.located for item in self.inputs]
 
     @property
     def shares(self) -> dict[str, float]:
-        """The target shares by behaviour, as `mix` gives them."""
+        """Returns the target shares by behaviour, as `mix` states them."""
         return dict[str, float](self.mix.items())
 
     @property
     def audit_options(self) -> AuditOptions:
-        """The options of an audit of the dataset."""
+        """Returns the options of an audit of the dataset."""
         return replace(self.audit.options, mix=self.shares, tokenizer=self.verify.target)
 
     def with_tokenizer(self, tokenizer: UserPath) -> Config:
@@ -113,7 +113,7 @@ class Config:
         return cast("dict[str, Json]", plain(self))
 
     def contradictions(self) -> Iterator[str]:
-        """Yields a message for values that are possible each by itself but not together."""
+        """Yields a message for options that are valid separately but not together."""
         if not self.output.formats:
             yield "output.formats: names no format; there are jsonl, parquet"
         if self.split.validation + self.split.test > 1:
@@ -145,7 +145,7 @@ def override(
     tools: str | None = None,
     system: str | None = None,
 ) -> Config:
-    """Returns a copy with the command line's choices: its inputs replace those of the file."""
+    """Returns a copy with the command line's options: its inputs replace those of the file."""
     chosen = config.inputs
     if inputs:
         chosen = tuple(InputSection(UserPath(path)) for path in inputs)

@@ -1,4 +1,4 @@
-"""The files of a dataset: which hold rows, of which split, and which describe them."""
+"""Lists the files of a dataset: those with rows, of which split, and those that describe them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 
 DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
-"""Suffixes of the files that are taken for data in a folder that `build` did not make."""
+"""Suffixes of files that count as data in a folder that `build` did not make."""
 
 _DESCRIPTIONS = frozenset(
     {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "manifest.json"}
 )
-"""JSON files of a dataset's folder that hold no rows."""
+"""JSON files of a dataset's folder that contain no rows."""
 
 _SPLITS = ("train", "validation", "test")
 
 REVIEW_SUFFIX = ".review.jsonl"
-"""How the names of reviews end (`builder.dataset.review`)."""
+"""Suffixes of the names of reviews (`builder.dataset.review`)."""
 
 NOT_A_FILE = "neither a file nor a folder"
 
@@ -42,11 +42,11 @@ class DataFile:
 
 
 def dataset_files(dataset: str) -> list[DataFile]:
-    """Returns the files of a file or folder; [] if there is neither.
+    """Returns the files of a file or folder; [] if neither exists.
 
-    A folder that `build` made may hold its samples in several kinds of files: those of the first
-    kind are returned, so that no sample comes twice. Raises UsageError if a folder holds no data,
-    or something that is no file.
+    A folder that `build` made may have its samples in several formats: only files of the first
+    format are returned, so that no sample comes twice. Raises UsageError if a folder contains no
+    data, or something that is not a file.
     """
     path = dataset_path(dataset)
     if path.is_file():
@@ -81,9 +81,9 @@ def is_built(folder: Path) -> bool:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Returns the data files below a folder, by name; a pipe of such a name is among them.
+    """Returns the data files below a folder, by name, including pipes with such a name.
 
-    JSON documents are data only where there is no other file of data; a review is none.
+    JSON documents are data only if there is no other data file; a review never is.
     """
     found = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
     found = [path for path in found if not path.name.endswith(REVIEW_SUFFIX)]
@@ -103,9 +103,9 @@ def is_special(path: Path) -> bool:
 
 
 def dataset_path(dataset: str) -> Path:
-    """Returns where a dataset of that name would be on this machine.
+    """Returns the path that a dataset of that name has on this machine.
 
-    Raises UsageError for an empty name, and for what is neither a file nor a folder.
+    Raises UsageError for an empty name, and for anything that is neither a file nor a folder.
     """
     if not dataset:
         raise UsageError("dataset '': names nothing")

@@ -1,8 +1,8 @@
-"""Rows in other forms than that of `build`: recognised by file, converted one by one.
+"""Reads rows in other forms than that of `build`: recognised by file, converted one by one.
 
-Conversion is for rows that stand alone: forms that the chat template or a trainer reads (structured
-calls, prompt and completion, rendered text), and rows of a format with a reader whose lines are
-independent. Everything else is a log: `build` reads it, and a UsageError says so.
+Only independent rows are converted: forms that the chat template or a trainer reads (structured
+calls, prompt and completion, rendered text), and rows of a format whose reader treats lines
+independently. Everything else is a log: `build` reads it, and a UsageError says so.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _AS_LOGGED = NormalizeOptions(
     missing_tools="reject",
     allow_eval=True,
 )
-"""Conversion invents no definitions and leaves out as little as the template allows."""
+"""Conversion infers no definitions and leaves out as little as the template allows."""
 
 _ANSWER = re.compile(r"<\|im_start\|>assistant\n.*?<\|im_end\|>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """What a row holds.
+    """The contents of a row.
 
     sample    the sample, or every reason why there is none
     form      the form that it was converted from; "" for the form of `build`
     dialogue  the structured form that the sample was made from, if a reader gave it
-    text      the rendering that the row states, if it holds rendered text
+    text      the rendering that the row states, if it contains rendered text
     messages  the messages as the row has them, if a template could render those; and its `tools`
     exact     those must render to the same text: only then are the control tokens harmless that the
               conversion escaped
-    changes   {code: count} of alterations by the conversion
+    changes   {code: count} of changes by the conversion
     """
 
     sample: Sample | tuple[Finding, ...]
@@ -88,11 +88,11 @@ def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowRead
 
 
 def reader_for(source: Source, name: str, dataset: str) -> str | None:
-    """Returns the reader that rows of the file are converted by; None if they need none.
+    """Returns the reader that converts rows of the file; None if they need none.
 
-    Looks at the beginning of the file. Raises UsageError, naming the command that reads it, if the
-    file is a log or holds rows of no known form. `name` is that of the file, `dataset` what the
-    user named.
+    Examines the beginning of the file. Raises UsageError, naming the command that reads it, if the
+    file is a log or its rows have no known form. `name` is that of the file, `dataset` what the
+    user specified.
     """
     peek = source.peek
     rows = peek.objects
@@ -136,12 +136,12 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
 
 
 def reader_of_rows(rows: Iterable[Json], dataset: str) -> str | None:
-    """Does the same for the first rows of a dataset that is no file."""
+    """Does the same for the first rows of a dataset that is not a file."""
     return reader_for(_as_lines(dataset, rows), dataset, dataset)
 
 
 def _is_of_rows(reader: str, source: Source) -> bool:
-    """Returns whether the reader takes each record of the source by itself."""
+    """Returns whether the reader treats each record of the source independently."""
     splits = readers()[reader].splits
     if splits is None:
         return False
@@ -149,7 +149,7 @@ def _is_of_rows(reader: str, source: Source) -> bool:
 
 
 def _as_lines(name: str, rows: Iterable[Json]) -> Source:
-    """Returns a JSONL source of rows. They are in it twice: one line alone would be a document."""
+    """Returns a JSONL source of rows. They are in it twice, since one line would be a document."""
     return Source(name, data=2 * b"".join(map(_line, rows)))
 
 
@@ -166,7 +166,7 @@ def _written(sample: Sample, form: str, row: dict[str, Json]) -> RowReading:
 
 
 def _tools_in_system(sample: Sample) -> Sample | None:
-    """Returns the sample with the tools that its system turn holds; None if it holds none."""
+    """Returns the sample with the tools in its system turn; None if it has none."""
     if sample.tools or not sample.messages or sample.messages[0][0] != "system":
         return None
     system, tools = split_tools(sample.messages[0][1])
@@ -177,7 +177,7 @@ def _tools_in_system(sample: Sample) -> Sample | None:
     found = Sample.written((*first, *sample.messages[1:]), tools, weights)
     try:
         same = render_sample(found).text == render_sample(sample).text
-    except ValueError:  # lone surrogates: the verifier names them
+    except ValueError:  # lone surrogates: the verifier reports them
         return None
     return found if same else None
 
@@ -226,7 +226,7 @@ def _rendered(text: str, prompt: str, form: str) -> RowReading:
 
 
 def _is_structured(row: dict[str, Json]) -> bool:
-    """Returns whether the messages are more than role and text, and no list is among the contents.
+    """Returns whether the messages are more than role and text, and no content is a list.
 
     The template renders a list as nothing: that is a fault of the row, not another form.
     """
@@ -242,7 +242,7 @@ def _is_structured(row: dict[str, Json]) -> bool:
 
 
 def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
-    """Converts a row by a reader, as `build` would with the options that leave out least."""
+    """Converts a row with a reader, as `build` would with the options that leave out least."""
     source = Source("row", data=_line(row))
     conversations: list[Conversation] = []
     problems: list[Problem] = []

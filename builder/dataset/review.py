@@ -1,8 +1,8 @@
-"""A review: what people decided about the samples of a dataset, by the id of the sample.
+"""Reads and writes reviews: people's decisions on the samples of a dataset, by sample id.
 
 A review is a JSONL file of `{"id", "decision", "note"}`, sorted by id. An id is the digest of a
-sample's line, so a decision holds in every later build that makes the same sample, and for no other
-text.
+sample's line, so a decision applies in every later build that makes the same sample, and to no
+other text.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ DECISIONS = (ACCEPT, REJECT)
 REVIEW = "review"
 """The code of samples that a review rejects."""
 UNREVIEWED = "unreviewed"
-"""The code of samples that no review accepts, where only accepted ones are written."""
+"""The code of samples that no review accepts, if only accepted ones are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about a sample: "accept", "reject" or "" (only noted), and the note."""
+    """A decision on a sample: "accept", "reject" or "" (only noted), and the note."""
 
     decision: str = ""
     note: str = ""
@@ -52,7 +52,7 @@ class Review:
         return None if unreviewed or decided == ACCEPT else UNREVIEWED
 
     def counts(self) -> dict[str, Json]:
-        """Returns what the manifest says of the review."""
+        """Returns the manifest's entry on the review."""
         counts = Counter(item.decision for item in self.decisions.values())
         return {
             "sha256": self.sha256,
@@ -62,7 +62,7 @@ class Review:
 
 
 def read_review(path: Path) -> Review:
-    """Reads a review. Raises UsageError: there is no such file, or a line is no decision."""
+    """Reads a review. Raises UsageError if there is no such file, or a line is not a decision."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -82,7 +82,7 @@ def read_review(path: Path) -> Review:
 
 
 def review_lines(decisions: Mapping[str, Decision]) -> bytes:
-    """Returns the file: a line for each sample with a decision or a note, sorted by id."""
+    """Returns the file's text: a line for each sample with a decision or a note, sorted by id."""
     lines = [
         dumps({"id": sample, "decision": item.decision or None, "note": item.note}) + "\n"
         for sample, item in sorted(decisions.items())
@@ -92,7 +92,7 @@ def review_lines(decisions: Mapping[str, Decision]) -> bytes:
 
 
 def _decision(line: bytes) -> tuple[str, Decision] | str:
-    """Returns the id and the decision of a line, or what is wrong with it."""
+    """Returns the id and the decision of a line, or a description of its fault."""
     try:
         value = loads(line)
     except JsonFault as fault:

@@ -1,4 +1,4 @@
-"""Rows of datasets of any origin: they are read, walked and decoded here and nowhere else."""
+"""Reads and decodes rows of datasets of any origin; no other module does."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ CONVERSATION = "conversation"
 
 @dataclass(frozen=True)
 class DatasetRow:
-    """One row of a dataset. It is decoded when it is looked at, once.
+    """One row of a dataset. It is decoded once, on first use.
 
-    split, file  where it stands; `file` is relative to the dataset
+    split, file  its location; `file` is relative to the dataset
     number       of the line or row in its file, from 1
     line         its bytes, in a JSONL file
     stored       its value, in any other file
@@ -66,7 +66,7 @@ class DatasetRow:
 
     @cached_property
     def decoded(self) -> Json | Problem:
-        """Its value, or why it has none."""
+        """Returns its value, or why it has none."""
         if self.fault is not None:
             return self.fault
         if self.line is None:
@@ -78,12 +78,12 @@ class DatasetRow:
 
     @property
     def value(self) -> Json:
-        """Its value; None where it has none."""
+        """Returns its value; None if it has none."""
         return None if isinstance(self.decoded, Problem) else self.decoded
 
     @cached_property
     def reading(self) -> RowReading:
-        """The sample that it holds, and the form that this was converted from."""
+        """Returns its sample, and the form that this was converted from."""
         if isinstance(self.decoded, Problem):
             finding = Finding("format", f"{self.decoded.code}: {self.decoded.detail}")
             return RowReading((finding,))
@@ -95,12 +95,12 @@ class DatasetRow:
 
     @property
     def sample(self) -> Sample | tuple[Finding, ...]:
-        """The sample that it holds, or every reason why it holds none."""
+        """Returns its sample, or every reason why it has none."""
         return self.reading.sample
 
     @cached_property
     def meta(self) -> dict[str, Json]:
-        """Its line of meta/, decoded; {} where there is none."""
+        """Returns its line of meta/, decoded; {} if there is none."""
         if not isinstance(self.meta_line, bytes):
             return {}
         try:
@@ -111,13 +111,13 @@ class DatasetRow:
 
     @property
     def unit(self) -> str:
-        """The training unit that meta/ names, else "conversation"."""
+        """Returns the training unit that meta/ names, else "conversation"."""
         unit = self.meta.get("unit")
         return unit if isinstance(unit, str) else CONVERSATION
 
     @property
     def late_system(self) -> bool:
-        """Whether it was built with a system message after the first turn."""
+        """Returns whether it was built with a system message after the first turn."""
         changes = self.meta.get("changes")
         return isinstance(changes, dict) and "late_system_kept" in changes
 
@@ -129,7 +129,7 @@ class DatasetRow:
 
     @property
     def written(self) -> bytes | Problem:
-        """Its line in a JSONL file, whatever kind of file it is in."""
+        """Returns its line in a JSONL file, whatever kind of file it is in."""
         if self.line is not None or self.fault is not None:
             return self.line or self.fault or b""
         sample = self.sample
@@ -139,8 +139,8 @@ class DatasetRow:
 def dataset_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
     """Yields the rows of a file, a folder or a Hub dataset.
 
-    Raises UsageError if there is no such dataset, a file cannot be read, or it holds no rows of a
-    known form. `as_is`: only the values of the rows are wanted, so any form will do.
+    Raises UsageError if there is no such dataset, a file cannot be read, or its rows have no known
+    form. `as_is`: only the values of the rows are needed, so any form is accepted.
     """
     files = dataset_files(dataset)
     for item in files:
@@ -160,8 +160,8 @@ def dataset_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
 def file_rows(item: DataFile) -> Iterator[DatasetRow]:
     """Yields the rows of a file, each with its line of meta/.
 
-    Where meta/ has more lines than there are rows, the last one has the fault `NO_ROW`. Raises
-    OSError if it is a table that cannot be read, UsageError if it is a log (`reader_for`).
+    If meta/ has more lines than there are rows, the last one has the fault `NO_ROW`. Raises OSError
+    if it is a table that cannot be read, UsageError if it is a log (`reader_for`).
     """
     if item.meta is None:
         source = _source(item.path)
@@ -184,7 +184,7 @@ def file_rows(item: DataFile) -> Iterator[DatasetRow]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
-    """Yields (number from 1, value) of each line of a JSONL file; None for one that is no JSON."""
+    """Yields (number from 1, value) of each line of a JSONL file; None for one that is not JSON."""
     for number, line in _file_lines(path):
         try:
             yield number, None if isinstance(line, Problem) else loads(line)
@@ -265,7 +265,7 @@ def hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
                 )
     except UsageError:
         raise
-    except Exception as error:  # whatever the library raises when it cannot load a dataset
+    except Exception as error:  # any exception of the library: the dataset cannot be loaded
         raise UsageError(f"dataset {dataset!r}: cannot be loaded: {reason(error)}") from None
 
 

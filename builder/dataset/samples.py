@@ -1,4 +1,4 @@
-"""The sample in a decoded row, and which of its turns are trained."""
+"""Extracts the sample from a decoded row, and the turns that it trains."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     """Returns the sample in a decoded row, or every reason why there is none.
 
     `tools` may be missing, null, or a list. With `encoded_tools` the list, or any of its elements,
-    may also be JSON text, as Arrow files store JSON; in a JSONL file, `apply_chat_template`
-    would refuse what the loader returns. An assistant message may have a `weight` of 0 or 1; null,
-    which Arrow writes for a message without one, counts as none. Other columns are ignored.
+    may also be JSON text, as Arrow files store JSON; in a JSONL file, `apply_chat_template` would
+    refuse the loader's result. An assistant message may have a `weight` of 0 or 1; null, which
+    Arrow writes for a message without one, counts as none. Other columns are ignored.
     """
     if not isinstance(value, dict):
         return [Finding("format", "the line is no JSON object")]

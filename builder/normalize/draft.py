@@ -1,8 +1,8 @@
-"""The draft: a conversation on its way to a dialogue, as the normaliser's steps pass it on.
+"""Defines the draft: a conversation on its way to a dialogue, as passed between the steps.
 
 A draft is a list of blocks. A user block is a user turn; an assistant block is an assistant turn
 with the results that were logged for its calls, so that no step can separate a call from its
-answer.
+result.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class DraftCall:
     """A call being normalised. `ordinal` is its position among the conversation's calls, from 0.
 
     `arguments` are as logged until they are decoded, `written` their JSON text once their
-    characters are clean; `answer` is the text of its result, None until (or unless) one was found;
-    `failure` is error, denied or interrupted if the call went wrong, else None.
+    characters are clean; `answer` is the text of its result, None until (or unless) one is found;
+    `failure` is error, denied or interrupted if the call failed, else None.
     """
 
     ordinal: int
@@ -73,14 +73,14 @@ class Block:
     hidden: tuple[str, ...] = ()
 
     def context_in(self, whole: Context) -> Context:
-        """The context of an assistant block in a conversation whose context is `whole`."""
+        """Returns the context of an assistant block in a conversation whose context is `whole`."""
         own = self.context or whole
         hidden = [Context("partial", self.hidden)] if self.hidden else []
         return lowest([own, *hidden]) or own
 
     @property
     def content(self) -> str:
-        """Its pieces of text as one, joined with a blank line."""
+        """Returns its pieces of text, joined by blank lines."""
         return "\n\n".join(self.texts)
 
 
@@ -88,9 +88,9 @@ class Block:
 class Draft:
     """The state that the steps pass on; each returns a new one, or the Problem that ends it.
 
-    `called` holds name and arguments of all readable calls, also of those left out later:
-    definitions are inferred from them. `changes` counts alterations by code, `dropped` maps each
-    call left out to its code, `cut` is the reason for which turns were cut, if any. `tools_source`
+    `called` has name and arguments of all readable calls, including those left out later, because
+    definitions are inferred from them. `changes` counts changes by code, `dropped` maps each call
+    left out to its code, `cut` is the reason for which turns were cut, if any. `tools_source`
     describes the logged `tools` until the step `tools` sets it for all definitions. `context` is
     that of turns whose block has none of its own.
     """
@@ -110,32 +110,32 @@ class Draft:
     context: Context = UNKNOWN
 
     def counting(self, **codes: int) -> Draft:
-        """The draft with the codes added to its changes; a count of 0 leaves no trace."""
+        """Returns the draft with the codes added to its changes; a count of 0 adds nothing."""
         added = {code: self.changes.get(code, 0) + n for code, n in codes.items() if n}
         return replace(self, changes={**self.changes, **added}) if added else self
 
     def having(self, blocks: Sequence[Block], counts: Mapping[str, int] | None = None) -> Draft:
-        """The draft with these blocks and the counts added; itself if nothing changed."""
+        """Returns the draft with these blocks and the counts added; itself if nothing changed."""
         draft = self.counting(**counts) if counts else self
         if len(blocks) == len(self.blocks) and all(map(is_, blocks, self.blocks)):
             return draft
         return replace(draft, blocks=tuple(blocks))
 
     def dropping(self, calls: Iterable[DraftCall], code: str) -> Draft:
-        """The draft with the calls recorded as left out for `code`, unless they already are."""
+        """Returns the draft with the calls left out for `code`, unless they already are."""
         added = {call.ordinal: code for call in calls}
         return replace(self, dropped={**added, **self.dropped}) if added else self
 
 
 def calls_in(blocks: Iterable[Block]) -> list[DraftCall]:
-    """All calls of the blocks, in order."""
+    """Returns all calls of the blocks, in order."""
     return [call for block in blocks for call in block.calls]
 
 
 def join(first: Block, second: Block) -> Block:
-    """Join two assistant blocks to one turn, their parts in order.
+    """Joins two assistant blocks to one turn, their parts in order.
 
-    A turn of which a part is not the model's own is no target; one is a repeat if all of it is.
+    A turn with a part that is not the model's own is not a target; it is a repeat if all of it is.
     """
     moved = len(second.texts) if first.calls else second.text_last
     codes = [first.untrained, second.untrained]
@@ -156,7 +156,7 @@ def join(first: Block, second: Block) -> Block:
 
 
 def part_text(part: Text | Data | Media) -> str:
-    """Write a part of a message or a result as text: `[image]` for media, a value as JSON."""
+    """Returns a part of a message or a result as text: `[image]` for media, a value as JSON."""
     match part:
         case Text(text=text):
             return text

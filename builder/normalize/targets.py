@@ -1,4 +1,4 @@
-"""Steps on targets: masked turns, the place where a sample must end, and its last turn.
+"""Steps on targets: masked turns, the point at which a sample must end, and its last turn.
 
 A turn is a target unless its block has an `untrained` code: `REPEAT` for the model's own answer
 that is a target elsewhere; every other code means a foreign turn, which is not the model's answer
@@ -23,17 +23,17 @@ FOREIGN = (
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
 
 _SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
-"""Faults of a turn whose text is all that the later requests showed of it.
+"""Faults of a turn whose text is everything that later requests showed of it.
 
-Any other fault hides something from the log, so that nothing after it has a known context.
+Any other fault hides something, so that nothing after it has a known context.
 """
 
 
 def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Make foreign turns of those that `train:` masks (`masked_turns`).
+    """Turns the targets that `train:` masks into foreign turns (`masked_turns`).
 
     The codes are `error`, `denied`, `interrupted` and `repeated` (a turn that makes exactly the
-    calls of the assistant turn before it). A turn of a rewound branch is one already, unless
+    calls of the preceding assistant turn). A turn of a rewound branch already is one, unless
     `train.rewound` is keep.
     """
     masked_keys = options.train.masked
@@ -129,7 +129,7 @@ def _is_target(block: Block) -> bool:
 
 
 def _foreign_end(block: Block, options: NormalizeOptions, *, may_stay: bool) -> str | None:
-    """The code of a foreign turn before which the conversation ends; None: it stays as context."""
+    """Returns the code of a foreign turn that ends the conversation; None: it stays as context."""
     if block.untrained in (None, REPEAT):
         return None
     hides = block.untrained == "server_tool" and options.server_tools == "cut"
@@ -137,7 +137,7 @@ def _foreign_end(block: Block, options: NormalizeOptions, *, may_stay: bool) -> 
 
 
 def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> bool:
-    """Whether the last turn may have calls without a result."""
+    """Returns whether the last turn may have calls without a result."""
     complete = draft.complete and all(call.answer is None for call in block.calls)
     return options.end == "call" or complete
 
@@ -145,18 +145,18 @@ def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> boo
 def _ended(
     draft: Draft, blocks: Sequence[Block], at: int, problem: Problem, code: str | None = None
 ) -> Draft:
-    """The draft of the blocks before `at`; the calls of the others are dropped."""
+    """Returns the draft of the blocks before `at`; the calls of the others are dropped."""
     draft = draft.dropping(calls_in(blocks[at:]), code or f"after_{problem.code}")
     draft = draft.counting(turns_cut=len(blocks) - at)
     return replace(draft, blocks=tuple(blocks[:at]), cut=problem)
 
 
 def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """End the conversation with its last target, without the results that followed it.
+    """Ends the conversation with its last target, without the results that followed it.
 
-    Trailing user turns, results and turns that are no targets are cut (`trailing_cut`). Under
-    `end: answer` so are turns that call (`no_final_answer`), but for the last turn of a complete
-    conversation or of one that is cut into turns. Counts `repeated_turns` (trained again, in a
+    Trailing user turns, results and turns that are not targets are cut (`trailing_cut`). Under
+    `end: answer` so are turns with calls (`no_final_answer`), except the last turn of a complete
+    conversation or of one that is divided into turns. Counts `repeated_turns` (trained again, in a
     sample without weights under `untrained_turns: split`) and `untrained_turns` (context only).
     """
     blocks = list(draft.blocks)
@@ -189,7 +189,7 @@ def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _nothing_left(draft: Draft) -> Problem:
-    """Find why no target is left: the cut that removed the last ones, or a missing turn."""
+    """Returns why no target is left: the cut that removed the last ones, or a missing turn."""
     if draft.cut is not None:
         return draft.cut
     if not draft.blocks:

@@ -1,1 +1,1 @@
-"""The output folder: files written aside, shards, Parquet, folders in object stores."""
+"""Writes the output folder: atomic files, shards, Parquet, folders in object stores."""

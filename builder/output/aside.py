@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: written next to their place, then renamed."""
+"""Makes files and folders appear complete or not at all: written elsewhere, then renamed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 @contextlib.contextmanager
 def folder_aside(out: Path) -> Iterator[Path]:
-    """Gives a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
+    """Yields a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
 
-    It lies next to `out` under a name that follows from it, so that the next run removes what a
-    killed one left. It is removed at the end. Raises UsageError: `out` is not an empty folder,
-    cannot be written, or another process is writing it.
+    It is next to `out`, with a name derived from it, so that the next run removes the remains of a
+    killed one. It is removed at the end. Raises UsageError if `out` is not an empty folder, cannot
+    be written, or is being written by another process.
     """
     scratch = out.absolute().parent / f".{out.name}.partial"
     with _write_faults(out):
@@ -53,7 +53,7 @@ def put_in_place(made: Path, out: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that an earlier one of the name stays until the new one is complete.
+    """Writes a file such that an earlier one of that name stays until the new one is complete.
 
     Raises UsageError if it cannot be written.
     """
@@ -61,7 +61,7 @@ def write_whole(path: Path, data: bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a pipe or a device, such as /dev/stdout
             return
-        target = path.resolve()  # through a link: the file it names is replaced, not the link
+        target = path.resolve()  # for a link, the file it points to is replaced, not the link
         partial = target.with_name(f".{target.name}.partial")
         try:
             with partial.open("wb") as stream:
@@ -75,10 +75,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _write_faults(out: Path, scratch: Path | None = None) -> Iterator[None]:
-    """Reports what the system refuses as the user's mistake.
+    """Reports errors of the system as usage errors.
 
-    With a scratch folder, errors that concern neither it nor the space on the disk pass: they come
-    from reading, or are bugs.
+    With a scratch folder, errors that concern neither it nor the space on the disk are passed on:
+    they come from reading, or are bugs.
     """
     try:
         yield

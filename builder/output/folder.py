@@ -1,4 +1,4 @@
-"""The output folder: written next to its final place, moved there whole, locked meanwhile."""
+"""Manages the output folder: written next to its final place, moved there, locked meanwhile."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ MANIFEST = "manifest.json"
 
 @contextlib.contextmanager
 def output_folder(out: Path) -> Iterator[Path]:
-    """Locks `out` and gives a folder inside it for unfinished work, which is removed at the end.
+    """Locks `out` and yields a folder inside it for unfinished work, which is removed at the end.
 
-    Finished results (`builder.build.results`) are stored next to it and stay.
+    Finished results (`builder.build.results`) are stored next to it and are kept.
 
-    Raises UsageError: `out` is a file, holds files that are not ours, is used by another run, or
-    cannot be written.
+    Raises UsageError if `out` is a file, contains files that are not ours, is used by another run,
+    or cannot be written.
     """
     try:
         if out.is_symlink() and not out.exists():
@@ -83,7 +83,7 @@ class Writer:
         self.files: list[Written] = []
 
     def write(self, path: str, pieces: Iterable[bytes]) -> None:
-        """Writes one file, to the disk and not only to its cache."""
+        """Writes one file, flushed to the disk."""
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
@@ -98,7 +98,7 @@ class Writer:
         self.files.append(Written(path, size, digest.hexdigest()))
 
     def take(self, path: str) -> None:
-        """Counts a file that something else has written into the folder."""
+        """Records a file that other code has written into the folder."""
         with (self.folder / path).open("rb+") as stream:
             os.fsync(stream.fileno())
             digest = hashlib.file_digest(stream, "sha256")
@@ -123,7 +123,7 @@ class Writer:
 
 
 def _listed(out: Path) -> set[str]:
-    """Returns the paths that the manifest of an earlier run lists, if they stay inside `out`."""
+    """Returns the paths that the manifest of an earlier run lists, if they are inside `out`."""
     try:
         manifest = json.loads((out / MANIFEST).read_bytes())
         paths = {item["path"] for item in manifest["files"]}
@@ -133,18 +133,18 @@ def _listed(out: Path) -> set[str]:
 
 
 def _is_inside(out: Path, path: str) -> bool:
-    """Says whether it is a file in `out` outside of its state; anybody may have written it."""
+    """Returns whether it is a file in `out` outside its state; the manifest is not trusted."""
     folder = out.resolve()
     try:
         final = (out / path).resolve()
         below = final.is_relative_to(folder) and not final.is_relative_to(folder / STATE)
         return below and final.is_file()
-    except (OSError, ValueError, RuntimeError):  # no name for a file; links in a circle
+    except (OSError, ValueError, RuntimeError):  # not a valid file name; links in a circle
         return False
 
 
 def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:
-    """Create a file of the kind that its name says."""
+    """Creates a file of the kind that its name indicates."""
     if path.suffix == ".parquet":
         return ParquetFile(path, weighted=weighted)
     if path.suffix == ".zst":
@@ -155,8 +155,8 @@ def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.Zstd
 class SplitWriter:
     """Writes the samples of one split: data/ in every requested kind, and meta/.
 
-    A shard is closed once its lines hold `shard_bytes`. The number of shards is part of their
-    names, so that they are named at the end.
+    A shard is closed once its lines reach `shard_bytes`. The number of shards is part of their
+    names, so they are named at the end.
     """
 
     def __init__(

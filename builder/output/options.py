@@ -1,4 +1,4 @@
-"""Options of the files in data/."""
+"""Defines the options of the files in data/."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class OutputOptions:
     """Options of `output:` in the configuration.
 
     formats   kinds of files in data/; loaders read the first one
-    shard_mb  a file is closed once its samples hold so many MB (2^20 bytes)
-    compress  applies to the JSONL in data/: Parquet is compressed in itself, and meta/ is read by
-              pages as it is
+    shard_mb  a file is closed once its samples reach this many MB (2^20 bytes)
+    compress  applies to the JSONL in data/: Parquet has its own compression, and meta/ must be
+              readable by page
     """
 
     formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)
@@ -22,6 +22,6 @@ class OutputOptions:
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """The file name suffixes in data/, one for each of `formats`."""
+        """Returns the file name suffixes in data/, one for each of `formats`."""
         jsonl = "jsonl.zst" if self.compress == "zstd" else "jsonl"
         return tuple(jsonl if kind == "jsonl" else kind for kind in self.formats)

@@ -1,4 +1,4 @@
-"""Samples as Parquet: the same rows as in the JSONL files, for loaders that prefer it."""
+"""Writes samples as Parquet: the same rows as in the JSONL files, for loaders that prefer it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STRING = {"dtype": "string", "_type": "Value"}
 
 
 def _features(*, weighted: bool) -> dict[str, Any]:
-    """The features as `datasets` (4.7 and later) keeps them in a file's schema."""
+    """The features in the form that `datasets` (4.7 and later) stores in a file's schema."""
     message: dict[str, Any] = {"role": _STRING, "content": _STRING}
     if weighted:
         message["weight"] = {"dtype": "int8", "_type": "Value"}
@@ -50,14 +50,14 @@ class ParquetFile:
         self._size = 0
 
     def write(self, line: bytes) -> None:
-        """Add the row of a line of data/."""
+        """Adds the row of a line of data/."""
         self._lines.append(line)
         self._size += len(line)
         if len(self._lines) >= ROWS or self._size >= BATCH_BYTES:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left and the file's end."""
+        """Writes the remaining rows and the end of the file."""
         if self._lines:
             self._flush()
         self._writer.close()

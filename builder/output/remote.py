@@ -1,10 +1,10 @@
-"""An output folder in a store that fsspec writes.
+"""Writes an output folder in a store of fsspec.
 
-The dataset is made in a folder of this machine, whole and under its lock, then uploaded: first the
-old manifest goes, then come the files, the manifest last. A folder in a store without a manifest is
-one that is being written, or that a run left unfinished; the same command goes on.
+The dataset is made in a local folder, complete and under its lock, then uploaded: the old manifest
+is removed first, then the files are written, the manifest last. A folder in a store without a
+manifest is being written, or was left unfinished by a run; the same command resumes it.
 
-What is in `.state` there is the program's own: the mark that the folder is ours, and, where several
+`.state` in the store is the program's own: the marker that the folder is ours, and, if several
 machines work, finished results. No store has locks: two machines must not write to one address.
 """
 
@@ -28,14 +28,17 @@ MARK = "made-by-builder"
 
 @dataclass(frozen=True, slots=True)
 class RemoteOutput:
-    """`url` of the folder; `shares`: workers on other machines leave their results there too."""
+    """`url` of the folder; `shares`: workers on other machines also store their results there."""
 
     url: str
     shares: bool = False
 
     @property
     def here(self) -> Path:
-        """The folder on this machine in which the dataset is made. Raises UsageError: no home."""
+        """Returns the local folder in which the dataset is made.
+
+        Raises UsageError if there is no home.
+        """
         cache = expand_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
         if cache.parts[:1] == ("~",):
             raise UsageError(f"output {self.url!r}: no home folder for a cache: set XDG_CACHE_HOME")
@@ -44,7 +47,7 @@ class RemoteOutput:
 
     @property
     def store(self) -> str | None:
-        """The address at which workers leave their results."""
+        """Returns the address at which workers store their results."""
         return self._at(STATE) if self.shares else None
 
     def check(self) -> None:
@@ -83,7 +86,7 @@ class RemoteOutput:
         return connect(self._at(name))[1]
 
     def _listed(self) -> set[str]:
-        """Returns the paths that the manifest there lists, if they are below the folder."""
+        """Returns the paths in the manifest of the store, if they are below the folder."""
         with faults(self.url, "read"):
             system, _ = connect(self.url)
             path = self._path(MANIFEST)

@@ -1,4 +1,4 @@
-"""Worker processes of this machine that share what is loaded: imports and the tokenizer."""
+"""Runs worker processes that share what is loaded: imports and the tokenizer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from builder.parallel.signals import PRELOAD, die_with_parent, sigint_blocked
 from builder.problem import BuilderError
 
 AHEAD = 3
-"""Items submitted for each worker besides the one that it works on."""
+"""Items submitted per worker in addition to the one it is working on."""
 
 BATCH_BYTES = 1 << 19
 BATCH_ROWS = 256
@@ -79,12 +79,12 @@ def default_workers() -> int:
 
 
 def is_much(size: int) -> bool:
-    """Says whether so many bytes are worth worker processes."""
+    """Returns whether this many bytes justify worker processes."""
     return size >= LITTLE_BYTES
 
 
 def holds_more(paths: Iterable[Path | None]) -> bool:
-    """Says whether these files and folders hold LITTLE_BYTES or more; stops as soon as they do.
+    """Returns whether these files and folders have LITTLE_BYTES or more; stops as soon as they do.
 
     None stands for an input that is not on disk; its size is unknown and counts as large.
     """
@@ -101,7 +101,7 @@ def holds_more(paths: Iterable[Path | None]) -> bool:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The file, or all files below the folder; errors are left to whoever reads them."""
+    """Yields the file, or all files below the folder; errors are left to the readers."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
         if not stat.S_ISDIR(path.stat().st_mode):
             yield path
@@ -124,7 +124,7 @@ def prepare(preload: Preload | None) -> None:
         {
             "load": asdict(preload) if preload else None,
             "driver": os.getpid(),
-            # The kernel takes the end of the thread that starts a process for that of its parent.
+            # The kernel treats the end of the thread that started a process as that of its parent.
             "dies": threading.current_thread() is threading.main_thread(),
         }
     )
@@ -141,7 +141,7 @@ def prepare(preload: Preload | None) -> None:
 
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
-    """Raises WorkersNotStarted for what the system refuses, or a killed helper, while starting."""
+    """Raises WorkersNotStarted for an error of the system, or a killed helper, while starting."""
     try:
         yield
     except (OSError, EOFError) as error:
@@ -161,7 +161,7 @@ class _Workers(ProcessPoolExecutor):
 
 
 def prepare_for(paths: Iterable[Path | None], workers: int, preload: Preload | None) -> None:
-    """Starts the fork server if these files and folders are worth workers (`holds_more`)."""
+    """Starts the fork server if these files and folders justify workers (`holds_more`)."""
     if workers > 1 and holds_more(paths):
         prepare(preload)
 
@@ -195,9 +195,9 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
 
 @contextlib.contextmanager
 def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]:
-    """Opens one other process and gives the function that starts work in it.
+    """Opens one other process and yields the function that starts work in it.
 
-    If the process is not worth its start (`is_worth`) or was killed, the work is done in this
+    If the work does not justify a process (`is_worth`) or it was killed, the work is done in this
     process when its result is requested. Exceptions are raised only when the result is requested.
     """
     if not is_worth:
@@ -223,18 +223,21 @@ def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]
 
 
 def _start_worker() -> None:
-    """Prepares a worker. Ctrl-C reaches all processes of the terminal; only the driver acts."""
+    """Prepares a worker.
+
+    Ctrl-C reaches all processes of the terminal; only the driver acts on it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
     die_with_parent()
     driver = multiprocessing.parent_process()
     if driver is not None and not driver.is_alive():
-        os._exit(1)  # it ended before the kernel was asked: no signal will come
+        os._exit(1)  # it ended before the request to the kernel: no signal will come
     threading.Thread(target=_end_with_driver, daemon=True).start()
 
 
 def _end_with_driver() -> None:
-    """Ends this worker once the driver is gone, which a killed driver cannot do itself."""
+    """Ends this worker when the driver is gone, since a killed driver cannot end it."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()
@@ -246,9 +249,9 @@ def imap(
 ) -> Iterator[Result]:
     """Yields `work(item)` for each item, in order, computed by worker processes.
 
-    Items are read as they are needed. A few are handled in this process: a pool is not worth its
-    start. If a worker is killed, its item and the remaining ones run in this process.
-    Raises what `work` raises.
+    Items are read as they are needed. A few are handled in this process, since they do not justify
+    a pool. If a worker is killed, its item and the remaining ones run in this process. Raises what
+    `work` raises.
     """
     rest = iter(items)
     few = FEW if preload else FEW_WITHOUT_PRELOAD

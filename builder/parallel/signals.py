@@ -1,4 +1,4 @@
-"""Ending a run in time: signals to the driver, and workers that must not outlive it."""
+"""Ends a run in time: signals to the driver, and workers that must not outlive it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def sigint_blocked() -> Iterator[None]:
 
 
 def die_with_parent() -> None:
-    """Lets the kernel kill this process once its parent is gone, on Linux; else does nothing."""
+    """Lets the kernel kill this process when its parent ends, on Linux; otherwise does nothing."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             import ctypes  # noqa: PLC0415 - only workers need it

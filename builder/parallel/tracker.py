@@ -37,7 +37,7 @@ def check_resource_tracker() -> int | None:
 
 @cache
 def follow_resource_tracker() -> None:
-    """Makes unregistering skip what was registered with a tracker that is gone."""
+    """Makes unregistering ignore what was registered with a tracker that no longer exists."""
     register, unregister = resource_tracker.register, resource_tracker.unregister
     trackers: dict[tuple[Any, str], int | None] = {}
 

@@ -1,4 +1,4 @@
-"""The files of a built folder as they are pushed, each compared with the manifest."""
+"""Lists the files of a built folder as they are pushed, each compared with the manifest."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def as_published(
     """Returns what is pushed: the files, and the manifest without `run`.
 
     The card records overruled gates, and the manifest lists that card. Absolute paths in the
-    configuration name this machine and its user, so only their last part is published.
+    configuration would reveal this machine and its user, so only their last part is published.
     """
     published = [_card(file, overruled) if file.path == CARD else file for file in files]
     content = {

@@ -1,4 +1,4 @@
-"""The gates that a dataset must pass before anything is sent."""
+"""Checks the gates that a dataset must pass before anything is sent."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
 
 
 def _meta(folder: Path) -> Iterator[dict[str, Json]]:
-    """Yields what each line of meta/ says; a line that is no object says nothing."""
+    """Yields the contents of each line of meta/; {} for a line that is not an object."""
     for path in sorted(folder.glob("meta/*.jsonl")):
         for _, row in json_lines(path):
             yield row if isinstance(row, dict) else {}

@@ -1,8 +1,8 @@
-"""A dataset repository on the Hub, accessed through `huggingface_hub`.
+"""Accesses a dataset repository on the Hub through `huggingface_hub`.
 
 Every commit names its parent, so no commit is made twice and none reverts a concurrent change. (The
-client's own folder upload does not: on one of its two paths it repeats a commit whose response was
-lost, on the other it gives up.)
+client's own folder upload does not do this: on one of its two paths it repeats a commit whose
+response was lost, on the other it gives up.)
 """
 
 from __future__ import annotations

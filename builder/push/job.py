@@ -1,4 +1,4 @@
-"""A push from the gates to the read-back."""
+"""Runs a push from the gates to the read-back."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PushOptions:
 
 @dataclass(slots=True)
 class PushReport:
-    """What a push found and did; phases that it did not reach are None or empty.
+    """The findings and results of a push; phases that it did not reach are None or empty.
 
     removed  files only on the Hub that are removed there (`--prune`)
     error    why it ended early
@@ -177,7 +177,7 @@ def _api() -> HfApi:
     from huggingface_hub import HfApi, get_token  # noqa: PLC0415 - the client is heavy
 
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # it shows signed addresses
-    if not get_token():  # not for a dry run either: what is private would seem not to be there
+    if not get_token():  # even for a dry run, because a private repository would seem not to exist
         raise UsageError("no token for the Hub: `hf auth login`, or HF_TOKEN")
     return HfApi()
 

@@ -1,4 +1,4 @@
-"""Retries for faults of the Hub and of the network."""
+"""Retries after faults of the Hub and of the network."""
 
 from __future__ import annotations
 

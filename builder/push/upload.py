@@ -39,12 +39,12 @@ class Changes:
 
     @property
     def send(self) -> tuple[PushFile, ...]:
-        """What is not there as it is here."""
+        """Returns the files that are missing or differ on the Hub."""
         return self.add + self.update
 
     @property
     def stale(self) -> list[str]:
-        """Files of another version that a loader would read together with ours."""
+        """Returns files of another version that a loader would read together with ours."""
         return [file.path for file in self.extra if file.path.startswith(OURS)]
 
 
@@ -85,9 +85,9 @@ def upload(
     as_pull_request: bool,
     course: Course,
 ) -> Uploaded:
-    """Make the files at `place` equal to ours, and remove `removed`. `survey`: what was shown.
+    """Makes the files at `place` equal to ours, and removes `removed`. `survey`: what was shown.
 
-    Raises UsageError, PushFault: it could not be done, or someone else changes the same files.
+    Raises UsageError or PushFault if it fails, or if someone else changes the same files.
     """
     done = Uploaded(revision=place.revision)
 
@@ -118,12 +118,12 @@ def upload(
         changes = compare(files, remote.files)
         if changes.send or any(path in remote.files for path in removed) or not remote.head:
             raise
-        done.commit = remote.head  # the answer to the last attempt was lost, not the attempt
+        done.commit = remote.head  # the response to the last attempt was lost, not the attempt
     return done
 
 
 def _same_as_shown(changes: Changes, survey: HubRepository) -> None:
-    """Nothing that someone else has written meanwhile is replaced unseen. Raises PushFault."""
+    """Checks that nothing that someone else has changed is overwritten. Raises PushFault."""
     others = [
         file.path
         for file in changes.update
@@ -140,7 +140,7 @@ def _same_as_shown(changes: Changes, survey: HubRepository) -> None:
 def _batches(
     send: Sequence[PushFile], removed: Sequence[str]
 ) -> Iterator[tuple[list[PushFile], Sequence[str]]]:
-    """The files of each commit, the card and the manifest last, and what the last removes."""
+    """Returns the files of each commit, the card and the manifest last, with the final removals."""
     ordered = sorted(send, key=lambda file: (file.path == MANIFEST, file.path == CARD))
     batch: list[PushFile] = []
     inside = 0
@@ -165,14 +165,14 @@ def _commit(
 ) -> None:
     message = title if not done.commits else f"{title} (part {done.commits + 1})"
     made = hub.commit(api, place, batch, removed, parent=done.commit, message=message)
-    done.commits += made != done.commit  # the client makes none if nothing would change
+    done.commits += made != done.commit  # the client makes no commit if nothing would change
     done.commit = made
     done.files += len(batch)
     done.bytes += sum(file.size for file in batch)
 
 
 def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> None:
-    """Is the commit what was to be pushed? Raises PushFault."""
+    """Checks that the commit equals what was to be pushed. Raises PushFault."""
     left = compare(files, hub.look(api, replace(place, revision=commit)).files).send
     if left:
         names = ", ".join(file.path for file in left[:5])

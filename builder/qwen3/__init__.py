@@ -1,1 +1,1 @@
-"""The Qwen3 tool-calling format: flatten, render, parse, and the tokenizer it is proven against."""
+"""Implements the Qwen3 tool-calling format: flatten, render, parse, and the tokenizer."""

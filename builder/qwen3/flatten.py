@@ -9,9 +9,9 @@ from builder.sample import Call, Dialogue, Sample, Turn, Weights
 
 
 def flatten(dialogue: Dialogue) -> Sample:
-    """Make the training record: calls as `<tool_call>` text, results as `<tool_response>` turns.
+    """Makes the training record: calls as `<tool_call>` text, results as `<tool_response>` turns.
 
-    Where a turn is not trained, every assistant message has a weight, 0 or 1.
+    If a turn is not trained, every assistant message has a weight, 0 or 1.
     """
     weights: Weights = ()
     if any(turn.role == "assistant" and not turn.trained for turn in dialogue.turns):
@@ -35,12 +35,12 @@ def flat_turn(turn: Turn) -> tuple[str, str]:
 
 
 def call_text(call: Call) -> str:
-    """Write a call as the template does."""
+    """Writes a call as the template does."""
     return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.text}}}\n</tool_call>'
 
 
 def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
-    """Make the messages in the structured form that an inference server renders.
+    """Makes the messages in the structured form that an inference server renders.
 
     A call whose JSON text is not what `tojson` would write is passed with that text: the template
     inserts a string verbatim (verification.md, `structured`).

@@ -1,4 +1,4 @@
-"""An independent renderer of the flat form, written from the specification: no template engine.
+"""Renders the flat form independently, following the specification: no template engine.
 
 It exists to disagree: the check `spec` compares its bytes with those of Hugging Face's template. It
 also reports what the template cannot: where the trained text of each turn is, and which control
@@ -27,7 +27,7 @@ RESPONSE_CLOSE = "</tool_response>"
 class Rendering:
     """A rendered conversation.
 
-    text     what the model sees
+    text     the model's input
     answers  for each assistant turn [start, end) in code points: from just after
              `<|im_start|>assistant` and its newline to the end of its `<|im_end|>`
     control  (offset, token) of every control token that the structure puts into the text, in order
@@ -126,7 +126,7 @@ def split_thought(content: str) -> tuple[str, str]:
 
 
 def shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, str]:
-    """Returns (think block, body) of an assistant turn; the block is "" where there is none."""
+    """Returns (think block, body) of an assistant turn; the block is "" if there is none."""
     thought, body = split_thought(content)
     if after_query and (last or thought):
         thought = thought.strip("\n")

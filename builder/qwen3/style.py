@@ -1,8 +1,8 @@
-"""How the chat templates of the family differ.
+"""Describes how the chat templates of the family differ.
 
 All of them write calls, tool responses and the tools block alike (qwen3-template-pitfalls.md,
 conformance-vectors.md "Template texts"). They differ in how they treat thoughts, and in the system
-turn that they add where a sample has none.
+turn that they add to a sample without one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Thoughts(StrEnum):
 class Style:
     """The behaviour of one template. The defaults are those of the specification.
 
-    default_system  the system text where a sample has neither system nor tools; None: no turn
-    tools_lead      the text before the tools block where a sample has tools but no system text
+    default_system  the system text of a sample with neither system nor tools; None: no turn
+    tools_lead      the text before the tools block in a sample with tools but no system text
     """
 
     thoughts: Thoughts = Thoughts.hybrid

@@ -1,4 +1,4 @@
-"""The tokenizer that a dataset is proven against. It is the authority, not our code."""
+"""Loads the tokenizer that a dataset is proven against. It is the authority, not our code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Target:
     files: dict[str, str]
     template: str
     added_tokens: tuple[str, ...]
-    """The tokens that are matched anywhere in a text, in the order of their ids."""
+    """Returns the tokens that are matched anywhere in a text, in the order of their ids."""
     loaded: Callable[[], PreTrainedTokenizerBase]
     definition: Callable[[], str]
 
@@ -56,17 +56,17 @@ class Target:
 
     @cached_property
     def template_sha256(self) -> str:
-        """sha256 of the chat template's text."""
+        """Returns the sha256 of the chat template's text."""
         return hashlib.sha256(self.template.encode("utf-8")).hexdigest()
 
     @property
     def template_name(self) -> str:
-        """The template's known name, or "unknown"."""
+        """Returns the template's known name, or "unknown"."""
         return KNOWN_TEMPLATES.get(self.template_sha256, "unknown")
 
     @cached_property
     def style(self) -> Style:
-        """The style of the template, determined by rendering a few messages."""
+        """Returns the style of the template, determined by rendering a few messages."""
         query = {"role": "user", "content": "a"}
         thought = {"role": "assistant", "content": "<think>\nb\n</think>\n\nc"}
         answered = self.render([query, {"role": "assistant", "content": "b"}], None)
@@ -86,7 +86,7 @@ class Target:
 
     @cached_property
     def renders_late_system(self) -> bool:
-        """Whether the template renders a system message after the first turn as a system turn."""
+        """Returns whether a system message after the first turn is rendered as a system turn."""
         texts = ("a", "b", "c", "d")
         roles = ("user", "assistant", "system", "user")
         messages = [
@@ -100,7 +100,7 @@ class Target:
 
     @cached_property
     def generation_prompts(self) -> dict[str, str]:
-        """The generation prompt of each mode of inference."""
+        """Returns the generation prompt of each mode of inference."""
         probe = [{"role": "user", "content": "a"}]
         before = self.render(probe, None)
         prompts = {}
@@ -127,7 +127,10 @@ class Target:
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
     ) -> str:
-        """Renders messages by the tokenizer's own `apply_chat_template`. Raises what it raises."""
+        """Renders messages with the tokenizer's own `apply_chat_template`.
+
+        Raises its exceptions.
+        """
         definitions: Any = list(tools) if tools else None
         text = self.tokenizer.apply_chat_template(
             list(messages), tools=definitions, tokenize=False, **options
@@ -162,7 +165,7 @@ class Target:
         return text
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Returns [start, end) of each token in code points; of one character share it."""
+        """Returns [start, end) of each token in code points; parts of one character share it."""
         encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         offsets: list[tuple[int, int]] = encoding.offsets
         return offsets
@@ -201,7 +204,7 @@ def _fetch(name: str) -> Path:
         return Path(
             snapshot_download(repository, revision=revision or None, allow_patterns=list(_FETCHED))
         )
-    except Exception as error:  # the client raises many types if a tokenizer cannot be had
+    except Exception as error:  # the client raises many types if a tokenizer cannot be downloaded
         raise UsageError(
             f"tokenizer {name!r}: no such folder, and not had from the Hub: {reason(error)}"
         ) from None

@@ -1,10 +1,10 @@
-"""The tokens of a text and their positions, computed from ids alone.
+"""Computes the tokens of a text and their positions from ids alone.
 
 The tokens of a byte-level vocabulary concatenate to the text, so the ids determine where each token
 starts and whether they decode to the text. No offsets are requested from the tokenizer, and the ids
-may come from a faster one: fastokens (extra `fast`) is used where it is installed. `tokenizers` is
-the reference (library-measurements.md): its ids are compared on the first text of each process and
-on one text in CHECKED.
+may come from a faster one: fastokens (extra `fast`) is used if it is installed. `tokenizers` is the
+reference (library-measurements.md): its ids are compared on the first text of each process and on
+one text in CHECKED.
 """
 
 from __future__ import annotations

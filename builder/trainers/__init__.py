@@ -1,4 +1,4 @@
-"""What is known of each trainer: one record each, with its masks, lengths and configurations."""
+"""Describes each trainer in one record, with its masks, lengths and configurations."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TRAINERS: dict[str, Trainer] = {
 MASKS: dict[str, MaskRule] = {
     name: rule for item in TRAINERS.values() for name, rule in item.masks.items()
 }
-"""What `verify --masks` compares, by name."""
+"""The masks that `verify --masks` compares, by name."""
 
 DEFAULT_LENGTHS: dict[str, int] = {
     name: item.default_length for name, item in TRAINERS.items() if item.default_length is not None
 }
-"""Tokens after which a trainer cuts (or refuses) a sample unless it is configured otherwise."""
+"""Tokens after which a trainer cuts (or refuses) a sample unless configured otherwise."""
 
 
 EXACT = "Exact: trains the tokens of meta.spans in the proven text, and nothing else."
@@ -55,7 +55,7 @@ def configurations(
 ) -> dict[str, str]:
     """Returns {path relative to configs/: text} for an export of files of `kind` in `folder`.
 
-    Each configuration begins with whether it trains exactly `meta.spans`, and else what differs.
+    Each configuration begins with whether it trains exactly `meta.spans`, and if not, what differs.
     """
     train = "train" if "train" in splits else splits[0]
     evaluated = [split for split in ("validation", "test") if split in splits and split != train]

@@ -50,7 +50,7 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask:
-    """Covers what changes in the rendering with the turn's content, and its `<|im_end|>`."""
+    """Covers the part of the rendering that depends on the turn's content, and its `<|im_end|>`."""
     rendering = render_sample(sample, target.style)
     if target.style.thoughts is not Thoughts.hybrid:
         return Mask(text, rendering.answers)
@@ -61,7 +61,7 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask:
         if text.startswith(EMPTY_THINK, start):
             begin = start + len(EMPTY_THINK)
         elif number == last:
-            begin = start + len("<think>\n")  # the block is there for any content
+            begin = start + len("<think>\n")  # every content has the block
         spans.append((begin, end))
     return Mask(text, tuple(spans))
 

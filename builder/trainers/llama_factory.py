@@ -68,9 +68,9 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """As its template `qwen3` with the default enable_thinking: trained empty blocks everywhere.
+    """Renders like its template `qwen3` with the default enable_thinking: trained empty blocks.
 
-    For a target without thoughts `qwen3_nothink` (`qwen`): the text as it is.
+    For a target without thoughts it is `qwen3_nothink` (`qwen`): the text unchanged.
     """
     roles = [role for role, _ in sample.messages if role != "system"]
     if roles != ["user", "assistant"] * (len(roles) // 2):

@@ -1,4 +1,4 @@
-"""Counts, over a dataset, how the tokens that trainers train differ from the intended ones.
+"""Counts how the tokens that trainers train in a dataset differ from the intended ones.
 
 The intended tokens ("ours") are those of `meta.spans`. A token counts for the region of the
 rendering in which it starts. The rules of the trainers are in `builder.trainers.masks`.
@@ -78,7 +78,7 @@ class Comparison:
     borders: int = 0
 
     def add(self, sample: Sample, text: str, own: Trained, tokens: MaskTokens) -> None:
-        """Count one proven sample, given its rendering and the tokens intended to be trained."""
+        """Counts one proven sample, given its rendering and the tokens intended to be trained."""
         trainer = MASKS[self.trainer]
         self.samples += 1
         self.ours.update(own.regions)
@@ -113,7 +113,7 @@ def compare(
     target: Target,
     comparisons: Iterable[Comparison],
 ) -> None:
-    """Add one proven sample (its rendering, its trained spans) to each comparison."""
+    """Adds one proven sample (its rendering, its trained spans) to each comparison."""
     tokens = MaskTokens(target)
     own = tokens.trained(Mask(text, spans))
     for comparison in comparisons:

@@ -1,9 +1,9 @@
-"""What a trainer's loss covers: the types, and what the rules of several trainers share.
+"""Defines what a trainer's loss covers: the types, and the rules that several trainers share.
 
-The intended tokens are the spans of `builder.qwen3.parity`: what the model is to say, through
-`<|im_end|>`. Each trainer's rules stand in its own module. They follow the sources of the versions
-in docs/masks.md; TRL's are run in the conformance tests. A trainer may render another text than the
-tokenizer's template, and may cut or refuse what is longer than its default.
+The intended tokens are the spans of `builder.qwen3.parity`: the model's own text, through
+`<|im_end|>`. Each trainer's rules are in its own module. They follow the sources of the versions in
+docs/masks.md; TRL's run in the conformance tests. A trainer may render a text other than that of
+the tokenizer's template, and may cut or refuse samples longer than its default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """What a trainer makes of a sample: its text, and [start, end) of what carries loss."""
+    """A trainer's version of a sample: its text, and [start, end) of the parts with loss."""
 
     text: str
     spans: Spans
@@ -31,28 +31,28 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class MaskRefusal:
-    """Why a trainer does not train the sample at all."""
+    """The reason why a trainer does not train the sample at all."""
 
     reason: str
 
 
 Rule = Callable[[Sample, str, Target], Mask | MaskRefusal]
-"""(sample, its proven rendering, target) to what the trainer makes of it."""
+"""Maps (sample, its proven rendering, target) to the trainer's version of it."""
 
 Cut = Callable[[int, Ranges, int], Ranges]
-"""(tokens of the text, those inside spans, the limit) to the tokens that stay."""
+"""Maps (tokens of the text, those inside spans, the limit) to the tokens that remain."""
 
 
 def keep_start(length: int, trained: Ranges, limit: int) -> Ranges:
-    """The first `limit` tokens."""
+    """Returns the first `limit` tokens."""
     return [(0, min(length, limit))]
 
 
 def keep_pairs(length: int, trained: Ranges, limit: int) -> Ranges:
-    """As LLaMA-Factory cuts: a share of each prompt and its answer until nothing is left.
+    """Cuts like LLaMA-Factory: each prompt and its answer get a share of the remaining length.
 
-    The end of the prompt is cut if the answer is shorter than half of what is left, the end of the
-    answer if the prompt is; else both in proportion.
+    The end of the prompt is cut if the answer is shorter than half of the remaining length, the end
+    of the answer if the prompt is; otherwise both in proportion.
     """
     kept: Ranges = []
     before = 0
@@ -74,12 +74,12 @@ def keep_pairs(length: int, trained: Ranges, limit: int) -> Ranges:
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """What one setting of a trainer trains.
+    """The mask of one setting of a trainer.
 
     summary  the setting and what it trains, in a line
-    limit    tokens that it takes; None: no default
+    limit    tokens that it accepts; None: no default
     cut      what it keeps of a longer sample; None: it refuses it
-    across   a token that lies across the border of a trained span is trained as well
+    across   a token that crosses the border of a trained span is trained as well
     """
 
     summary: str
@@ -95,15 +95,15 @@ def has_system(sample: Sample) -> bool:
 
 
 def as_messages(sample: Sample) -> list[dict[str, Json]]:
-    """Returns the messages as the template takes them."""
+    """Returns the messages as the template accepts them."""
     return [{"role": role, "content": content} for role, content in sample.messages]
 
 
 def written(sample: Sample, default: str | None, gap: str, answer: Callable[[str], str]) -> Mask:
     """Renders the turns one after the other; answers are trained through the newline after them.
 
-    `answer` gives what follows the header of an assistant turn. `default` is the system text of a
-    sample that has none; without one, `gap` stands before the tools block.
+    `answer` returns what follows the header of an assistant turn. `default` is the system text of a
+    sample that has none; without one, `gap` precedes the tools block.
     """
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []

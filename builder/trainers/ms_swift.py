@@ -30,9 +30,9 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask:
-    """Writes an empty block in every turn, trained; consecutive messages of a role are joined.
+    """Writes a trained empty block in every turn; consecutive messages of a role are joined.
 
-    No block for a target without thoughts, and for one that always thinks.
+    There is no block for a target without thoughts, or for one that always thinks.
     """
     joined: list[tuple[str, str]] = []
     for role, content in sample.messages:

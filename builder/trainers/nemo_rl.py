@@ -1,4 +1,4 @@
-"""NeMo-RL: options by its documentation."""
+"""NeMo-RL: options according to its documentation."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _LENGTH = 2048
 
 
 def _last_turn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Covers the last turn. Definitions are not read; a prompt that leaves no room is left out."""
+    """Covers the last turn. Definitions are ignored; a prompt that leaves no room is left out."""
     messages = as_messages(sample)
     prompt = target.render(messages[:-1], None, add_generation_prompt=True)
     if len(target.offsets(prompt)) >= _LENGTH - 2:

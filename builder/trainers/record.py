@@ -1,4 +1,4 @@
-"""What one trainer is: which exports it reads, what it trains of them, how it is configured."""
+"""Defines a trainer: the exports that it reads, its loss mask, its configuration."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from builder.trainers.masks import MaskRule
 MODEL = "Qwen/Qwen3-8B"
 
 Targets = Literal["every", "last", "some"]
-"""Which assistant turns of a dataset's samples are trained: all, only each last one, or some."""
+"""Which assistant turns of a dataset's samples are trained: all, only the last of each, or some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a configuration depends on in a dataset.
+    """The facts about a dataset that configurations depend on.
 
     longest    tokens of the longest sample
     widest     tokens of the longest sample as `wider` counts them
@@ -41,12 +41,12 @@ class Facts:
 
     @property
     def length(self) -> int:
-        """A length for trainers that render as the template does: a multiple of 64."""
+        """Returns a length for trainers that render like the template: a multiple of 64."""
         return _rounded(self.longest)
 
     @property
     def wide_length(self) -> int:
-        """A length for trainers that write an empty think block before every turn."""
+        """Returns a length for trainers that write an empty think block before every turn."""
         return _rounded(self.widest)
 
 
@@ -84,35 +84,35 @@ class ExportFiles:
 
     @property
     def train_split(self) -> str:
-        """The split of the training file."""
+        """Returns the split of the training file."""
         return split_of(self.train)
 
 
 def split_of(path: str) -> str:
-    """Returns the split that an export's file holds."""
+    """Returns the split that an export's file contains."""
     return path.rpartition("/")[2].partition("-")[0]
 
 
 Configure = Callable[[ExportFiles, Facts], Mapping[str, str]]
-"""Gives {path relative to configs/: text}."""
+"""Returns {path relative to configs/: text}."""
 
 Difference = Callable[[str, Facts], str]
-"""(variant, facts) to how the trained tokens differ from `meta.spans` in the proven text, or ""."""
+"""Maps (variant, facts) to how the trained tokens differ from `meta.spans`, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """Everything that is known about a trainer.
+    """The facts about a trainer.
 
     name            in options and reports
     title           as its makers write it
     variants        the exports it reads, the best first: {variant: which turns it can leave out}.
-                    `every`: it trains all assistant turns; `last`: it can train the last one
-                    alone; `some`: it can train any of them
+                    `every`: it trains all assistant turns; `last`: it can train only the last one;
+                    `some`: it can train any of them
     configure       writes its configuration
-    difference      how what it trains differs from `meta.spans`
+    difference      how its trained tokens differ from `meta.spans`
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
-    masks           {name for `verify --masks`: what a setting of it trains}
+    masks           {name for `verify --masks`: the mask of a setting}
     """
 
     name: str
@@ -124,7 +124,7 @@ class Trainer:
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
 
     def can_train(self, variant: str, targets: Targets) -> bool:
-        """Returns whether it trains no assistant turn of the variant that is not a target."""
+        """Returns whether it trains only targets of the variant."""
         ability = self.variants.get(variant)
         return ability is not None and (targets == "every" or ability in (targets, "some"))
 

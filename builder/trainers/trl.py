@@ -76,7 +76,7 @@ def _everything(sample: Sample, text: str, target: Target) -> Mask:
 
 
 _KNOWN_TEMPLATES = (
-    "Qwen3 original (2025-04)",  # as the revised text, which it knows: both render alike
+    "Qwen3 original (2025-04)",  # like the revised text, which it knows: both render alike
     "Qwen3 revised",
     "Qwen3 Instruct-2507",
     "Qwen3-VL Instruct",
@@ -85,12 +85,12 @@ _KNOWN_TEMPLATES = (
 
 
 def _assistant_only(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """As TRL's training template: a think block in every turn; trained to the newline after it."""
+    """Renders like TRL's training template: a think block in every turn; trained to the newline."""
     if target.template_name not in _KNOWN_TEMPLATES:
         return MaskRefusal("it has no training template for this target (ValueError)")
     if target.style.thoughts is not Thoughts.hybrid:
         answers = render_sample(sample, target.style).answers
-        before = 1 if target.template_name == "Qwen2.5" else 0  # its newline after the header too
+        before = 1 if target.template_name == "Qwen2.5" else 0  # also the newline after its header
         return Mask(text, tuple((start - before, end + 1) for start, end in answers))
 
     def answer(content: str) -> str:

@@ -27,9 +27,9 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Renders each message alone; the pieces must make the whole.
+    """Renders each message separately; the pieces must make the whole.
 
-    As many tokens as a generation prompt has go untrained at the beginning of an answer, whatever
+    At the beginning of an answer, as many tokens as a generation prompt has are untrained, whatever
     they are.
     """
     whole = ""

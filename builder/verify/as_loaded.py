@@ -51,7 +51,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
 
     `dataset` is a file or a folder; `scratch` is the folder for the loader's temporary cache.
     """
-    for path in specials(dataset):  # the loader would wait for it for ever
+    for path in specials(dataset):  # the loader would wait for it forever
         yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
     with tempfile.TemporaryDirectory(dir=scratch) as cache:

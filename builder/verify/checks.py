@@ -1,4 +1,4 @@
-"""The checks of verification.md that need no template."""
+"""Implements the checks of verification.md that need no template."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _encodable(text: str) -> bool:
 
 
 def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
-    """Parses a sample into its structured form; returns the findings where it has none."""
+    """Parses a sample into its structured form; returns the findings if it has none."""
     turns: list[Turn] = []
     findings: list[Finding] = []
     weights = sample.weights or (None,) * len(sample.messages)

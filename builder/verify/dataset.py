@@ -38,8 +38,7 @@ from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, Verifier, verifier_for
 
 AS_WRITTEN = "as-written"
-"""The code of a row of another form that the template, given the row as it stands, renders
-differently."""
+"""The code of a row of another form that the template renders differently as it was written."""
 
 _DIFFERS = (
     "read as {}, the row is proven once converted; as it stands the template renders it differently"
@@ -51,8 +50,8 @@ _DIFFERS = (
 class LineReport:
     """The result for one row of a file; `line` 0 stands for the file itself.
 
-    `parity` holds, for each target turn, the modes in which it is in parity. `form` is the form
-    that the row was converted from, "" if it was not, `changes` what that altered.
+    `parity` has, for each target turn, the modes in which it is in parity. `form` is the form that
+    the row was converted from, "" if it was not, `changes` those of the conversion.
     """
 
     file: str
@@ -69,8 +68,8 @@ class LineReport:
 class Summary:
     """Counts over all rows; `samples` are the rows read, `proven` those without a finding.
 
-    `turns` are the target turns of the samples, `parity` those in parity, by mode; `forms` the rows
-    that were converted, by the form that they are in, `changes` what the conversion altered.
+    `turns` are the target turns of the samples, `parity` those in parity, by mode; `forms` the
+    converted rows, by their form, `changes` those of the conversion.
     """
 
     samples: int = 0
@@ -148,7 +147,7 @@ def verify_dataset(
 def checked_rows(
     dataset: str, verifier: Verifier, unit: str | None = None
 ) -> Iterator[tuple[DatasetRow, Sample | None, Verdict]]:
-    """Yields each row, its sample (None: it holds none) and the verdict. Raises UsageError.
+    """Yields each row, its sample (None: it has none) and the verdict. Raises UsageError.
 
     `unit` None: the one of the row's meta/.
     """
@@ -175,7 +174,7 @@ def _check(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None
 
 
 def _rendered(reading: RowReading, verifier: Verifier) -> str | None:
-    """Returns what the template makes of a converted row as it stands; None if it refuses it."""
+    """Returns the template's rendering of a converted row as written; None if it refuses it."""
     tools: Any = reading.tools or None
     try:
         return verifier.target.render(list(reading.messages), tools)
@@ -207,7 +206,7 @@ def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
         findings += tuple(_differences(row, verdict, verifier, item.manifest))
     if item.repeats is not None:
         again = Finding("repeated", f"the same row as {item.repeats}")
-        # `build` writes no sample twice; in other datasets a repetition may be meant.
+        # `build` writes no sample twice; in other datasets a repetition may be intended.
         findings += (again,) if item.manifest is not None else ()
         warnings += (again,) if item.manifest is None else ()
     return LineReport(
@@ -310,7 +309,7 @@ def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task
 def _differences(
     row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: _Manifest
 ) -> Iterator[Finding]:
-    """Yields a finding for each statement in the row's line of meta/ that does not hold."""
+    """Yields a finding for each incorrect statement in the row's line of meta/."""
     if row.meta_line is None:
         yield Finding("changed", "meta/ has no line for it")
         return

@@ -1,4 +1,4 @@
-"""Options of the verifier."""
+"""Defines the options of the verifier."""
 
 from __future__ import annotations
 

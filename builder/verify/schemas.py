@@ -1,6 +1,6 @@
 """Checks arguments against the JSON Schema of their tool, draft 2020-12.
 
-Schemas come out of logs: they may be broken, refer to anything, and take exponential time. Nothing
+Schemas come from logs: they may be invalid, refer to anything, and take exponential time. Nothing
 is fetched, the steps of a check are bounded before it runs, and patterns run without exponential
 backtracking (jsonschema-rs). A property test compares the verdicts with those of `jsonschema`.
 """
@@ -114,7 +114,7 @@ def _place_of_fault(schema: dict[str, Json], definition: str) -> str | None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return f"{error.json_path}: {error.message[:160]}"
-    except Exception:  # TypeError, RecursionError: it fails on some broken schemas
+    except Exception:  # TypeError, RecursionError: it fails on some invalid schemas
         return None
     return None
 

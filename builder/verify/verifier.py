@@ -26,8 +26,9 @@ from builder.verify import checks
 from builder.verify.options import VerifyOptions
 
 MAX_CHARS = 16 << 20
-"""A longer rendering is refused (`too_long`): no context holds it, and tokenising it takes memory
-in proportion (about 65 bytes a code point, up to 200 of a single word)."""
+"""A longer rendering is refused (`too_long`): no context window is that long, and tokenising it
+takes memory in proportion (about 65 bytes per code point, up to 200 for a single word).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Verifier:
     ) -> tuple[str | Exception, str | Exception | None, str | Exception | None]:
         """Renders the sample, its dialogue, and the sample with its weights.
 
-        The second and third are None where there is no such form.
+        The second and third are None if there is no such form.
         """
         _ = self.target.tokenizer  # a tokenizer that cannot be loaded is no verdict on the sample
         flat: list[dict[str, Any]] = [
