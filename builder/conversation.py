@@ -223,7 +223,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Records that by design carry nothing to learn from (a UI event, a title), counted by code."""
+    """Records that by design contain nothing to learn from (a UI event), counted by code."""
 
     code: str
     records: int = 1

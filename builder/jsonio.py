@@ -30,7 +30,7 @@ _DIGITS = re.compile(rb"\d+")
 
 
 class NotANumber(str):
-    """The text of a number that is no JSON or cannot be represented: NaN, Infinity, 1e999."""
+    """The text of a number that is invalid JSON or not representable: NaN, Infinity, 1e999."""
 
     __slots__ = ()
 

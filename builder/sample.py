@@ -121,7 +121,7 @@ class Sample:
 
     @cached_property
     def record(self) -> dict[str, Json]:
-        """The record as a JSON value: {"messages": [{"role", "content"}…], "tools": […]}."""
+        """Returns the record as JSON: {"messages": [{"role", "content"}…], "tools": […]}."""
         messages: list[Json] = [
             {"role": role, "content": content} for role, content in self.messages
         ]

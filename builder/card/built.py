@@ -50,7 +50,7 @@ class Built:
     pairs_left_out: Counter[str] = field(default_factory=Counter)
 
     def missing(self) -> list[tuple[str, int]]:
-        """Returns what the contexts of the targets miss, as (code, targets), the most first."""
+        """Returns what the contexts of the targets miss: (code, targets), most frequent first."""
         return sorted(self.context_missing.items(), key=lambda item: (-item[1], item[0]))
 
     @property

@@ -43,7 +43,7 @@ class VerifySection:
 
     @property
     def target(self) -> str:
-        """What `Target.load` takes: the folder if there is one of that name, else the name."""
+        """Returns the argument of `Target.load`: an existing folder of that name, or the name."""
         if self.tokenizer.written == "qwen3" or not self.tokenizer.located.is_dir():
             return self.tokenizer.written
         return str(self.tokenizer.located)
@@ -51,7 +51,7 @@ class VerifySection:
 
 @dataclass(frozen=True, slots=True)
 class AuditSection:
-    """`audit`: what is changed before a sample is verified, and what is looked for afterwards."""
+    """`audit`: what is replaced before a sample is verified, and what is examined afterwards."""
 
     scrub: ScrubOptions = field(default_factory=ScrubOptions, metadata=INLINE)
     options: AuditOptions = field(default_factory=AuditOptions, metadata=INLINE)

@@ -47,15 +47,15 @@ class DraftCall:
 class Block:
     """One system, user or assistant turn; the leading system text is not a block.
 
-    harness    user: all of its text was put there by the agent program
-    text_last  assistant: number of text parts that stood after a call
+    harness    user: all of its text was inserted by the agent program
+    text_last  assistant: number of text parts that followed a call
     results    assistant: the results logged for this turn, in logged order
     fault      code of something in the turn that could not be parsed; of a user turn only
-               `unknown_part`, where a message holds nothing else
+               `unknown_part`, if a message contains nothing else
     unknown    the type of the unknown part that is the fault
-    untrained  assistant: why the turn is no target (`Message.untrained`), or None
-    context    assistant: how well the log shows its context, where its message has one
-    hidden     assistant: codes of what its context held and a sample cannot show
+    untrained  assistant: why the turn is not a target (`Message.untrained`), or None
+    context    assistant: how well the log shows its context, if its message has one
+    hidden     assistant: codes of parts of its context that a sample cannot show
     """
 
     role: str

@@ -27,10 +27,10 @@ UNKNOWN_PART = "unknown_part"
 
 
 def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft | Problem:
-    """Make the draft of a conversation: roles resolved, messages of one turn in one block.
+    """Makes the draft of a conversation: roles resolved, messages of one turn in one block.
 
-    developer → system (`developer_role`). Leading system messages become the system text; a later
-    one becomes a user turn (`late_system`), stays (`late_system_kept`) or is the Problem
+    developer becomes system (`developer_role`). Leading system messages become the system text; a
+    later one becomes a user turn (`late_system`), stays (`late_system_kept`) or is the Problem
     `late_system`. An unknown role is the Problem `unknown_role`. Harness text next to other text is
     left out (`harness_text`) under `harness: drop`. Media become `[image]` (`media`) or are the
     Problem `media`. Parts of unknown types are left out (`unknown_part`): the context of the turns
@@ -67,9 +67,9 @@ class _DraftReader:
         self.misplaced: list[DraftCall] = []
         self.ordinal = 0
         self.asked: int | None = None
-        """Index of the last assistant block: results belong to it, to none before it."""
+        """Index of the last assistant block: results belong to it, never to an earlier one."""
         self.results: list[ToolResult] = []
-        """Results that came for that block and are not attached to it yet."""
+        """Results for that block that are not yet attached to it."""
         self.hidden: set[str] = set()
 
     def count(self, code: str, n: int = 1) -> None:
@@ -95,10 +95,10 @@ class _DraftReader:
             case role:
                 return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
         if media:
-            self.hidden.add("media")  # the turns after it saw what a sample cannot show
+            self.hidden.add("media")  # later turns saw something that a sample cannot show
         if unknown := sum(map(_unknown_parts, message.parts)):
             self.hidden.add(UNKNOWN_PART)
-            if message.role != "assistant":  # there the sample ends, and nothing is left out
+            if message.role != "assistant":  # the sample ends there, so nothing is left out
                 self.count(UNKNOWN_PART, unknown)
         return None
 
@@ -139,7 +139,7 @@ class _DraftReader:
                 self.results.append(result)
 
     def attach_results(self) -> None:
-        """Attach the results that came to the block that they answer."""
+        """Attaches the pending results to the block that they answer."""
         if self.asked is not None and self.results:
             block = self.blocks[self.asked]
             self.blocks[self.asked] = replace(block, results=(*block.results, *self.results))
@@ -168,7 +168,7 @@ class _DraftReader:
                 self.blocks.append(block)
 
     def _follows_results(self) -> bool:
-        """Whether results of the last assistant block came, and nothing else since."""
+        """Returns whether results of the last assistant block came, and nothing else since."""
         last = self.blocks[-1] if self.blocks else None
         has_results = bool(self.results) or (last is not None and bool(last.results))
         return has_results and self.asked == len(self.blocks) - 1
@@ -204,7 +204,7 @@ class _DraftReader:
                     last += len(found) if calls else 0
         is_inserted = not (texts or calls or thoughts or results or fault or untrained)
         if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
-            texts, untrained = harness, "inserted"  # the program spoke in the model's place
+            texts, untrained = harness, "inserted"  # text of the program in place of an answer
         elif harness:
             self.count("harness_text", len(harness))
         self._append(
@@ -227,12 +227,13 @@ class _DraftReader:
             self.hidden.add("server_tool")
 
     def _append(self, block: Block) -> None:
-        """Add an assistant block, or join it to the last one where they are one turn."""
+        """Adds an assistant block, or joins it to the last one if they are one turn."""
         self.attach_results()
         asked = self.blocks[self.asked] if self.asked is not None else None
         if asked is not None and block.turn is not None and block.turn == asked.turn:
             assert self.asked is not None, "it has a block"
-            self.blocks[self.asked] = join(asked, block)  # user text logged in between came after
+            # User text logged in between came afterwards.
+            self.blocks[self.asked] = join(asked, block)
             return
         last = self.blocks[-1] if self.blocks else None
         if last is not None and last.role == "assistant":
@@ -247,9 +248,9 @@ class _DraftReader:
     def _texts(
         self, parts: Iterable[Part], *, harness: bool = False, count: bool = True
     ) -> list[str]:
-        """The text of the parts, one string a part, blank ones left out.
+        """Returns the non-blank texts of the parts, one string per part.
 
-        `harness`: with the text of the agent program. `count`: count alterations.
+        `harness`: include the text of the agent program. `count`: count changes.
         """
         texts = []
         for part in parts:
@@ -277,6 +278,6 @@ def _has_media(part: Part) -> bool:
 
 
 def _unknown_parts(part: Part) -> int:
-    """Count the parts of unknown types in a part of a message."""
+    """Counts the parts of unknown types in a part of a message."""
     parts = part.content if isinstance(part, ToolResult) else (part,)
     return sum(isinstance(item, Unparsed) and item.code == UNKNOWN_PART for item in parts)

@@ -64,15 +64,15 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """End the conversation where what follows cannot be shown in its true context.
+    """Ends the conversation where later turns cannot be shown in their true context.
 
     - Before a turn that cannot be written or shown: a call with `bad_arguments` or a `bad_name`,
       something that could not be parsed (its own code), a server-side tool under `server_tools:
       cut`, a foreign turn under `untrained_turns: split` (its own code) unless a target that is a
       recorded response follows it.
-    - Before a user turn of which a message holds only parts of unknown types.
-    - After a turn whose calls have no result (`unanswered`) though others follow; before it if it
-      is no target or the conversation must end with an answer (`end: answer`).
+    - Before a user turn with a message of nothing but parts of unknown types.
+    - After a turn whose calls have no result (`unanswered`) although others follow; before it if it
+      is not a target or the conversation must end with an answer (`end: answer`).
 
     A call that is left out has the code of its own fault, else that of the foreign turn that ends
     the conversation, else `after_` and the code of the reason. Counts `turns_cut`.

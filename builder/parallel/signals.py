@@ -22,12 +22,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 def interrupt_on_sigterm(*, is_watched: bool = True) -> None:
-    """Makes SIGTERM end the run as Ctrl-C does: what is finished stays, nothing is half-written.
+    """Makes SIGTERM end the run like Ctrl-C: finished work is kept, nothing is half-written.
 
-    Python runs signal handlers between two of its own instructions, so that a long call into a
-    library would delay them; if `is_watched`, the watchdog then kills the process, also after
-    Ctrl-C. Does nothing outside the main
-    thread.
+    Python runs signal handlers between two of its own instructions, so a long call into a library
+    would delay them; if `is_watched`, the watchdog then kills the process, also after Ctrl-C. Does
+    nothing outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         return

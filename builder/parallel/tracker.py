@@ -1,4 +1,4 @@
-"""Survives a resource tracker that the system kills: a line for the user, and no traceback.
+"""Handles a resource tracker that the system kills: a line for the user, and no traceback.
 
 Python's `multiprocessing` registers each semaphore with a helper process, the resource tracker, and
 starts a new one if that was killed. Results do not depend on it: it only removes semaphores that a
@@ -19,13 +19,13 @@ MESSAGE = (
 )
 
 _last: list[int | None] = []
-"""The process id of the tracker that was seen last, if any was."""
+"""The process id of the last known tracker, if any."""
 
 
 def check_resource_tracker() -> int | None:
-    """Returns the process id of the tracker, which is started if it does not run.
+    """Returns the process id of the tracker, which is started if it is not running.
 
-    Prints one line if the tracker that was seen before is gone.
+    Prints one line if the previously known tracker is gone.
     """
     resource_tracker.ensure_running()
     pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)

@@ -1,4 +1,4 @@
-"""Dialogue → Sample (the specification's flat form) and → structured messages (a server's form)."""
+"""Flattens a Dialogue to a Sample (the specification's form) or to structured messages."""
 
 from __future__ import annotations
 

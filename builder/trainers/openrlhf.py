@@ -46,7 +46,10 @@ def _last_turn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
 
 
 def _multiturn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Covers each turn at its place in the rendering of what precedes it, laid over the whole."""
+    """Covers each turn at its position in the rendering of the preceding messages.
+
+    These positions are applied to the rendering of the whole sample.
+    """
     found = _last_turn(sample, text, target)
     if isinstance(found, MaskRefusal):
         return found

@@ -79,7 +79,7 @@ class ExportFiles:
 
     @property
     def quoted_folder(self) -> str:
-        """The folder for `datasets`, seen from inside: "." would have no name in its cache."""
+        """Returns the folder for `datasets`, seen from inside: "." has no name in its cache."""
         return json.dumps(f"../{self.folder}")
 
     @property
