@@ -12,14 +12,13 @@ import difflib
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from builder import build_dataset, load_config
 from wire.shapes import Request, Tool, Turn, read_answer, read_request
 
 _CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
@@ -214,20 +213,20 @@ def _with_leading_system(request: Request) -> Request:
 def build(
     sources: dict[str, Path], folder: Path, options: str = CONFIG
 ) -> dict[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
-    """Builds one dataset of logs or captures; by name, its samples with their meta lines."""
+    """Builds a dataset of each log or capture; by name, its samples with their meta lines.
+
+    Not one of all: equal samples of several scenarios would be one.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "input").mkdir(parents=True)
-    for name, path in sources.items():
-        (folder / "input" / name).symlink_to(path)
+    folder.mkdir(parents=True)
     config = folder / "config.yaml"
     config.write_text(options)
-    command = [sys.executable, "-m", "builder", "build", str(folder / "input")]
-    options = ["-o", str(folder / "dataset"), "-c", str(config), "-q", "--workers", "1"]
-    subprocess.run([*command, *options], check=False)
-    found: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {name: [] for name in sources}
-    dataset = folder / "dataset"
-    for row, meta in zip(_rows(dataset / "data"), _rows(dataset / "meta"), strict=True):
-        found[meta["source"].split("/")[0]].append((row, meta))
+    found: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for name, path in sources.items():
+        dataset = folder / name
+        build_dataset([path], dataset, config=load_config(config))
+        rows, metas = _rows(dataset / "data"), _rows(dataset / "meta")
+        found[name] = list(zip(rows, metas, strict=True))
     return found
 
 
@@ -260,7 +259,7 @@ def compare(
                 continue
             best = min(same, key=lambda e: (e.number in learnt, _distance(e.items, before)))
             learnt.add(best.number)
-            _count(row, sample, before, best, level)
+            _count(row, sample, before, best, meta)
     row.missing = len(exchanges) - len(learnt)
     return row
 
@@ -287,26 +286,32 @@ def _distance(wanted: Sequence[Item], found: Sequence[Item]) -> int:
 
 
 def _count(
-    row: Row, sample: dict[str, Any], before: Sequence[Item], sent: Exchange, level: str
+    row: Row, sample: dict[str, Any], before: Sequence[Item], sent: Exchange, meta: dict[str, Any]
 ) -> None:
     first = sample["messages"][0]
     system = first["content"] if first["role"] == "system" else ""
     texts = [text for text in sent.request.system if not text.startswith(_BILLING)]
     same_system = system == "\n\n".join(texts)
-    same_tools = _has_tools(sample["tools"], sent.request.tools)
+    grown = bool(meta["changes"].get("tools_added_later"))
+    same_tools = _has_tools(sample["tools"], sent.request.tools, grown=grown)
     difference = first_difference(sent.items, before)
     row.system += same_system
     row.tools += same_tools
     row.messages += not difference
     if difference:
         row.notes.append(f"request {sent.number}: {difference}")
-    if not (same_system and not difference) and level in ("proven", "rendered"):
+    if not same_tools:
+        row.notes.append(f"request {sent.number}: other tools")
+    same = same_system and same_tools and not difference
+    if not same and meta["context"]["level"] in ("proven", "rendered"):
         row.false += 1
 
 
-def _has_tools(defined: Sequence[dict[str, Any]], sent: Sequence[Tool]) -> bool:
-    """Whether a sample defines the tools sent, word for word; it may define later ones too."""
+def _has_tools(defined: Sequence[dict[str, Any]], sent: Sequence[Tool], *, grown: bool) -> bool:
+    """Whether a sample defines the tools sent, word for word; if `grown`, later ones too."""
     by_name = {tool["function"]["name"]: tool["function"] for tool in defined}
+    if not grown and len(by_name) != len(sent):
+        return False
     return all(
         tool.name in by_name
         and (by_name[tool.name].get("description") or "") == (tool.description or "")

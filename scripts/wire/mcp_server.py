@@ -1,6 +1,7 @@
-"""A small MCP server on stdin and stdout: tools that add, show a picture, write much, and one more.
+"""A small MCP server on stdin and stdout: tools that add, show a picture, write much, and others.
 
-A call of `grow` adds the tool `late`, of which the server notifies the client.
+A call of `crash` ends the server. A call of `grow` adds the tool `late`, of which the server
+notifies the client.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _TOOLS = [
     {"name": "picture", "description": "Shows a picture.", "inputSchema": _NOTHING},
     {"name": "big", "description": "Writes much.", "inputSchema": _NOTHING},
     {"name": "grow", "description": "Adds a tool.", "inputSchema": _NOTHING},
+    {"name": "crash", "description": "Ends the server.", "inputSchema": _NOTHING},
 ]
 _LATE = {"name": "late", "description": "Comes later.", "inputSchema": _NOTHING}
 
@@ -51,6 +53,8 @@ def _content(
             return [{"type": "text", "text": "See the picture:"}, image]
         case "big":
             text = "\n".join(f"line {number} of much text" for number in range(9000))
+        case "crash":
+            sys.exit(1)
         case "grow":
             tools.append(_LATE)
             text = "grown"

@@ -36,6 +36,11 @@ def _finish(answer: str) -> dict[str, Any]:
     return {"tool": "final_answer", "args": {"answer": answer}}
 
 
+def _load(names: str) -> dict[str, Any]:
+    """Loads deferred tools, where the agent has such."""
+    return {"tool": "ToolSearch", "args": {"query": f"select:{names}", "max_results": 5}}
+
+
 def _agent(name: str, *, background: bool) -> dict[str, Any]:
     task = f"[[S:{name}]] Count the lines of data.txt and report."
     arguments = {
@@ -253,7 +258,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "Todo noted."},
     ],
     "plan": [
-        {"calls": [_read("app.py")]},
+        {"calls": [_read("app.py"), _load("ExitPlanMode")]},
         {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
         {"text": "Here is my plan."},
     ],
@@ -347,28 +352,15 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "A picture and a long text."},
     ],
     "grow": [
-        {
-            "calls": [
-                {
-                    "tool": "ToolSearch",
-                    "args": {"query": "select:mcp__demo__grow", "max_results": 5},
-                }
-            ]
-        },
+        {"calls": [_load("mcp__demo__grow"), _bash("echo begin")]},
         {"calls": [{"tool": "mcp__demo__grow", "args": {}}]},
         {"calls": [_bash("sleep 1; echo waited")]},
-        {
-            "calls": [
-                {
-                    "tool": "ToolSearch",
-                    "args": {"query": "select:mcp__demo__late", "max_results": 5},
-                }
-            ]
-        },
+        {"calls": [_load("mcp__demo__late"), _bash("echo again")]},
         {"calls": [{"tool": "mcp__demo__late", "args": {}}]},
         {"text": "The new tool works."},
     ],
     "enterplan": [
+        {"calls": [_read("data.txt"), _load("EnterPlanMode,ExitPlanMode")]},
         {"calls": [{"tool": "EnterPlanMode", "args": {}}]},
         {"calls": [_read("app.py")]},
         {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
@@ -420,6 +412,66 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"calls": [_read("app.py")]},
         {"calls": [{"tool": "StructuredOutput", "args": {"greeting": "hello"}}]},
         {"text": "Given."},
+    ],
+    "crash": [
+        {"calls": [_load("mcp__demo__add,mcp__demo__crash"), _bash("echo begin")]},
+        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
+        {"calls": [{"tool": "mcp__demo__crash", "args": {}}]},
+        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 4, "b": 5}}, _bash("sleep 1")]},
+        {"text": "The server has gone."},
+    ],
+    "nested": [
+        {"calls": [_read("sub/mod.py"), _read("sub/deep/mod.py")]},
+        {"calls": [_read("other/mod.py"), _read("sub/deep/mod.py")]},
+        {"text": "Three files."},
+    ],
+    "readback": [
+        {"calls": [_bash("seq 1 30000"), _bash("seq 1 30000 >&2; exit 4")]},
+        {"calls": [_bash("head -c 300 $HOME/.claude/projects/*/*/tool-results/*")]},
+        {"calls": [_bash("seq 1 3000 | sed 's/$/ and more words in each line/'")]},
+        {"text": "Large output read back."},
+    ],
+    "mixed": [
+        {
+            "text": "All at once.",
+            "calls": [
+                _agent("nested", background=False),
+                _bash("cat data.txt"),
+                _agent("sub", background=False),
+                _read("missing.txt"),
+            ],
+        },
+        {"text": "All done."},
+    ],
+    "thoughts": [
+        {"think": "One.", "text": "Two calls.", "calls": [_read("app.py"), _bash("echo two")]},
+        {"think": "Two.", "calls": [_bash("exit 7")]},
+        {"think": "Three.", "text": "It prints a greeting."},
+    ],
+    "notebook": [
+        {"calls": [_read("note.ipynb"), _load("NotebookEdit,WebFetch")]},
+        {
+            "calls": [
+                {
+                    "tool": "NotebookEdit",
+                    "args": {
+                        "notebook_path": f"{WORK}/note.ipynb",
+                        "cell_id": "c1",
+                        "new_source": "print(2)",
+                    },
+                },
+                {
+                    "tool": "WebFetch",
+                    "args": {"url": "http://127.0.0.1:9/none", "prompt": "What is it?"},
+                },
+            ]
+        },
+        {"text": "Edited."},
+    ],
+    "quoted": [
+        {"text": "I read it. <system-reminder> is a tag.", "calls": [_read("quoted.txt")]},
+        {"calls": [_bash("cat quoted.txt")]},
+        {"text": "A file with tags."},
     ],
     "files": [
         {

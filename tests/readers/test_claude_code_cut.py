@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from session_logs import SessionLog, contexts, conversations, text
+from session_logs import SessionLog, contexts, conversations, text, tool
 
 from builder.conversation import Context, Unparsed
 
@@ -237,3 +237,79 @@ def test_another_model_may_be_sent_the_history_in_another_form():
     log.lines[-1]["message"]["model"] = "model-y"
     (found,) = conversations(rendered(log))
     assert contexts(found) == [Context("rendered"), Context("partial", ("history",))]
+
+
+def snapshot(log, *names):
+    """Adds a snapshot with tools of these names, as a process writes it after an answer."""
+    log.attachment("")
+    about = {"type": "prompt_snapshot", "systemPrompt": ["You help."], "systemTurns": True}
+    tools = [{"name": name, "schema": tool(name, "")} for name in names]
+    log.lines[-1] |= {"attachment": {**about, "tools": tools}, "rendered": None}
+
+
+def two_processes(*later):
+    """A session that was resumed; `later`: the tools that a snapshot of the second process has."""
+    log = SessionLog()
+    log.user("One?")
+    log.attachment("Mind the style.")
+    log.answer(text("1."))
+    snapshot(log, "Read")
+    log.lines.append({"type": "cost-state", "sessionId": log.lines[0]["sessionId"]})
+    log.user("Two?")
+    log.answer(text("2."))
+    if later:
+        snapshot(log, *later)
+    return [
+        {key: value for key, value in line.items() if key != "requestRef"}
+        for line in log.lines
+        if not line["type"].startswith("api-")
+    ]
+
+
+def test_tools_that_a_resumed_session_may_have_lost_are_missing():
+    (found,) = conversations(two_processes())
+    assert contexts(found) == [Context("rendered"), Context("partial", ("tools",))]
+
+
+def test_a_snapshot_after_the_first_answer_of_a_process_has_the_tools_of_its_request():
+    (found,) = conversations(two_processes("Read", "Write"))
+    assert [one["name"] for one in found.tools] == ["Read", "Write"]
+    assert contexts(found) == [Context("rendered")] * 2
+    assert found.changes["tools_added_later"] == 1
+
+
+def test_tools_that_a_later_snapshot_lacks_begin_a_conversation():
+    one, other = conversations(two_processes("Write"))
+    assert [tools["name"] for tools in (*one.tools, *other.tools)] == ["Read", "Write"]
+    assert answers(other) == [("1.", "repeat"), ("2.", None)]
+
+
+@pytest.mark.parametrize(("version", "is_cut"), [("2.1.42", False), ("2.1.260", True)])
+def test_an_answer_without_a_stop_reason_broke_off(version, is_cut):
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("I look."))
+    for line in log.lines:
+        line["version"] = version
+        line.get("message", {}).pop("stop_reason", None)
+    (found,) = conversations(rendered(log))
+    faults = [part.code for part in found.messages[-1].parts if isinstance(part, Unparsed)]
+    assert faults == ["truncated_answer"] * is_cut
+
+
+def test_an_answer_before_the_error_of_the_limit_is_cut_off():
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("A long answer that"))
+    note = "API Error: Claude's response exceeded the 32000 output token maximum. To configure it"
+    log.answer(text(note))
+    log.lines[-1] |= {"isApiErrorMessage": True}
+    log.answer(text("ends here."))
+    found = [
+        part.code
+        for one in conversations(rendered(log))
+        for message in one.messages
+        for part in message.parts
+        if isinstance(part, Unparsed)
+    ]
+    assert found == ["truncated_answer"]

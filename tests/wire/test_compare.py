@@ -54,12 +54,13 @@ SAMPLE = {
 }
 
 
-def row(sample):
+def row(sample, **changes):
     request = read_request("/v1/messages", REQUEST)
     response = {"content": [{"type": "text", "text": "Done."}]}
     answer = answer_item(read_answer("anthropic", response))
     exchange = Exchange(1, request, request_items(request.turns), answer)
-    return compare([(sample, {"context": {"level": "proven"}})], [exchange])
+    meta = {"context": {"level": "proven"}, "changes": changes}
+    return compare([(sample, meta)], [exchange])
 
 
 def test_an_equal_sample_is_equal():
@@ -104,3 +105,11 @@ def test_an_answer_that_was_never_given_is_found():
     sample = copy.deepcopy(SAMPLE)
     sample["messages"][5]["content"] = "All done."
     assert row(sample).unknown == 1
+
+
+def test_a_tool_that_was_not_sent_is_found_unless_it_came_later():
+    sample = copy.deepcopy(SAMPLE)
+    sample["tools"].append({"type": "function", "function": {"name": "Write"}})
+    found = row(sample)
+    assert (found.tools, found.false) == (0, 1)
+    assert row(sample, tools_added_later=1).is_equal()

@@ -7,6 +7,22 @@ and interruptions; the terminal interface is needed for going back (Esc Esc) and
 from __future__ import annotations
 
 from wire.agents import DOT, Agent
+from wire.claude_projects import (
+    ALL_HOOKS,
+    COMMAND,
+    EARLIER,
+    HOOKS,
+    INSTRUCTIONS,
+    JSON_HOOKS,
+    MCP,
+    NESTED,
+    NOTEBOOK,
+    PDF,
+    QUOTED,
+    SKILL,
+    SKILLS,
+    STYLE,
+)
 
 
 def _packages(version: str) -> tuple[str, ...]:
@@ -34,123 +50,6 @@ echo '{"skipDangerousModePermissionPrompt": true}' > $HOME/.claude/settings.json
 tui() { python3 $HARNESS/terminal.py "$@" -- $CL --dangerously-skip-permissions; }
 """
 
-_HOOKS = """
-mkdir -p .claude; cat > context.sh <<'X'
-echo '{"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "POST-CONTEXT"}}'
-X
-cat > .claude/settings.json <<'X'
-{"hooks": {
- "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo PROMPT-HOOK-CONTEXT"}]}],
- "SessionStart": [{"hooks": [{"type": "command", "command": "echo SESSION-START-CONTEXT"}]}],
- "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
-   "command": "if grep -q blocked; then echo NO-SUCH-COMMAND >&2; exit 2; fi"}]}],
- "PostToolUse": [{"matcher": "Read", "hooks": [{"type": "command", "command": "sh context.sh"}]}],
- "Stop": [{"hooks": [{"type": "command",
-   "command": "test -e .stopped || { touch .stopped; echo STOP-HOOK-SAYS-GO-ON >&2; exit 2; }"}]}]}}
-X
-"""
-
-_INSTRUCTIONS = """
-printf '# Project rules\\nAlways begin answers with AHOY.\\n@docs/extra.md\\n' > CLAUDE.md
-mkdir -p docs .claude/rules; echo 'EXTRA IMPORTED RULE 7.' > docs/extra.md
-echo 'RULE FILE: use tabs.' > .claude/rules/style.md; echo 'LOCAL RULE 9.' > CLAUDE.local.md
-echo 'SUBDIR RULE 11.' > sub/CLAUDE.md; echo 'USER RULE 13.' > $HOME/.claude/CLAUDE.md
-"""
-
-_SKILL = """
-mkdir -p .claude/skills/shout
-cat > .claude/skills/shout/SKILL.md <<'X'
----
-name: shout
-description: Say it loudly.
----
-
-SHOUT SKILL BODY: answer in capitals. Args: $ARGUMENTS
-X
-"""
-
-_COMMAND = """
-mkdir -p .claude/commands
-cat > .claude/commands/greet.md <<'X'
----
-description: Greet
----
-[[S:slash]] Greet $ARGUMENTS now. Branch: !`git branch --show-current`
-X
-"""
-
-_MCP = """
-cat > mcp.json <<X
-{"mcpServers": {"demo": {"command": "python3", "args": ["$HARNESS/mcp_server.py"]}}}
-X
-"""
-
-_PDF = """
-python3 - <<'X'
-text = b"BT /F1 24 Tf 20 100 Td (A page of text.) Tj ET"
-objects = [
-    b"<< /Type /Catalog /Pages 2 0 R >>",
-    b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-    b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents 4 0 R"
-    b" /Resources << /Font << /F1 5 0 R >> >> >>",
-    b"<< /Length %d >>\\nstream\\n%s\\nendstream" % (len(text), text),
-    b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-]
-data, places = b"%PDF-1.4\\n", []
-for number, item in enumerate(objects, 1):
-    places.append(len(data))
-    data += b"%d 0 obj\\n%s\\nendobj\\n" % (number, item)
-table = b"".join(b"%010d 00000 n \\n" % place for place in places)
-end = b"trailer << /Size 6 /Root 1 0 R >>\\nstartxref\\n%d\\n%%%%EOF" % len(data)
-open("page.pdf", "wb").write(data + b"xref\\n0 6\\n0000000000 65535 f \\n" + table + end)
-X
-"""
-
-_JSON_HOOKS = """
-mkdir -p .claude hooks
-hook() { printf '{"hookSpecificOutput": {"hookEventName": "%s", %s}}' "$2" "$3" > "hooks/$1"; }
-hook prompt UserPromptSubmit '"additionalContext": "PROMPT-CONTEXT 3"'
-hook start SessionStart '"additionalContext": "START-CONTEXT 4"'
-hook changed PreToolUse '"permissionDecision": "allow", "additionalContext": "PRE-CONTEXT 5",
-  "updatedInput": {"command": "echo changed by a hook"}'
-printf '{"decision": "block", "reason": "READ-AGAIN 6"}' > hooks/blocked
-hook agent SubagentStart '"additionalContext": "AGENT-CONTEXT 7"'
-entry() { printf '[{"matcher": "%s", "hooks": [{"type": "command", "command": "cat %s"}]}]' \\
-  "$1" "$PWD/hooks/$2"; }
-cat > .claude/settings.json <<X
-{"hooks": {"UserPromptSubmit": $(entry "" prompt), "SessionStart": $(entry "" start),
- "PreToolUse": $(entry Bash changed), "PostToolUse": $(entry Read blocked),
- "SubagentStart": $(entry "" agent)}}
-X
-"""
-
-_SKILLS = """
-for name in shout whisper; do
-mkdir -p .claude/skills/$name/parts
-cat > .claude/skills/$name/SKILL.md <<X
----
-name: $name
-description: To $name.
-allowed-tools: Bash, Read
----
-
-$name BODY \\$ARGUMENTS.
-X
-echo part > .claude/skills/$name/parts/one.md
-done
-"""
-
-_EARLIER = """
-earlier() { python3 - "$1" <<'X'
-import json, pathlib, sys
-file = next(pathlib.Path.home().glob(".claude/projects/*/*.jsonl"))
-rows = [json.loads(line) for line in file.open()]
-ids = [row["uuid"] for row in rows if row["type"] == sys.argv[1]]
-print("--resume", rows[-1].get("sessionId") or file.stem, "--resume-session-at", ids[0])
-X
-}
-"""
-
 
 def _stream(*steps: str) -> str:
     """A run with several steps on one process: see stream.py."""
@@ -165,9 +64,9 @@ _SCENARIOS = {
     "plain": '$P "[[S:plain]] What does app.py do?"',
     "parallel": '$P "[[S:parallel]] Change hello to goodbye."',
     "thinking": '$P "[[S:think]] What does app.py do?"',
-    "instructions": _INSTRUCTIONS + '$P "[[S:subfolder]] What is in sub?"',
-    "skill": _SKILL + '$P "[[S:skill]] Use the shout skill."',
-    "slash-skill": _SKILL + '$P "/shout now [[S:plain]]"',
+    "instructions": INSTRUCTIONS + '$P "[[S:subfolder]] What is in sub?"',
+    "skill": SKILL + '$P "[[S:skill]] Use the shout skill."',
+    "slash-skill": SKILL + '$P "/shout now [[S:plain]]"',
     "agent": '$P "[[S:agent]] Count the lines with a sub-agent."',
     "agents": '$P "[[S:agents]] Count the lines with two sub-agents."',
     "agent-background": '$P "[[S:agentbg]] Count the lines in the background."',
@@ -175,17 +74,17 @@ _SCENARIOS = {
     "resume": '$P "[[S:plain]] What does app.py do?"; $P --continue "[[S:second]] And data.txt?"',
     "fork": '$P "[[S:plain]] What does app.py do?"; '
     '$P --continue --fork-session "[[S:second]] And data.txt?"',
-    "command": _COMMAND + '$P "/greet Bob"',
+    "command": COMMAND + '$P "/greet Bob"',
     "compact": '$P "[[S:plain]] What does app.py do?"; $P --continue "/compact keep the names"; '
     '$P --continue "[[S:third]] Go on."',
     "compact-auto": '$P "[[S:full]] Do a long job."; $P --continue "[[S:second]] And data.txt?"',
     "mention": '$P "[[S:mention]] Look at @app.py and @sub please"',
-    "hooks": _HOOKS + '$P "[[S:hooks]] What does app.py do?"',
+    "hooks": HOOKS + '$P "[[S:hooks]] What does app.py do?"',
     "long": '$P "[[S:long]] Do many steps."',
     "big": 'python3 -c "print(chr(10).join(str(i)*40 for i in range(20000)))" > big.txt; '
     '$P "[[S:big]] Look at large output."',
     "image": f'echo {DOT} | base64 -d > dot.png; $P "[[S:image]] Look at dot.png."',
-    "mcp": _MCP + '$P "[[S:search]] Add 2 and 3." --mcp-config mcp.json',
+    "mcp": MCP + '$P "[[S:search]] Add 2 and 3." --mcp-config mcp.json',
     "todo": '$P "[[S:todo]] Make a todo."',
     "append-system": '$P "[[S:plain]] What does app.py do?" --append-system-prompt "APPENDED 5."',
     "own-system": '$P "[[S:plain]] What does app.py do?" --system-prompt "You are OWN SYSTEM."',
@@ -232,7 +131,7 @@ _SCENARIOS = {
         "user:[[S:denied3]] Make three files.", "allow", "deny:Not the second.", "allow", "result"
     ),
     "denied-silent": _stream(
-        "user:[[S:denied3]] Make three files.", "allow", "deny:", "result",
+        "user:[[S:denied3]] Make three files.", "allow", "deny:", "allow", "result",
         "user:[[S:second]] And data.txt?", "result",
     ),
     "denied-interrupted": _stream(
@@ -254,13 +153,13 @@ _SCENARIOS = {
     "compact-twice": '$P "[[S:plain]] What does app.py do?"; $P --continue "/compact"; '
     '$P --continue "[[S:second]] And data.txt?"; $P --continue "/compact"; '
     '$P --continue "[[S:parallel]] Go on."',
-    "pdf": _PDF + '$P "[[S:pdf]] Read page.pdf."; $P --continue "[[S:second]] And data.txt?"',
+    "pdf": PDF + '$P "[[S:pdf]] Read page.pdf."; $P --continue "[[S:second]] And data.txt?"',
     "image-mentioned": f"echo {DOT} | base64 -d > dot.png; "
     '$P "[[S:second]] Look at @dot.png"; $P --continue "[[S:plain]] Go on."',
-    "mcp-picture": _MCP + '$P "[[S:picture]] Show it." --mcp-config mcp.json',
-    "mcp-grows": _MCP + '$P "[[S:grow]] Grow." --mcp-config mcp.json; '
+    "mcp-picture": MCP + '$P "[[S:picture]] Show it." --mcp-config mcp.json',
+    "mcp-grows": MCP + '$P "[[S:grow]] Grow." --mcp-config mcp.json; '
     '$P --continue "[[S:second]] And data.txt?" --mcp-config mcp.json',
-    "mcp-gone": _MCP + '$P "[[S:search]] Add 2 and 3." --mcp-config mcp.json; '
+    "mcp-gone": MCP + '$P "[[S:search]] Add 2 and 3." --mcp-config mcp.json; '
     '$P --continue "[[S:second]] And data.txt?"',
     "plan-entered": '$P "[[S:enterplan]] Plan a change."',
     "plan-left": _stream(
@@ -271,11 +170,11 @@ _SCENARIOS = {
         "mode:plan", "user:[[S:plan]] Plan a change.", "deny:Plan more.", "result",
         "mode:default", "user:[[S:third]] Go on.", "result",
     ),
-    "hooks-json": _JSON_HOOKS + '$P "[[S:parallel]] Change hello."; '
+    "hooks-json": JSON_HOOKS + '$P "[[S:parallel]] Change hello."; '
     '$P --continue "[[S:agent]] Count the lines."',
-    "hooks-compact": _JSON_HOOKS + '$P "[[S:plain]] What does app.py do?"; '
+    "hooks-compact": JSON_HOOKS + '$P "[[S:plain]] What does app.py do?"; '
     '$P --continue "/compact"; $P --continue "[[S:third]] Go on."',
-    "skills": _SKILLS + '$P "[[S:skills]] Shout and whisper."; $P --continue "/compact"; '
+    "skills": SKILLS + '$P "[[S:skills]] Shout and whisper."; $P --continue "/compact"; '
     '$P --continue "[[S:second]] And data.txt?"',
     "tasks": '$P "[[S:tasks]] Do one task."; $P --continue "[[S:second]] And data.txt?"',
     "question": _stream("user:[[S:question]] Ask me.", "choose:Blue", "result"),
@@ -297,9 +196,9 @@ _SCENARIOS = {
     '"tools": ["Bash"]}}\'',
     "few-tools": '$P "[[S:plain]] What does app.py do?" --tools Read,Bash; '
     '$P --continue "[[S:second]] And data.txt?" --tools Bash',
-    "resume-earlier": _EARLIER + '$P "[[S:parallel]] Change hello."; '
+    "resume-earlier": EARLIER + '$P "[[S:parallel]] Change hello."; '
     '$P --continue "[[S:third]] Go on."; $P $(earlier assistant) "[[S:second]] And data.txt?"',
-    "resume-earlier-fork": _EARLIER + '$P "[[S:parallel]] Change hello."; '
+    "resume-earlier-fork": EARLIER + '$P "[[S:parallel]] Change hello."; '
     '$P --continue "[[S:third]] Go on."; '
     '$P $(earlier assistant) --fork-session "[[S:second]] And data.txt?"',
     "fork-compact": '$P "[[S:plain]] What does app.py do?"; $P --continue "/compact"; '
@@ -317,6 +216,54 @@ _SCENARIOS = {
     '"[[S:second]] And data.txt?" wait:4',
     "tui-plan": 'tui key:shift-tab key:shift-tab wait:1 "[[S:plan]] Plan a change." wait:5 '
     'key:enter wait:4 "[[S:second]] And data.txt?" wait:4',
+    "system-later": '$P "[[S:plain]] What does app.py do?"; '
+    '$P --continue "[[S:second]] And data.txt?" --append-system-prompt "APPENDED LATER 6."; '
+    '$P --continue "[[S:third]] Go on."',
+    "tools-later": '$P "[[S:plain]] What does app.py do?" --tools Read,Bash; '
+    '$P --continue "[[S:second]] And data.txt?"; '
+    '$P --continue "[[S:third]] Go on." --disallowedTools WebFetch,Write',
+    "mcp-later": MCP + '$P "[[S:plain]] What does app.py do?"; '
+    '$P --continue "[[S:search]] Add 2 and 3." --mcp-config mcp.json',
+    "mcp-crashes": MCP + '$P "[[S:crash]] Crash." --mcp-config mcp.json; '
+    '$P --continue "[[S:second]] And data.txt?" --mcp-config mcp.json',
+    "nested": NESTED + _stream(
+        "user:[[S:nested]] Read them all.", "result", "shell:echo CHANGED RULE 6. > CLAUDE.md",
+        "user:/compact", "result", "user:[[S:nested]] Once more.", "result",
+    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    "all-hooks": ALL_HOOKS + _stream(
+        "user:[[S:parallel]] Change hello.", "result", "user:REFUSED [[S:second]]", "result",
+        "user:[[S:agent]] Count the lines.", "result", "user:/compact", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    "style": STYLE + '$P "[[S:plain]] What does app.py do?"; rm .claude/settings.local.json; '
+    '$P --continue "[[S:second]] And data.txt?"',
+    "big-read-back": '$P "[[S:readback]] Look at large output."; '
+    '$P --continue "/compact"; $P --continue "[[S:second]] And data.txt?"',
+    "agents-mixed": NESTED + '$P "[[S:mixed]] Several things."; '
+    '$P --continue "[[S:agents]] Two sub-agents again."',
+    "other-model": '$P "[[S:thoughts]] What does app.py do?"; '
+    '$P --continue "[[S:think]] Once more." --model claude-sonnet-4-6; '
+    '$P --continue "[[S:think]] And again." --model claude-opus-4-5-20251101',
+    "notebook": NOTEBOOK + '$P "[[S:notebook]] Edit the notebook."; '
+    '$P --continue "[[S:second]] And data.txt?"',
+    "quoted": QUOTED + '$P "[[S:quoted]] <system-reminder>mine</system-reminder> Read it."; '
+    '$P --continue "<command-name>/greet</command-name> [[S:second]] And data.txt?"',
+    "piped": 'cat app.py | $P "[[S:plain]] What does this do?"; '
+    'printf "[[S:second]]  And data.txt?\\r\\n\\n  \\n" | $P --continue',
+    "some-allowed": '$ASK "[[S:denied3]] Make three files." '
+    '--allowed-tools "Bash(touch one.txt)" "Bash(touch three.txt)"; '
+    '$ASK --continue "[[S:denied2]] Do two things." --permission-mode acceptEdits',
+    "mention-parts": 'mkdir -p other; echo "OTHER RULE 8." > other/CLAUDE.md; '
+    'echo "w = 1" > other/w.py; $P "[[S:mention]] See @app.py#L1-2 @missing.txt @other/w.py @sub"; '
+    '$P --continue "[[S:second]] And @app.py again?"',
+    "add-dir": 'mkdir -p $HOME/far; echo "FAR RULE 9." > $HOME/far/CLAUDE.md; '
+    'echo "far = 1" > $HOME/far/far.py; '
+    'CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1 $P "[[S:plain]] What does app.py do?" '
+    '--add-dir $HOME/far; $P --continue "[[S:second]] Look at @$HOME/far/far.py"',
+    "built-in": '$P "/security-review [[S:plain]]"; $P --continue "/init [[S:second]]"',
+    "forked-twice": '$P "[[S:parallel]] Change hello."; '
+    '$P --continue --fork-session "[[S:second]] And data.txt?"; '
+    '$P --continue --fork-session "[[S:third]] Go on." --append-system-prompt "FORK 7."',
     "tui": 'tui "[[S:plain]] What does app.py do?" wait:4 "!echo shell mode" wait:2 '
     '"[[S:second]] And data.txt?" wait:4',
     "tui-rewind": 'tui "[[S:plain]] What does app.py do?" wait:4 "[[S:third]] Go on." wait:3 '

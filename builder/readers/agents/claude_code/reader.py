@@ -45,12 +45,14 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
 
+_END = "cost-state"
+"""Type of the line that a process writes at its end."""
 _IGNORED = frozenset(
     {
         "system", "progress", "attachment", "summary", "file-history-snapshot", "queue-operation",
         "last-prompt", "permission-mode", "ai-title", "custom-title", "agent-name", "pr-link",
         "continued-in", "agent-setting", "started", "result", "mode", "atis-latch", "tools-used",
-        "cost-state", *KINDS,
+        _END, *KINDS,
     }
 )  # fmt: skip
 """Types of lines that hold no turn by design."""
@@ -127,12 +129,14 @@ class _Log:
     """The lines of a file and their outcomes.
 
     targets  turns that are targets of a conversation, by key
+    ends     positions of the lines with which a process of the program ended
     """
 
     source: Source
     nodes: dict[str, SessionLine] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Json]] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
@@ -152,6 +156,8 @@ class _Log:
         if as_str(value.get("type")) in KINDS:
             self.requests.append(value)
             return
+        if value.get("type") == _END:
+            self.ends.append(at)
         line = read_line(at, where, value)
         if line is None:
             self.counts[_code(value)] += 1
@@ -195,7 +201,9 @@ class _Log:
                 made.changes["parent_prompt"] += 1
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
         repeated = self.targets | kept
-        stretches = find_stretches(lines, made, requests, renders=renders, repeated=repeated)
+        stretches = find_stretches(
+            lines, made, requests, renders=renders, repeated=repeated, ends=self.ends
+        )
         about = _About.of(branch, made.changes)
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
         untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))

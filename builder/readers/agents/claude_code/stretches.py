@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from builder.conversation import (
     LEVELS,
@@ -27,10 +28,11 @@ from builder.conversation import (
 from builder.readers.agents.claude_code.assembly import Assembly
 from builder.readers.agents.claude_code.digests import Requests, Sent, Shape, adds_only
 from builder.readers.agents.claude_code.lines import SessionLine, mark_result
+from builder.readers.agents.claude_code.snapshots import Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.agents.claude_code.words import split_user_text
 from builder.readers.api.anthropic.blocks import read_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_str
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
@@ -73,9 +75,11 @@ def find_stretches(
     *,
     renders: bool,
     repeated: Collection[str],
+    ends: Sequence[int],
 ) -> list[Stretch]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
+    `ends`: positions of the lines with which a process of the program ended.
     `repeated`: turns that are no targets of this branch, by key: they are targets of another one,
     or a compaction kept them.
     """
@@ -84,8 +88,11 @@ def find_stretches(
         for sent in made.messages
         if sent.turn is not None and sent.turn.key not in repeated
     ]
-    snapshots = _snapshots(lines)
-    views = [_view(turn, requests, snapshots, renders) for turn in turns]
+    snapshots = Snapshots(lines, ends)
+    views = [
+        _view(turn, following, requests, snapshots, renders)
+        for turn, following in zip_longest(turns, turns[1:])
+    ]
     views = _lowered(turns, _borrowed(turns, views), made)
     found: list[Stretch] = []
     at = 0  # messages of the assembly that are in the stretch
@@ -123,7 +130,11 @@ def _continues(view: _View, messages: Sequence[Sent]) -> bool:
 
 
 def _view(
-    turn: SessionTurn, requests: Requests, snapshots: Sequence[tuple[int, Shape]], renders: bool
+    turn: SessionTurn,
+    following: SessionTurn | None,
+    requests: Requests,
+    snapshots: Snapshots,
+    renders: bool,
 ) -> _View:
     """Returns the view that the log gives of the request that a turn answered."""
     references = [as_str(line.value.get("requestRef")) for line in turn.lines]
@@ -132,10 +143,9 @@ def _view(
     if rebuilt is not None:
         context = Context("proven") if rebuilt.proven else Context("partial", (_ALTERED,))
         return _View(rebuilt.messages, rebuilt.shape, context)
-    at = turn.lines[0].at
-    shape = next((shape for place, shape in reversed(snapshots) if place < at), None)
-    shape = shape or (snapshots[0][1] if snapshots else None)
+    shape = snapshots.before(following)
     missing = {"system", "tools"} - (shape.known if shape is not None else frozenset())
+    missing |= set() if snapshots.has_tools_of(turn) else {"tools"}
     missing |= set() if renders else {"reminders"}
     if requests.names(reference):
         missing.add(_ALTERED)
@@ -201,34 +211,6 @@ def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
 
 def _is_turn(sent: Sent, turn: SessionTurn) -> bool:
     return sent.turn is not None and sent.turn.key == turn.key
-
-
-def _snapshots(lines: Sequence[SessionLine]) -> list[tuple[int, Shape]]:
-    """Returns the shapes of `prompt_snapshot` attachments, each with its place in the file.
-
-    The first of a session is written before tools and prefix are known; a later one has them.
-    """
-    found = [
-        (line.at, line.attachment)
-        for line in lines
-        if line.kind == "attachment" and line.attachment.get("type") == "prompt_snapshot"
-    ]
-    shapes: list[tuple[int, Shape]] = []
-    whole: dict[str, Json] = {}
-    for at, snapshot in reversed(found):
-        whole = {**whole, **snapshot}
-        shapes.append((at, _snapshot_shape(whole)))
-    return shapes[::-1]
-
-
-def _snapshot_shape(snapshot: dict[str, Json]) -> Shape:
-    prompts = [as_str(item) for item in as_list(snapshot.get("systemPrompt"))]
-    prefix = as_str(snapshot.get("cliPrefix"))
-    system = [prefix, "\n\n".join(prompts)]
-    tools = tuple(as_dict(tool).get("schema") for tool in as_list(snapshot.get("tools")))
-    known = {"system"} if any(prompts) else set()
-    known |= {"tools"} if "tools" in snapshot else set()
-    return Shape(tuple(text for text in system if text), tools, frozenset(known))
 
 
 def takes_system_turns(lines: Iterable[SessionLine]) -> bool:

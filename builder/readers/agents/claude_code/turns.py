@@ -21,8 +21,11 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE
+from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE, OVER_LIMIT
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+
+_ENDS = (2, 1, 260)
+"""The version from which every answer that ended has a stop reason (all of 674 measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,8 @@ def _breaks(line: SessionLine) -> bool:
     texts = [as_str(block.get("text")) for block in line.blocks]
     if line.kind == "user":
         return line.is_meta and any(text.startswith(CUT_OFF) for text in texts)
-    return not line.is_answer and any(text.endswith(INCOMPLETE) for text in texts)
+    notes = (text.endswith(INCOMPLETE) or OVER_LIMIT.search(text) for text in texts)
+    return not line.is_answer and any(notes)
 
 
 def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTurn:
@@ -218,7 +222,8 @@ def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTu
             parts.append(found)
             if isinstance(found, ToolCall) and found.id is not None:
                 calls.append((found.id, line))
-    if stop == "max_tokens" or any(line.uuid in broken for line in lines):
+    has_end = bool(stop) or lines[-1].version < _ENDS
+    if stop == "max_tokens" or not has_end or any(line.uuid in broken for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
     return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated)
 

@@ -15,7 +15,8 @@ INTERRUPTED = "[Request interrupted by user"
 
 CUT_OFF = "Your response above was cut off mid-stream"
 INCOMPLETE = "The response above may be incomplete."
-"""How the program notes, to the model and to the user, that the stream of an answer broke off."""
+OVER_LIMIT = re.compile(r"response exceeded the \d+ output token maximum")
+"""How the program notes, to the model and to the user, that an answer broke off."""
 
 _TAGS = (
     "command-name", "command-message", "command-args", "command-contents", "local-command-stdout",
