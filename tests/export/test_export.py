@@ -1,5 +1,6 @@
 """Variants for trainers: what is written is loaded again and gives the bytes that were proven."""
 
+import functools
 import hashlib
 import json
 import re
@@ -36,15 +37,27 @@ def export(built, out, to):
     return cli.main(["export", str(built), "--to", to, "-o", str(out), "--quiet"])
 
 
+@pytest.fixture(scope="module")
+def exported(built, tmp_path_factory):
+    """Exports to a variant and loads it, once for all tests: gives the folder and its splits."""
+
+    @functools.cache
+    def once(name):
+        folder = tmp_path_factory.mktemp(name)
+        assert export(built, folder / "out", name) == 0
+        splits = datasets.load_dataset(str(folder / "out"), cache_dir=str(folder / "cache"))
+        return folder / "out", splits
+
+    return once
+
+
 def meta(built):
     return [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
-def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built, tmp_path, name):
-    out = tmp_path / "out"
-    assert export(built, out, name) == 0
-    splits = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built, exported, name):
+    out, splits = exported(name)
     assert set(splits) == {"train", "test"}
     about = meta(built)
     wanted = len(about)
@@ -73,10 +86,9 @@ TRAINERS = {
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
-    built, tmp_path, monkeypatch, name
+    built, exported, tmp_path, monkeypatch, name
 ):
-    out = tmp_path / "out"
-    assert export(built, out, name) == 0
+    out, _ = exported(name)
     longest = max(row["tokens"] for row in meta(built))
     wanted = {TRAINERS[item.name][0] for item in VARIANTS[name].trainers}
     assert {path.name for path in (out / "configs").iterdir()} == wanted
@@ -105,11 +117,9 @@ def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
 
 @pytest.mark.parametrize("name", ["messages", "messages-str", "tools-in-system", "openai"])
 def test_the_template_renders_the_loaded_row_to_the_recorded_sha256(
-    built, tmp_path, name, verifier
+    built, exported, name, verifier
 ):
-    out = tmp_path / "out"
-    assert export(built, out, name) == 0
-    splits = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    _, splits = exported(name)
     found = set()
     for split in splits.values():
         for row in split:
@@ -122,10 +132,8 @@ def test_the_template_renders_the_loaded_row_to_the_recorded_sha256(
     assert found == {row["render_sha256"] for row in meta(built)}
 
 
-def test_labels_are_the_spans(built, tmp_path, verifier):
-    out = tmp_path / "out"
-    assert export(built, out, "tokenized") == 0
-    rows = datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path / "cache"))
+def test_labels_are_the_spans(built, exported, verifier):
+    rows = exported("tokenized")[1]["train"]
     about = {row["render_sha256"]: row for row in meta(built)}
     for row in rows:
         text = verifier.target.decode(row["input_ids"])
@@ -151,9 +159,9 @@ def test_a_border_inside_a_token_is_a_fault():
             labels([7, 8, 9], offsets, [span])
 
 
-def test_metadata_takes_no_name_that_trainers_give_a_meaning(built, tmp_path):
-    assert export(built, tmp_path / "out", "messages") == 0
-    (row, *_) = lines(tmp_path / "out" / "data" / "train-00000-of-00001.jsonl")
+def test_metadata_takes_no_name_that_trainers_give_a_meaning(exported):
+    out, _ = exported("messages")
+    (row, *_) = lines(out / "data" / "train-00000-of-00001.jsonl")
     assert set(row) == {"messages", "tools"}
     assert not RESERVED & set(row)
 
