@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from builder.build.convert import Task
 from builder.config import Config, InputSection
 from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
+from builder.normalize.tools import convert
 from builder.problem import Problem, UsageError, nearest
 from builder.readers import readers
 from builder.readers.discovery import find_sources
@@ -62,6 +64,9 @@ def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) 
             raise UsageError(
                 f"tools {str(path)!r}: [{odd[0]}] is no definition, which is an object"
             )
+        counts: Counter[str] = Counter()
+        if not convert(tools, counts) and counts["bad_tool"]:
+            raise UsageError(f"tools {str(path)!r}: holds no tool definition (docs/formats.md)")
     if item.system is not None:
         path = item.system.located
         try:

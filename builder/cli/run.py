@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import typer
+from typer.main import get_command
 
 from builder.cli.app import COMMANDS, app
 from builder.credentials import hide
@@ -31,6 +32,8 @@ def run(arguments: list[str]) -> int:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")  # log text may not be encodable for the terminal
     try:
+        if twice := given_twice(arguments):
+            raise UsageError(f"{twice}: is given twice")
         result = app(arguments, standalone_mode=False)
     except UsageError as error:
         return refused(str(error), arguments)
@@ -58,6 +61,24 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
     return result if isinstance(result, int) else 0
+
+
+def given_twice(arguments: list[str]) -> str | None:
+    """Returns the option with a single value that the arguments give more than once, or None.
+
+    The parser would silently use the last one.
+    """
+    group: Any = get_command(app)
+    command = group.commands.get(arguments[0]) if arguments else None
+    seen: set[str] = set()
+    for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
+        for option in command.params if command is not None else ():
+            is_single = not (option.multiple or getattr(option, "is_flag", False))
+            if is_single and argument.partition("=")[0] in option.opts:
+                if option.name in seen:
+                    return argument.partition("=")[0]
+                seen.add(option.name)
+    return None
 
 
 def refused(message: str, arguments: list[str]) -> int:

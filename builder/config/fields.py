@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -24,24 +24,33 @@ REFUSED = object()
 class FieldReader:
     """Checks YAML values against option dataclasses; faults are collected, not raised.
 
-    `base` is the folder that paths are relative to.
+    `base` is the folder that paths are relative to, `sections` the path of each key of a section by
+    its name.
     """
 
     base: Path
+    sections: Mapping[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
     def section(self, kind: type, value: object, key: str) -> object:
         """Returns a `kind` from a mapping of its keys, or REFUSED. None: all defaults."""
         if value is None:
             value = {}
-        if not isinstance(value, dict):
-            return self._refuse(key, "a mapping of keys", value)
         known = keys_of(kind)
+        if not isinstance(value, dict):
+            names = ", ".join(known)
+            few = f" ({names})" if key and len(names) < 60 else ""
+            return self._refuse(key, f"a mapping of keys{few}", value)
         for name in value:
             if name not in known:
                 path = f"{key}.{name}" if key else str(name)
-                self.faults.append(f"{path}: unknown key{nearest(str(name), known)}")
+                self.faults.append(f"{path}: unknown key{self._hint(str(name), known)}")
         return self._build(kind, value, key)
+
+    def _hint(self, name: str, known: Collection[str]) -> str:
+        """Returns the end of a message: a key of this name in another section, or the nearest."""
+        other = self.sections.get(name)
+        return f", did you mean {other!r}?" if other else nearest(name, known)
 
     def _build(self, kind: type, value: Mapping[Any, object], key: str) -> object:
         """Returns a `kind` from those of the values that are its keys."""
@@ -156,6 +165,17 @@ def keys_of(kind: type) -> dict[str, Field[Any]]:
     for item in filter(is_key, fields(kind)):
         found.update(keys_of(hints[item.name]) if is_inline(item) else {key_of(item): item})
     return found
+
+
+def places_of_keys(kind: type) -> dict[str, str]:
+    """Returns the path of each key of a section, by its name: {"unit": "normalize.unit"}."""
+    hints = get_type_hints(kind)
+    return {
+        name: f"{key_of(item)}.{name}"
+        for item in filter(is_key, fields(kind))
+        if is_dataclass(hints[item.name])
+        for name in keys_of(cast("type", hints[item.name]))
+    }
 
 
 def plain(value: object) -> Json:

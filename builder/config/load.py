@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from builder.config.fields import REFUSED, FieldReader
+from builder.config.fields import REFUSED, FieldReader, places_of_keys
 from builder.config.sections import Config
 from builder.conversation import Json
 from builder.problem import UsageError
@@ -31,7 +31,7 @@ def load_config(path: Path) -> Config:
         raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    reader = FieldReader(path.parent)
+    reader = FieldReader(path.parent, places_of_keys(Config))
     config = reader.section(Config, document, "")
     faults = reader.faults
     if config is not REFUSED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -205,8 +206,10 @@ def _fetch(name: str) -> Path:
             snapshot_download(repository, revision=revision or None, allow_patterns=list(_FETCHED))
         )
     except Exception as error:  # the client raises many types if a tokenizer cannot be downloaded
+        close = difflib.get_close_matches(name, [EMBEDDED], n=1)
+        hint = f" (did you mean {EMBEDDED!r}?)" if close else ""
         raise UsageError(
-            f"tokenizer {name!r}: no such folder, and not had from the Hub: {reason(error)}"
+            f"tokenizer {name!r}: no such folder{hint}, and not had from the Hub: {reason(error)}"
         ) from None
 
 

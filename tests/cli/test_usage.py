@@ -1,7 +1,8 @@
-"""60 mistakes: one line each, the nearest valid name, the right exit code."""
+"""80 mistakes: one line each, the nearest valid name, the right exit code."""
 
 import io
 import json
+import os
 import re
 import shutil
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from builder import cli
 from builder.cli.progress import BuildProgress, remaining
 from builder.cli.terminal import aligned, counted
 from builder.cli.version import others
+from builder.select.conditions import FIELDS, TOOLS
 from builder.sources.source import Source
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
@@ -45,6 +47,8 @@ MISTAKES = {
     "audit x.jsonl --contamination none.txt": "none.txt",
     "push x.jsonl o/n --allow secretes": "--allow 'secretes': no such gate, did you mean 'secrets'",
     "build x.jsonl -o out --review none.jsonl": "none.jsonl",
+    "build x.jsonl -o out -c value.yaml -c where.yaml": "-c: is given twice",
+    "build x.jsonl --out=out --out=more": "--out: is given twice",
     # commands
     "buidl x": "'buidl'.*did you mean 'build'|No such command 'buidl'. Did you mean 'build'",
     "verfy x": "verify",
@@ -70,6 +74,15 @@ MISTAKES = {
     "merge x.jsonl": "Missing option '--out' / '-o'",
     "diff x.jsonl none": "dataset 'none': no such file or folder",
     "diff x.jsonl": "Missing argument 'B'",
+    "merge ready ready -o out": "merge: a dataset is named twice",
+    "merge ready -o ready": "output 'ready': is one of the datasets to merge",
+    "merge ready -o mine": "output 'mine': the folder is not empty",
+    "merge x.jsonl ready -o out": "dataset 'x.jsonl': is no folder that build made",
+    "diff x.jsonl mine": "dataset 'mine': holds no data files",
+    "export mine --to openai -o out": "dataset 'mine': holds no data files",
+    "report x.jsonl -o mine": "output 'mine': Is a directory",
+    "push ready o/n": "no token for the Hub",
+    "push ready o-n": "repository 'o-n': say OWNER/NAME",
     "view none": "dataset 'none': no such file or folder",
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
@@ -83,13 +96,46 @@ MISTAKES = {
     "build -c where.yaml -o out": "select.where.tokens.mx: unknown key",
     "build -c budget.yaml -o out": "did you mean 'max_tokens_total'",
     "build -c masked.yaml -o out": "train.errors",
+    "build -c tab.yaml -o out": "tab.yaml: not YAML: found character .* at line 2, column 1",
+    "build -c list.yaml -o out": "normalize: must be a mapping of keys, found a list",
+    "build -c top.yaml -o out": "the file: must be a mapping of keys, found a list",
+    "build -c unit.yaml -o out": "unit: unknown key, did you mean 'normalize.unit'",
+    "build -c section.yaml -o out": "audit.max_tokens: unknown key, did you mean 'limits.max_tok",
+    "build -c type.yaml -o out": "split.validation: must be a share, 0 to 1, found 'much'",
+    "build -c negative.yaml -o out": "limits.max_tokens: must be a whole number, 1 to .* found -5",
+    "build -c field.yaml -o out": "select.where.tokenz: no field of meta/, did you mean 'tokens'",
+    "build -c short.yaml -o out": r"must be a mapping of keys \(min, max, in, not\), found 5",
+    "build -c mine x.jsonl -o out": "mine: Is a directory",
     # tokenizers
     "verify x.jsonl --tokenizer mine": "mine",
     "build x.jsonl -o out --tokenizer ./none": "none",
     # tools and system
     "build x.jsonl -o out --tools none.json": "tools 'none.json': No such file or directory",
     "build x.jsonl -o out --system none.txt": "system 'none.txt': No such file or directory",
+    "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': holds no tool definition",
 }
+
+CONFIGURATIONS = {
+    "tab": "inputs:\n\t- path: x.jsonl\n",
+    "list": "normalize:\n  - unit: turn\n",
+    "top": "- inputs\n",
+    "unit": "unit: turn\n",
+    "section": "audit: {max_tokens: 5}\n",
+    "type": "split: {validation: much}\n",
+    "negative": "limits: {max_tokens: -5}\n",
+    "field": "select: {where: {tokenz: {min: 1}}}\n",
+    "short": "select: {where: {tokens: 5}}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder that `build` made."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "x.jsonl").write_text(json.dumps(ROW) + "\n")
+    out = folder / "out"
+    assert cli.main(["build", str(folder / "x.jsonl"), "-o", str(out), "--quiet"]) == 0
+    return out
 
 
 @pytest.fixture
@@ -97,6 +143,8 @@ def here(tmp_path, monkeypatch):
     """A folder with a dataset, a folder that is not ours, and configurations with mistakes."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.jsonl").write_text(json.dumps(ROW) + "\n")
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
@@ -107,6 +155,8 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "where.yaml").write_text("select: {where: {tokens: {min: 1, mx: 9}}}\n")
     (tmp_path / "budget.yaml").write_text("select: {max_token_total: 5}\n")
     (tmp_path / "masked.yaml").write_text("inputs: [{path: x.jsonl}]\ntrain: {errors: mask}\n")
+    for name, text in CONFIGURATIONS.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
     (tmp_path / "ids.jsonl").write_text('{"input_ids": [1], "labels": [1]}\n')
     (tmp_path / "other.jsonl").write_text('{"left": 1, "right": 2}\n')
     shutil.copy(DATA / "claude-code" / "parallel.jsonl", tmp_path / "log.jsonl")
@@ -114,7 +164,8 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", MISTAKES)
-def test_a_mistake_is_one_line(here, capsys, command):
+def test_a_mistake_is_one_line(here, built, capsys, command):
+    (here / "ready").symlink_to(built)
     assert cli.main(command.split()) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -194,3 +245,23 @@ def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
         "1/4] reading again, with the tools of all sessions",
         "3/4] auditing, loading again",
     ]
+
+
+def test_no_rejects_are_not_pointed_at(here, capsys):
+    assert cli.main(["build", "x.jsonl", "-o", "fine"]) == 0
+    assert "rejects.jsonl" not in capsys.readouterr().out
+    (here / "y.jsonl").write_text(json.dumps(ROW) + "\n{broken\n")
+    assert cli.main(["build", "y.jsonl", "-o", "some"]) == 0
+    assert "some/rejects.jsonl" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may read all")
+def test_a_folder_without_rights_is_one_line(here, capsys):
+    (here / "locked").mkdir(mode=0)
+    assert cli.main(["build", "locked", "-o", "out"]) in (1, 2)
+    assert "locked" in capsys.readouterr().err
+
+
+def test_a_field_of_select_is_a_key_of_meta(built):
+    (meta,) = (built / "meta").glob("*.jsonl")
+    assert json.loads(meta.read_text().splitlines()[0]).keys() | {"preferences", TOOLS} == FIELDS
