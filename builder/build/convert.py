@@ -18,7 +18,8 @@ from builder.build.results import (
     ResultWriter,
     Spooled,
 )
-from builder.conversation import LEVELS, Conversation, Ignored, Json, Used
+from builder.build.spool import Spool
+from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used
 from builder.jsonio import dumps
 from builder.ledger import call_keys
 from builder.normalize import Normalised, NormalizeOptions, normalise
@@ -58,28 +59,44 @@ class Task:
 
 
 def process_source(
-    task: Task, verifier: Verifier, writer: ResultWriter, scrubber: Scrubber
+    task: Task,
+    verifier: Verifier,
+    writer: ResultWriter,
+    scrubber: Scrubber,
+    spool: Spool | None = None,
 ) -> None:
     """Reads, normalises, scrubs, flattens and verifies a source; writes the outcome to `writer`.
 
     If a session of an agent lacks tool definitions and those of the other sessions are not known,
-    the rest of the source is only scanned (`ResultSummary.is_scan`).
+    the rest of the source is only scanned (`ResultSummary.is_scan`), and what was read is kept in
+    `spool` for the second pass.
 
     Raises OSError only if the result cannot be written.
     """
-    source, summary = task.source, writer.summary
-    reader = _reader(task, writer)
-    if reader is not None:
+    source, summary, options = task.source, writer.summary, task.options
+    counts_tools = False
+    events: Iterator[Event] = iter(())
+    if spool is not None and (recorded := spool.format_name()) is not None:
+        summary.format = recorded
+        events = spool.replay(source)
+    elif (reader := _reader(task, writer)) is not None:
         summary.format = reader.name
-        options = task.options
-        counts_tools = reader.is_agent and options.tool_scope == "agent"
+        counts_tools = (
+            reader.is_agent and options.tool_scope == "agent" and options.shared_tools is None
+        )
+        events = read_events(reader, source)
+        if counts_tools and spool is not None:
+            events = spool.record(reader.name, source, events)
+    if summary.format is not None:
         tool_use = ToolUse(summary.tool_use)
-        for conversation in _conversations(reader, source, writer):
-            if counts_tools and options.shared_tools is None:
+        for conversation in _conversations(events, writer):
+            if counts_tools:
                 summary.is_scan |= tool_use.take(conversation, options.supplied_tools)
                 if summary.is_scan:
                     continue
             _conversation(conversation, task, verifier, writer, scrubber)
+    if spool is not None and not summary.is_scan:
+        spool.discard()
     ledger = summary.ledger
     is_later_piece = source.window is not None and source.window.start > 0
     if not source.records_read and (summary.rejects or not is_later_piece):
@@ -121,11 +138,11 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
     return None
 
 
-def _conversations(reader: Reader, source: Source, writer: ResultWriter) -> Iterator[Conversation]:
-    """Yields the conversations of the source, and counts its other events."""
+def _conversations(events: Iterator[Event], writer: ResultWriter) -> Iterator[Conversation]:
+    """Yields the conversations of a source, and counts its other events."""
     ledger = writer.summary.ledger
     try:
-        for event in read_events(reader, source):
+        for event in events:
             match event:
                 case Conversation():
                     ledger.used += event.records

@@ -85,6 +85,7 @@ def build(
             results=results_folder,
             work=work,
             store=remote.store if remote is not None else None,
+            spools=work / "read",
             scrub=scrub,
             key=key,
         )

@@ -272,9 +272,13 @@ def _identity(tokenizer: str, verify: VerifyOptions) -> str:
 
 
 def _absolute(job: Job) -> Job:
-    """Returns the job with absolute paths."""
+    """Returns the job with absolute paths; nodes do not share what they have read."""
     is_folder = job.tokenizer != "qwen3" and Path(job.tokenizer).is_dir()
     tokenizer = str(Path(job.tokenizer).absolute()) if is_folder else job.tokenizer
     return replace(
-        job, tokenizer=tokenizer, results=job.results.absolute(), work=job.work.absolute()
+        job,
+        tokenizer=tokenizer,
+        results=job.results.absolute(),
+        work=job.work.absolute(),
+        spools=None,
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from builder.build.convert import Task, process_source
 from builder.build.remote_results import stored_result
 from builder.build.results import ChunkResult, ResultSummary, ResultWriter, find_result
+from builder.build.spool import Spool
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.problem import Problem
@@ -34,8 +35,8 @@ class Job:
 
     `identity` is a digest of versions and tokenizer; `results` is the folder of finished results,
     `work` that of unfinished ones; `store` is the address of a state folder for machines without a
-    common file system. `key` is the key of the replacements for secrets: it is never written to
-    disk.
+    common file system. `spools` is the folder for what a scan has read, which workers of one
+    machine share. `key` is the key of the replacements for secrets: it is never written to disk.
     """
 
     tokenizer: str
@@ -44,6 +45,7 @@ class Job:
     results: Path
     work: Path
     store: str | None = None
+    spools: Path | None = None
     scrub: ScrubOptions = field(default_factory=ScrubOptions)
     key: bytes = b""
 
@@ -94,7 +96,8 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
             log_sha256=log_sha256,
         )
         with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as writer:
-            process_source(task, verifier_for(job.tokenizer, job.verify), writer, scrubber)
+            verifier = verifier_for(job.tokenizer, job.verify)
+            process_source(task, verifier, writer, scrubber, _spool(task, job, sha256, log_sha256))
             summary.keyed = job.key_name if scrubber.used else ""
             if before == _status(task.source):
                 return writer.keep(final)
@@ -164,6 +167,14 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
     ]
     name = hashlib.sha256(dumps(identity).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{name[:2]}/{name[2:]}"
+
+
+def _spool(task: Task, job: Job, sha256: str, log: str) -> Spool | None:
+    """Returns where the events of the task's input are kept between both passes."""
+    if job.spools is None or task.options.tool_scope != "agent":
+        return None
+    scan = replace(task, options=replace(task.options, shared_tools=None))
+    return Spool(job.spools / _key(scan, job, sha256, log).replace("/", ""))
 
 
 def _log(source: Source) -> tuple[int, str]:

@@ -1,0 +1,80 @@
+"""Keeps what the scan of a source has read, so that the second pass need not read it again.
+
+Sessions that lack tool definitions are read twice (`builder.normalize.tool_use`): recognising and
+reading them the second time took 11 % of a build's CPU. A worker of the same machine reads what
+another one wrote, pickled as all that workers exchange; the files are in the folder for unfinished
+work and only this user may open them.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from builder.conversation import Event
+from builder.sources.source import Source
+
+UNPICKLABLE = (pickle.PicklingError, AttributeError, RecursionError, TypeError)
+"""What events that cannot be pickled raise: very deep ones, and objects of a third-party reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """The events of one source, in a file that exists only once all of them are in it."""
+
+    path: Path
+
+    def record(self, format_name: str, source: Source, events: Iterator[Event]) -> Iterator[Event]:
+        """Yields the events and writes them. Raises OSError if they cannot be written."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = self.path.with_suffix(f".{os.getpid()}")
+        with unfinished.open("wb") as stream:
+            is_whole = _dump(format_name, stream)
+            for event in events:
+                is_whole = is_whole and _dump(event, stream)
+                yield event
+            is_whole = is_whole and _dump(source.records_read, stream)
+        if is_whole:
+            unfinished.replace(self.path)
+        else:
+            unfinished.unlink()
+
+    def format_name(self) -> str | None:
+        """Returns the name of the format; None if no scan has recorded this source."""
+        try:
+            with self.path.open("rb") as stream:
+                found = _load(stream)
+        except FileNotFoundError:
+            return None
+        assert isinstance(found, str), "it is written first"
+        return found
+
+    def replay(self, source: Source) -> Iterator[Event]:
+        """Yields the recorded events, and counts the records of the source as if it was read."""
+        with self.path.open("rb") as stream:
+            _load(stream)
+            while not isinstance(event := _load(stream), int | str):
+                yield event
+        source.count_records(int(event))
+
+    def discard(self) -> None:
+        """Removes what was recorded."""
+        self.path.unlink(missing_ok=True)
+
+
+def _dump(value: Event | str | int, stream: BinaryIO) -> bool:
+    """Writes a value; returns False if it cannot be pickled."""
+    try:
+        pickle.dump(value, stream, pickle.HIGHEST_PROTOCOL)
+    except UNPICKLABLE:
+        return False
+    return True
+
+
+def _load(stream: BinaryIO) -> Event | str | int:
+    found: Event | str | int = pickle.load(stream)  # noqa: S301 - written by this run, see above
+    return found
