@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,10 @@ _CERTAIN = 0.1
 large chunks are still in progress, and nothing has been counted.
 """
 
+_RECENT_SECONDS = 5.0
+_RECENT_SHARE = 1 / 3
+"""The rate is that of the last third of the time, of five seconds at least."""
+
 
 class BuildProgress:
     """Shows the phase of a build, its progress, and the remaining time if it is known."""
@@ -48,7 +53,7 @@ class BuildProgress:
         total = sum(sizes.values())
         self._open("read", total=total, unit="B", unit_scale=True)
         samples = rejects = done = 0
-        started = time.monotonic()
+        rate = RecentRate(time.monotonic())
 
         def step(task: Task, summary: ResultSummary) -> None:
             nonlocal samples, rejects, done
@@ -56,7 +61,7 @@ class BuildProgress:
             rejects += summary.rejects
             done += sizes[id(task)]
             if self._bar is not None:
-                left = remaining(done, total, time.monotonic() - started)
+                left = remaining(done, total, rate.after(done, time.monotonic()))
                 counts = f"{samples} samples, {rejects} rejects" + (
                     f", {left} left" if left else ""
                 )
@@ -92,11 +97,32 @@ class BuildProgress:
         )
 
 
-def remaining(done: int, total: int, seconds: float) -> str:
-    """Returns the remaining time at the rate so far, `3 min`; "" while that is a guess."""
-    if not total or done < total * _CERTAIN or done >= total:
+class RecentRate:
+    """Bytes per second over the recent part of a phase.
+
+    Until the first chunk is done the workers start, and the largest chunks come first: over the
+    whole time the rate would be too low.
+    """
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+        self._points = deque([(started, 0)])
+
+    def after(self, done: int, now: float) -> float:
+        """Returns the rate once `done` bytes are done at `now` (seconds of a monotonic clock)."""
+        self._points.append((now, done))
+        recent = now - max(_RECENT_SECONDS, (now - self._started) * _RECENT_SHARE)
+        while len(self._points) > 2 and self._points[1][0] <= recent:
+            self._points.popleft()
+        since, before = self._points[0]
+        return (done - before) / (now - since) if now > since else 0.0
+
+
+def remaining(done: int, total: int, rate: float) -> str:
+    """Returns the remaining time at a rate in bytes per second, `3 min`; "" while it is a guess."""
+    if not total or done < total * _CERTAIN or done >= total or rate <= 0:
         return ""
-    left = seconds * (total - done) / done
+    left = (total - done) / rate
     return f"{max(round(left), 1)} s" if left < 90 else f"{round(left / 60)} min"
 
 

@@ -11,7 +11,7 @@ import pytest
 from places import DATA
 
 from builder import cli
-from builder.cli.progress import BuildProgress, remaining
+from builder.cli.progress import BuildProgress, RecentRate, remaining
 from builder.cli.terminal import aligned, counted
 from builder.cli.version import others
 from builder.select.conditions import FIELDS, TOOLS
@@ -220,11 +220,22 @@ def test_counts_and_columns_are_english():
 
 
 def test_the_time_left_is_said_only_where_it_is_known():
-    assert remaining(0, 100, 12.0) == ""
-    assert remaining(9, 100, 12.0) == ""
-    assert remaining(50, 100, 30.0) == "30 s"
-    assert remaining(10, 100, 60.0) == "9 min"
-    assert remaining(100, 100, 60.0) == ""
+    assert remaining(0, 100, 1.0) == ""
+    assert remaining(9, 100, 1.0) == ""
+    assert remaining(50, 100, 5 / 3) == "30 s"
+    assert remaining(10, 100, 1 / 6) == "9 min"
+    assert remaining(100, 100, 1.0) == ""
+    assert remaining(50, 100, 0.0) == ""
+
+
+def test_the_rate_is_that_of_the_recent_past():
+    """The workers start for ten seconds; then a tenth is done in each second."""
+    rate = RecentRate(100.0)
+    rates = [rate.after(10 * second, 110.0 + second) for second in range(1, 10)]
+    assert rates[0] == pytest.approx(10 / 11)
+    assert rates[6:] == pytest.approx([10.0] * 3)
+    assert remaining(90, 100, rates[-1]) == "1 s"
+    assert RecentRate(1.0).after(5, 1.0) == 0.0
 
 
 def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
