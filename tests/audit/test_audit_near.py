@@ -96,7 +96,7 @@ def test_short_texts_are_left_alone():
     assert near_repeats([]) == {}
 
 
-def test_drop_leaves_out_all_but_one_and_says_so(tmp_path, capsys, pooled):
+def test_drop_leaves_out_all_but_one_and_says_so(tmp_path, capsys, pooled_tasks):
     folder = tmp_path / "in"
     folder.mkdir()
     text = words(1, 100)
@@ -107,7 +107,7 @@ def test_drop_leaves_out_all_but_one_and_says_so(tmp_path, capsys, pooled):
     outs = [tmp_path / "out1", tmp_path / "out2"]
     for out, workers in zip(outs, "12", strict=True):
         assert build(out, "-c", config, "--workers", workers, inputs=[folder]) == 0
-    assert pooled.count("_run_batch") == 2
+    assert pooled_tasks.count("_run_batch") == 2
     assert files(outs[0]) == files(outs[1])
     data = lines(outs[0] / "data" / "train-00000-of-00001.jsonl")
     assert [line["messages"][0]["content"][:30] for line in data] == [

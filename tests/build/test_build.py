@@ -91,12 +91,14 @@ def test_the_same_bytes_whatever_the_workers_and_the_order(built, tmp_path, pool
     assert files(again) == files(built)
 
 
-def test_the_same_bytes_where_parts_are_made_some_at_a_time(built, tmp_path, pooled, monkeypatch):
+def test_the_same_bytes_where_parts_are_made_some_at_a_time(
+    built, tmp_path, pooled_tasks, monkeypatch
+):
     monkeypatch.setattr(engine, "BATCH_TASKS", 3)
     assert build(tmp_path / "again", "--workers", "2") == 0
     parts = len(json.loads((built / "manifest.json").read_bytes())["inputs"])
     passes = 2  # sessions that lack tool definitions are scanned first
-    assert 2 < pooled.count("_run_batch") <= passes * (parts // 3 + 1)
+    assert 2 < pooled_tasks.count("_run_batch") <= passes * (parts // 3 + 1)
     assert files(tmp_path / "again") == files(built)
 
 

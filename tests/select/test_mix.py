@@ -75,7 +75,7 @@ def turn(role, text):
     return {"role": role, "content": text}
 
 
-def test_a_build_with_a_mix(tmp_path, capsys, pooled):
+def test_a_build_with_a_mix(tmp_path, capsys, pooled_tasks):
     folder = tmp_path / "in"
     folder.mkdir()
     rows = [[turn("user", f"direct {n}"), turn("assistant", "x")] for n in range(12)]
@@ -92,7 +92,7 @@ def test_a_build_with_a_mix(tmp_path, capsys, pooled):
     outs = [tmp_path / "out1", tmp_path / "out2"]
     for out, workers in zip(outs, "12", strict=True):
         assert build(out, "-c", config, "--workers", workers, inputs=[folder]) == 0
-    assert pooled.count("_run_batch") == 2
+    assert pooled_tasks.count("_run_batch") == 2
     assert files(outs[0]) == files(outs[1])
     meta = lines(outs[0] / "meta" / "train-00000-of-00001.jsonl")
     assert Counter(line["pattern"] for line in meta) == {"direct_answer": 3, "single_call": 3}
