@@ -53,8 +53,8 @@ _NO_KEY_BEFORE = re.compile(
     r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER)_$"
 )
 _NOT_SECRET_BEFORE = re.compile(
-    r"(?:page|next|continuation|sync|cursor|max|min|num|eos|bos|pad|unk|sep|cls|mask|special|stop"
-    r"|public[_-]?key|change|lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|input|output|first|image|start|end)"
+    r"(?:page|next|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
+    r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|input|output|first|image|start|(?<!back)(?<!front)end)"
     r"[_-]?$"
 )
 """Tokens that are not secrets: those of pagination and of language models."""
@@ -73,7 +73,7 @@ _PAIR = (
 """The text between a name and its value in two members, attributes or elements."""
 _SIGN = (
     rf":=|=>|={{1,2}}|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
-    r"|\((?=[ \t]{0,2}\\{0,7}[\"'])"
+    r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
 )
 _VALUE = (
     r"[ \t]{0,24}(?:\w{1,20} = |[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
@@ -203,6 +203,10 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     sep = "" if match["tab"] else match["sep"].strip()
     is_option = prefix.startswith("-")
+    if sep == "|" and not text[max(0, start - len(prefix) - 4) : start - len(prefix)].rstrip(
+        " \t`*"
+    ).endswith("|"):
+        return  # printf "$PASSWORD" | sha256sum | cut: no row of a table
     if (sep == ">" and opened != "<") or (sep == ":" and opened == ":"):
         return  # arn:…:secret:name
     quoted = match["quote"] is not None

@@ -41,7 +41,7 @@ _HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(
 _LINES = LinePrefilter(f"{_START}|{_HEX_START}")
 CONDITION = _LINES.condition
 """A pattern for RE2 that matches in every text with encoded text."""
-_PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]*")
+_PRINTABLE = re.compile("[\t\n\r\x1b\x20-\x7e\xa0-\U0010ffff]*")
 _TO_STANDARD = str.maketrans("-_", "+/")
 _NO_BASE64 = re.compile(rf"{_LINE_END}|=+$")
 

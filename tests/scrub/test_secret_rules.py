@@ -76,6 +76,7 @@ IDENTIFIERS = (
     "kbd-task-sk-circle-fade-dot-animation-delay-property .sk-folding-cube-before-animation",
     "docker run -p 8080:80 nginx; mysql -h db -P 3306 -u root -p; unzip -p a.zip b; ssh -p 2222 h",
     "openssl enc -pass file:key.txt -k $KEY; curl -u $USER:$PASS https://h",
+    'printf "$DB_PASSWORD" | sha256sum | cut -c1',
     "echo done | sudo tee /etc/motd; net user; net use; sudo -S -v",
 )
 
@@ -109,6 +110,10 @@ LETTERS_ONLY = (
         ("export TOKEN={}", "«{A20}.{A12}.{A30}»"),
         ("AWS_SECRET_ACCESS_KEY\t{}", "«{B40}»"),
         ("DB_PASSWORD\t{}", "«{p}»"),
+        ("HASURA_GRAPHQL_ADMIN_SECRET={}", "«{A32}»"),
+        ("| `GITEA_TOKEN` | {} |", "«{A40}»"),
+        (r"API_KEY\t{}\tprod", "«{A40}»"),
+        (r"{{\\\"token\\\":\\\"{}\\\"}}", "«{A32}»"),
     ],
 )
 def test_values_of_letters_behind_names(place, value):
