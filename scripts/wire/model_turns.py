@@ -53,10 +53,15 @@ def _agent(name: str, *, background: bool) -> dict[str, Any]:
     return {"tool": "agent", "args": arguments}
 
 
-WITHOUT_TOOLS = {"code", "textcalls", "textcalls2"}
+WITHOUT_TOOLS = {"code", "textcalls", "textcalls2", "blocks", "wrongblocks", "said"}
 
 _END = {"tool": "finish", "args": {"message": "A greeting."}}
 _EDIT = {"path": f"{WORK}/app.py", "old": "print('hello')", "new": "print('goodbye')"}
+
+_BLOCK = (
+    "app.py\n```python\n<<<<<<< SEARCH\nprint('{}')\n=======\nprint('goodbye')\n"
+    ">>>>>>> REPLACE\n```"
+)
 
 TURNS: dict[str, list[dict[str, Any]]] = {
     "plain": [
@@ -68,12 +73,16 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "Two at once.", "calls": [_bash("cat missing.txt"), _bash("cat data.txt")]},
         {"text": "Done.", "calls": [_bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")]},
     ],
-    "submitlate": [
-        {"text": "Without a call."},
-        {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},
+    "submitlong": [
         {"text": "Look.", "calls": [_bash("seq 1 20000")]},
         {"text": "Done.", "calls": [_bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo yes")]},
     ],
+    "blocks": [{"text": "A change.\n\n" + _BLOCK.format("hello")}],
+    "wrongblocks": [
+        {"text": "A change.\n\n" + _BLOCK.format("hallo")},
+        {"text": "Once more.\n\n" + _BLOCK.format("hello")},
+    ],
+    "said": [{"text": "It says goodbye."}],
     "finish": [
         {"text": "Look first.", "calls": [_bash("cat app.py")]},
         {"calls": [_finish("It prints a greeting.")]},
@@ -91,16 +100,10 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         *({"calls": [_bash(f"echo step {n}")]} for n in range(3, 8)),
         {"calls": [_END]},
     ],
-    "faulty2": [
-        {"text": "Wrong arguments.", "calls": [{"tool": "bash", "args": {"timeout": "soon"}}]},
-        {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},
-        {"text": "Look.", "calls": [_bash("cat app.py")]},
-        {"calls": [_END]},
-    ],
     "textcalls2": [
         {
             "text": "Look.\n<function=execute_bash>\n<parameter=command>cat app.py</parameter>\n"
-            "</function>"
+            "<parameter=security_risk>LOW</parameter>\n</function>"
         },
         {"text": "<function=finish>\n<parameter=message>A greeting.</parameter>\n</function>"},
     ],

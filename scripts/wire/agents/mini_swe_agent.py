@@ -19,7 +19,7 @@ AGENT = Agent(
     setup=_SETUP,
     scenarios={
         "plain": '$P "[[S:submit]] What does app.py do?"',
-        "faulty": '$P "[[S:submitlate]] What does app.py do?"',
+        "long": '$P "[[S:submitlong]] What does app.py do?"',
     },
     logs=("logs",),
     limits={},

@@ -14,6 +14,7 @@ cat > $HOME/.config/opencode/opencode.json <<X
  "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock",
    "options": {"baseURL": "http://127.0.0.1:$PORT/v1", "apiKey": "dummy"},
    "models": {"mock-model": {"name": "Mock", "tool_call": true,
+     "modalities": {"input": ["text", "image"], "output": ["text"]}, "attachment": true,
      "limit": {"context": 200000, "output": 8000}}}}},
  "agent": {"general-purpose": {"mode": "subagent", "description": "For any task."}},
  "model": "mock/mock-model", "small_model": "mock/mock-model"}
@@ -54,5 +55,5 @@ AGENT = Agent(
         '$P --continue "[[S:second]] And data.txt?"',
     },
     logs=("logs",),
-    limits={"interrupted": 120},
+    limits={"interrupted": 120, "cut": 180},
 )

@@ -28,7 +28,6 @@ _SCENARIOS = {
     "plain": "run one '[[S:ended]] What does app.py do?'",
     "parallel": "run one '[[S:ended2]] What do the files hold?'",
     "microagents": _MICROAGENT + "run one '[[S:ended]] What does app.py hold?'",
-    "faulty": "run one '[[S:faulty2]] What does app.py do?'",
     "text-calls": "export LLM_NATIVE_TOOL_CALLING=false; run one '[[S:textcalls2]] What is it?'",
     "condensed": 'printf \'[condenser]\\ntype = "llm"\\nllm_config = "llm"\\nmax_size = 10\\n'
     "keep_first = 1\\n' > config.toml; run one '[[S:ended2]] What do the files hold?'",

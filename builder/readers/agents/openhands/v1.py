@@ -8,6 +8,7 @@ are counted.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -72,6 +73,15 @@ _STATE_FILE, _EVENTS = "base_state.json", "events"
 _EVENT_FILE = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
 _ERROR_HEADER = "[An error occurred during execution.]\n"
 """The header before the output of a failed tool (SDK: Observation.ERROR_MESSAGE_HEADER)."""
+_TERMINAL_LIMIT = 30_000
+_CLIPPED = (
+    "<response clipped><NOTE>Due to the max output limit, only part of the full response has been"
+    " shown to you.{}</NOTE>"
+)
+_KEPT = (
+    " The complete output has been saved to {} - you can use other tools to view the full content"
+    " (truncated part starts around line {})."
+)
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
@@ -166,7 +176,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
         case "ObservationEvent":
             observation = as_dict(event.get("observation"))
             output = content(observation.get("content"))
-            output = with_affixes(output, observation.get("metadata"))
+            output = _as_sent(with_affixes(output, observation.get("metadata")), observation)
             failed = observation.get("is_error") is True
             header = (Text(_ERROR_HEADER),) if failed else ()
             added = as_harness(content(event.get("extended_content")))
@@ -260,6 +270,33 @@ def _result(
         is_denied=denied,
     )
     return ViewEntry(event_id, "tool", (result,))
+
+
+def _as_sent(output: tuple[Content, ...], observation: dict[str, Json]) -> tuple[Content, ...]:
+    """Cut the middle out of a long output of the terminal, as it is cut in requests.
+
+    Source: `to_llm_content` of TerminalObservation and `maybe_truncate` of the SDK (1.58). The
+    notice names the file in which the SDK keeps the whole output, if it keeps one.
+    """
+    first = output[0] if output else None
+    if "metadata" not in observation or len(output) != 1 or not isinstance(first, Text):
+        return output
+    text = first.text
+    if len(text) <= _TERMINAL_LIMIT:
+        return output
+    head = (_TERMINAL_LIMIT - len(_CLIPPED.format("")) + 1) // 2
+    kept = ""
+    if folder := as_str(observation.get("full_output_save_dir")):
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        line = len(text[:head].splitlines()) + 1
+        kept = _KEPT.format(f"{folder}/terminal_output_{digest}.txt", line)
+    notice = _CLIPPED.format(kept)
+    room = _TERMINAL_LIMIT - len(notice)
+    if room <= 0:
+        return (replace(first, text=notice[:_TERMINAL_LIMIT]),)
+    head = min(head, room)
+    tail = text[len(text) - (room - head) :]
+    return (replace(first, text=text[:head] + notice + tail),)
 
 
 def _dump(source: Source) -> Iterator[Event]:
