@@ -58,9 +58,6 @@ AGENT = Agent(
         '$P resume --last "[[S:second]] And data.txt?"',
         "refused": 'P="${P%--dangerously*}"; $P -s read-only "[[S:denied]] Clean up.";'
         ' $P resume --last "[[S:second]] And data.txt?"',
-        "compacted-resumed": '$P "[[S:parallel]] Change hello to goodbye."; '
-        '$P -c model_auto_compact_token_limit=110 resume --last "[[S:plain]] Go on."; '
-        '$P resume --last "[[S:second]] And data.txt?"',
     },
     logs=(".codex/sessions",),
     limits={},

@@ -12,7 +12,7 @@ from openhands.sdk import LLM, AgentContext, Conversation, ImageContent, Message
 from openhands.sdk.context.condenser import LLMSummarizingCondenser
 from openhands.sdk.skills import KeywordTrigger, Skill
 from openhands.sdk.security.confirmation_policy import AlwaysConfirm, NeverConfirm
-from openhands.tools.preset.default import get_default_agent, get_default_tools
+from openhands.tools.preset.default import get_default_agent
 
 options, *tasks = sys.argv[1:]
 options = json.loads(options)
@@ -25,8 +25,6 @@ llm = LLM(
 )
 agent = get_default_agent(llm=llm, cli_mode=True)
 changed = {}
-if options.get("subagents"):
-    changed["tools"] = get_default_tools(enable_browser=False, enable_sub_agents=True)
 if size := options.get("condense"):
     changed["condenser"] = LLMSummarizingCondenser(
         llm=llm.model_copy(update={"usage_id": "condenser"}), max_size=size, keep_first=2
@@ -97,7 +95,6 @@ _SCENARIOS = {
     "image": "$P '{\"image\": true, \"model\": \"anthropic/claude-sonnet-4-5\", \"path\": \"\"}'"
     " '[[S:plain]] What is this?'",
     "big": "$P '{}' '[[S:big]] Large output.'",
-    "subagent": "$P '{\"subagents\": true}' '[[S:agent]] Count.'",
     "text-calls": "$P '{\"native\": false}' '[[S:textcalls]] What does app.py do?'",
     "anthropic": '$P \'{"model": "anthropic/claude-sonnet-4-5", "path": ""}\''
     " '[[S:parallel]] What do the files hold?'",
