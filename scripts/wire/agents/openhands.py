@@ -92,7 +92,7 @@ _SCENARIOS = {
     "interrupted": "$P '{\"interrupt\": 0}' '[[S:sleep]] Wait.' '[[S:second]] And data.txt?'",
     "condensed": "$P '{\"condense\": 8}' '[[S:full]] Go.' '[[S:second]] And data.txt?'",
     "compacted": "$P '{\"compact\": 0}' '[[S:long]] Go.' '[[S:second]] And data.txt?'",
-    "image": "$P '{\"image\": true, \"model\": \"anthropic/claude-sonnet-4-5\", \"path\": \"\"}'"
+    "image": '$P \'{"image": true, "model": "anthropic/claude-sonnet-4-5", "path": ""}\''
     " '[[S:plain]] What is this?'",
     "big": "$P '{}' '[[S:big]] Large output.'",
     "text-calls": "$P '{\"native\": false}' '[[S:textcalls]] What does app.py do?'",
