@@ -16,7 +16,7 @@ from builder.conversation import Conversation, Json
 from builder.dataset.samples import is_encoded, read_sample
 from builder.finding import Finding
 from builder.jsonio import dumps
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize import Normalised, NormalizeOptions, normalise
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import ParseFault, parse, split_tools
@@ -25,6 +25,7 @@ from builder.readers import read_events, readers, recognise
 from builder.readers.toolkit import as_dict, as_list
 from builder.sample import Dialogue, Sample
 from builder.sources.source import Source
+from builder.text import token_pattern
 
 CHAT = "openai-chat"
 """The reader of structured messages."""
@@ -241,6 +242,25 @@ def _is_structured(row: dict[str, Json]) -> bool:
     )
 
 
+def _holds_answers(row: dict[str, Json], dialogue: Dialogue | None) -> bool:
+    """Returns whether each answer stands in a ShareGPT row as the template renders it."""
+    turns = map(as_dict, as_list(row.get("conversations")))
+    values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
+    answers = flatten(dialogue).messages if dialogue is not None else ()
+    return bool(answers) and all(text in values for role, text in answers if role == "assistant")
+
+
+def _without_escapes(normalised: Normalised) -> dict[str, int]:
+    """Returns the changes without control tokens in calls: the row has them escaped as well."""
+    pattern = token_pattern(_AS_LOGGED.added_tokens)
+    turns = normalised.dialogue.turns if normalised.dialogue is not None else ()
+    calls = [call for turn in turns for call in turn.calls]
+    escaped = sum(len(pattern.findall(dumps(call.arguments))) for call in calls)
+    left = normalised.changes.get("control_tokens", 0) - escaped
+    kept = {code: n for code, n in normalised.changes.items() if code != "control_tokens"}
+    return {**kept, "control_tokens": left} if left > 0 else kept
+
+
 def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
     """Converts a row with a reader, as `build` would with the options that leave out least."""
     source = Source("row", data=_line(row))
@@ -261,9 +281,12 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
         return RowReading((Finding("format", f"{form}: {found.code}: {found.detail}"),), form)
     normalised = normalise(fit[0], _AS_LOGGED)
     problem = normalised.problem
-    exact = problem is not None and problem.code == "control_tokens" and reader == CHAT
-    if exact:  # they may be escaped already, inside arguments that are JSON text
-        normalised = normalise(fit[0], replace(_AS_LOGGED, control_tokens="neutralise"))
+    escaped = problem is not None and problem.code == "control_tokens"
+    exact = escaped and reader == CHAT
+    if escaped:  # they may be escaped already, inside arguments that are JSON text
+        neutralised = normalise(fit[0], replace(_AS_LOGGED, control_tokens="neutralise"))
+        if exact or _holds_answers(row, neutralised.dialogue):
+            normalised = replace(neutralised, changes=_without_escapes(neutralised))
     if normalised.dialogue is None:
         problem = normalised.problem
         assert problem is not None, "a rejected conversation has a reason"

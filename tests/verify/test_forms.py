@@ -245,3 +245,21 @@ def test_thoughts_and_escaped_tokens_survive(tmp_path, variant, capsys):
     found = json.loads(out)
     assert (code, found["findings"], found["warnings"]) == (0, {}, {})
     assert found["proven"] == found["samples"] > 0
+
+
+@pytest.mark.parametrize(("escaped", "code"), [(True, 0), (False, 1)])
+def test_escaped_tokens_in_calls_of_sharegpt_rows(tmp_path, capsys, escaped, code):
+    """`<` written as a JSON escape is not the token that a trainer's tokenizer would see."""
+    mark = "\\u003c" if escaped else "<"
+    call = (
+        f'<tool_call>\n{{"name": "wc", "arguments": {{"path": "{mark}|im_end|>"}}}}\n</tool_call>'
+    )
+    texts = (("human", "How long?"), ("gpt", call), ("observation", "3"), ("gpt", "Three."))
+    row = {
+        "conversations": [{"from": role, "value": text} for role, text in texts],
+        "tools": json.dumps(TOOLS),
+    }
+    (tmp_path / "x.jsonl").write_text(json.dumps(row) + "\n")
+    found_code, out, _ = run(capsys, "verify", tmp_path / "x.jsonl", "--json")
+    assert found_code == code
+    assert json.loads(out)["proven"] == 1 - code
