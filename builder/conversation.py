@@ -116,7 +116,7 @@ MISSING = MappingProxyType(
     {
         "system": "the system prompt is not in the log",
         "tools": "the tool definitions are not in the log",
-        "system_template": "the log holds a template of the system prompt, filled in later",
+        "system_template": "the log has a template of the system prompt, filled in later",
         "reminders": "text that the agent program put in is not in the log",
         "history": "earlier messages were sent in another form, or not at all",
         "encrypted_context": "a summary that only the provider can read",

@@ -66,7 +66,7 @@ class EvaluationSets:
                         runs.append(unique)
                         self.items.append(EvaluationItem(name, number, len(unique)))
             if len(self.items) == before:
-                raise UsageError(f"audit.contamination: {name!r} holds no text of {SIZE} words")
+                raise UsageError(f"audit.contamination: {name!r} contains no text of {SIZE} words")
         owners = array("I")
         for at, found in enumerate(runs):
             owners.extend([at] * len(found))
@@ -122,7 +122,7 @@ class ContaminationAudit:
     def findings(self) -> Iterator[AuditFinding]:
         """Yields the finding, if there is one."""
         if "contaminated" in self.notes:
-            message = "samples that hold items of an evaluation set"
+            message = "samples that contain items of an evaluation set"
             yield self.notes.finding("contamination", "contaminated", message)
 
     def tables(self) -> list[AuditTable]:
@@ -133,7 +133,7 @@ class ContaminationAudit:
             AuditTable(
                 "contamination", "Items of evaluation sets found", ("set", "places"), by_set
             ),
-            AuditTable("contaminated", "Samples that hold them", heads, tuple(self._rows)),
+            AuditTable("contaminated", "Samples that contain them", heads, tuple(self._rows)),
         ]
 
 

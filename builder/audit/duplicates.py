@@ -244,7 +244,7 @@ class Duplicates:
         return (
             ("exact_duplicate", "samples that another repeats word for word", self.exact),
             ("prefix_of_another", "samples that are the beginning of another", self.prefixes),
-            ("near_duplicate", "samples that nearly say what another says", near),
+            ("near_duplicate", "samples that are nearly equal to another", near),
         )
 
     def findings(self) -> Iterator[AuditFinding]:
@@ -259,7 +259,7 @@ class Duplicates:
             if self.split_of[one] != self.split_of[two]
         ]
         if across:
-            message = "samples of one split that a sample of another says (nearly) too"
+            message = "samples of one split that equal or nearly equal a sample of another"
             yield self._finding("duplicate_across_splits", message, across)
 
     def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> AuditFinding:

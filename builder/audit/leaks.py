@@ -114,7 +114,7 @@ class Leaks:
             message = _SECRETS.get(code, f"keys of the form {code.replace('_', ' ')}")
             yield self.secrets.finding("secrets", code, message)
         for code in self.replaced.codes():
-            message = "placeholders that stand for secrets"
+            message = "placeholders in place of secrets"
             yield self.replaced.finding("secrets", code, message, GateAction.change)
         for code in self.personal.codes():
             yield self.personal.finding("personal_data", code, _PERSONAL[code])

@@ -121,7 +121,7 @@ class Audits:
         """Returns everything that was found."""
         findings = list(self.leaks.findings())
         if self.bad_rows:
-            message = "rows that hold no sample (builder verify says why)"
+            message = "rows without a sample (builder verify says why)"
             examples = tuple(self.bad)
             finding = AuditFinding(
                 "format", "bad_row", message, self.bad_rows, 0, examples=examples

@@ -22,7 +22,7 @@ MESSAGES = {
     "refusal": "assistant turns that refuse",
     "repeated_turn": "assistant turns that repeat an earlier one word for word",
     "truncated_response": "tool responses that say that they were cut",
-    "unread": "samples whose text means no dialogue (builder verify says why)",
+    "unread": "samples whose text cannot be parsed (builder verify says why)",
 }
 CODES = tuple(sorted(MESSAGES))
 

@@ -310,7 +310,7 @@ def _left_out(
         is_condition = code not in ("weight", "mix")
         detail = f"left out by {code}" if is_condition else f"left out for the share of {code}"
         if code == NEAR_DUPLICATE:
-            detail = f"nearly says what sample {ids[choice.near[number]]} says"
+            detail = f"nearly equals sample {ids[choice.near[number]]} says"
         meta = _decoded(line)
         problem = Problem(code, "sample", detail, records=0)
         yield reject_line(problem, meta["source"], meta["format"], meta["record"])

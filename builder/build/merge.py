@@ -108,7 +108,7 @@ def _folder(dataset: str) -> BuiltFolder:
         data = (path / MANIFEST).read_bytes()
         manifest = loads(data)
     except OSError:
-        raise UsageError(f"dataset {dataset!r}: is no folder that build made") from None
+        raise UsageError(f"dataset {dataset!r}: is not a folder made by build") from None
     except JsonFault as fault:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST}: {fault.detail}") from None
     wanted = ("config", "ledger", "tokenizer")

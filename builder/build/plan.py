@@ -61,9 +61,7 @@ def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) 
             raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
         tools = tuple(value) if isinstance(value, list) else (value,)
         if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
-            raise UsageError(
-                f"tools {str(path)!r}: [{odd[0]}] is no definition, which is an object"
-            )
+            raise UsageError(f"tools {str(path)!r}: [{odd[0]}] is not a definition (an object)")
         counts: Counter[str] = Counter()
         if not convert(tools, counts) and counts["bad_tool"]:
             raise UsageError(f"tools {str(path)!r}: holds no tool definition (docs/formats.md)")

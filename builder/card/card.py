@@ -140,7 +140,7 @@ def _summary(built: Built, config: Config) -> str:
         f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens) of agents that"
         " call tools, in the Qwen3 format: `messages` (system, user, assistant; calls as"
         " `<tool_call>` text, results as user turns of `<tool_response>` blocks) and `tools`."
-        f" {unit} `meta/` holds a line for each sample, in the same order: source, model, licence,"
+        f" {unit} `meta/` has a line for each sample, in the same order: source, model, licence,"
         " every change to logged text, token count, the sha256 of the rendering, and where the"
         " trained text stands in it. `rejects.jsonl` says what was left out and why."
     )
@@ -354,7 +354,7 @@ def _left(found: Audit | None) -> Iterator[str]:
                     " samples (`audit.near_duplicates: drop` keeps one of each)."
                 )
             elif item.code == "contaminated":
-                yield f"{number(item.samples)} samples hold items of evaluation sets."
+                yield f"{number(item.samples)} samples contain items of evaluation sets."
             elif item.code == EVALUATION_RUN:
                 yield (
                     f"{number(item.samples)} samples are {plain(item.message, 400)}. A model"

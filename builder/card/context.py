@@ -40,7 +40,7 @@ def context(built: Built) -> Iterator[str]:
     lines = ["## What the model saw", "", _CONTEXT, ""]
     lines += table(("level", "trained turns", "share", "meaning"), rows)
     if missing:
-        lines += ["", "What the logs do not hold of these turns:", ""]
+        lines += ["", "What the logs lack for these turns:", ""]
         lines += table(
             ("missing", "trained turns", "meaning"),
             [(Code(name), count, MISSING.get(name, "")) for name, count in missing[:_SHOWN]],

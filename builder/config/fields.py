@@ -99,7 +99,7 @@ class FieldReader:
         if kind is not UserPath:
             return value
         if "\0" in value:
-            return self._refuse(key, "a path, which holds no NUL", value)
+            return self._refuse(key, "a path without NUL", value)
         return UserPath(value, self.base)
 
     def _choice(self, choices: tuple[str, ...], value: object, key: str) -> object:

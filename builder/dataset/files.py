@@ -59,7 +59,7 @@ def dataset_files(dataset: str) -> list[DataFile]:
         kind = min(item.name.partition(".")[2] for item in built)  # lines before tables
         files = [item for item in built if item.name.partition(".")[2] == kind]
     if not files:
-        raise UsageError(f"dataset {dataset!r}: holds no data files")
+        raise UsageError(f"dataset {dataset!r}: contains no data files")
     for item in filter(is_special, files):
         raise UsageError(f"dataset {dataset!r}: {item.name!r} is {NOT_A_FILE}")
     return [data_file(path, item.relative_to(path).as_posix()) for item in files]

@@ -99,13 +99,13 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
     rows = peek.objects
     if any("input_ids" in row for row in rows):
         raise UsageError(
-            f"dataset {name!r}: holds token ids (`builder export --to tokenized`), which no"
+            f"dataset {name!r}: contains token ids (`builder export --to tokenized`), which no"
             " template renders: use the dataset that they were made from"
         )
     if any({"prompt", "chosen", "rejected"} <= row.keys() for row in rows):
         raise UsageError(
-            f"dataset {name!r}: holds preference pairs (`builder export --to preference`): use the"
-            " dataset that they were made from"
+            f"dataset {name!r}: contains preference pairs (`builder export --to preference`): use"
+            " the dataset that they were made from"
         )
     if any("messages" in row or {"prompt", "completion"} <= row.keys() for row in rows):
         claims = recognise(source)
@@ -212,7 +212,7 @@ def _rendered(text: str, prompt: str, form: str) -> RowReading:
     try:
         sample = parse(text)
     except ParseFault as fault:
-        message = f"{form}: is no rendering of the chat template: {fault.detail}"
+        message = f"{form}: is not a rendering of the chat template: {fault.detail}"
         return RowReading((Finding("format", message, offset=fault.offset),), form)
     context = len(_ANSWER.findall(prompt))
     if context:
@@ -273,11 +273,13 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
             problems.append(event)
     fit = [item for item in conversations if not item.problems]
     if len(fit) > 1:
-        message = f"{form}: the row holds {len(fit)} conversations: `builder build` reads it"
+        message = f"{form}: the row contains {len(fit)} conversations: `builder build` reads it"
         return RowReading((Finding("format", message),), form)
     if not fit:
         problems += [problem for item in conversations for problem in item.problems]
-        found = problems[0] if problems else Problem("no_messages", "row", "holds no conversation")
+        found = (
+            problems[0] if problems else Problem("no_messages", "row", "contains no conversation")
+        )
         return RowReading((Finding("format", f"{form}: {found.code}: {found.detail}"),), form)
     normalised = normalise(fit[0], _AS_LOGGED)
     problem = normalised.problem

@@ -98,7 +98,7 @@ def _decision(line: bytes) -> tuple[str, Decision] | str:
     except JsonFault as fault:
         return f"is not JSON: {fault}"
     if not isinstance(value, dict):
-        return "is no JSON object"
+        return "is not a JSON object"
     sample, decision, note = value.get("id"), value.get("decision"), value.get("note")
     if not isinstance(sample, str) or not sample:
         return "has no id"

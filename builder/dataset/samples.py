@@ -17,23 +17,22 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     Arrow writes for a message without one, counts as none. Other columns are ignored.
     """
     if not isinstance(value, dict):
-        return [Finding("format", "the line is no JSON object")]
+        return [Finding("format", "the line is not a JSON object")]
     findings: list[Finding] = []
     raw = value.get("messages")
     messages: list[tuple[str, str]] = []
     weights: list[int | None] = []
     if not isinstance(raw, list):
-        findings.append(Finding("format", "messages: is no list"))
+        findings.append(Finding("format", "messages: is not a list"))
         raw = []
     for index, item in enumerate(raw):
         role = item.get("role") if isinstance(item, dict) else None
         content = item.get("content") if isinstance(item, dict) else None
         if not isinstance(role, str):
-            findings.append(Finding("format", f"messages[{index}].role: is no string", index))
+            findings.append(Finding("format", f"messages[{index}].role: is not a string", index))
         elif not isinstance(content, str):
-            message = (
-                f"messages[{index}].content: is no string (the template renders lists as nothing)"
-            )
+            what = "is not a string (the template renders lists as nothing)"
+            message = f"messages[{index}].content: {what}"
             findings.append(Finding("format", message, index))
         elif isinstance(item, dict) and set(item) - {"role", "content", "weight"}:
             extra = ", ".join(sorted(set(item) - {"role", "content", "weight"}))
@@ -57,10 +56,10 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
         try:
             tools = loads(tools)
         except JsonFault as fault:
-            findings.append(Finding("format", f"tools: text that is no JSON: {fault.detail}"))
+            findings.append(Finding("format", f"tools: text that is not JSON: {fault.detail}"))
             tools = None
     if tools is not None and not isinstance(tools, list):
-        findings.append(Finding("format", "tools: is no list"))
+        findings.append(Finding("format", "tools: is not a list"))
     if findings:
         return findings
     listed = tools if isinstance(tools, list) else []

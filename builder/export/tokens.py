@@ -27,10 +27,10 @@ def labels(
         while at < len(ids) and offsets[at][1] <= start:
             at += 1
         if at < len(ids) and offsets[at][0] < start:
-            raise BorderFault(f"a token lies across the beginning of the span at {start}")
+            raise BorderFault(f"a token crosses the beginning of the span at {start}")
         while at < len(ids) and offsets[at][0] < end:
             if offsets[at][1] > end:
-                raise BorderFault(f"a token lies across the end of the span at {end}")
+                raise BorderFault(f"a token crosses the end of the span at {end}")
             made[at] = ids[at]
             at += 1
     return made

@@ -268,7 +268,7 @@ VARIANTS: dict[str, Variant] = {
         ),
         Variant(
             "tools-in-system",
-            "the tools block in the system turn, no tools column (for who ignores the column)",
+            "the tools block in the system turn, no tools column (if the column is ignored)",
             "jsonl",
             (MESSAGES,),
             _system_tools,

@@ -78,7 +78,7 @@ class _DraftReader:
     def take(self, message: Message) -> Problem | None:
         media = any(_has_media(part) for part in message.parts)
         if media and self.options.media == "reject":
-            return Problem("media", "message", "holds an image or other media", records=0)
+            return Problem("media", "message", "contains an image or other media", records=0)
         if message.role != "assistant":
             for part in message.parts:
                 if isinstance(part, ToolCall):

@@ -42,7 +42,7 @@ def output_folder(out: Path) -> Iterator[Path]:
     """
     try:
         if out.is_symlink() and not out.exists():
-            raise UsageError(f"output {str(out)!r}: is a link to what is not there")
+            raise UsageError(f"output {str(out)!r}: is a broken link")
         if out.exists() and not out.is_dir():
             raise UsageError(f"output {str(out)!r}: is a file, not a folder")
         ours = (out / MANIFEST).is_file() or (out / STATE).is_dir()

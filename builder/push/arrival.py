@@ -58,7 +58,7 @@ def read_back(
     changes = compare(files, hub.look(api, place).files)
     arrival.files = len(changes.equal)
     arrival.bytes = sum(file.size for file in changes.equal)
-    arrival.problems += [f"{file.path}: is not on the Hub as it is here" for file in changes.send]
+    arrival.problems += [f"{file.path}: differs on the Hub" for file in changes.send]
     try:
         _compare_rows(place, _splits(folder), target, arrival)
     except Exception as error:
@@ -101,13 +101,13 @@ def _compare_rows(
 def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str | None:
     sample = read_sample(plain_row({key: row.get(key) for key in ("messages", "tools")}))
     if not isinstance(sample, Sample):
-        return f"as loaded it is no sample: {sample[0].message}"
+        return f"as loaded it is not a sample: {sample[0].message}"
     try:
         text = target.render_sample(sample)
     except Exception as error:  # any exception of a template is a verdict on the row
         return f"as loaded it does not render: {error}"[:200]
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.get("render_sha256"):
-        return "as loaded it renders to another text than was proven"
+        return "as loaded it renders to a text other than the proven one"
     return None
 
 

@@ -47,8 +47,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise UsageError(
-            f"dataset {str(folder)!r}: no folder made by build (it has no {MANIFEST}); push takes"
-            " those only, since what is pushed is what was proven"
+            f"dataset {str(folder)!r}: no folder made by build (it has no {MANIFEST}); push accepts"
+            " only those, so that exactly the proven files are pushed"
         )
     try:
         manifest = loads(path.read_bytes())
@@ -56,7 +56,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         detail = error.detail if isinstance(error, JsonFault) else error.strerror
         raise UsageError(f"{path}: cannot be read: {detail}") from None
     if not isinstance(manifest, dict):
-        raise UsageError(f"{path}: is no JSON object")
+        raise UsageError(f"{path}: is not a JSON object")
     return manifest
 
 

@@ -83,7 +83,7 @@ def refusals(
         yield GateRefusal(
             UNKNOWN_LICENSE,
             f"the licence of {unknown} samples is not known, and the dataset would be public"
-            " (inputs[].license says it)",
+            " (set inputs[].license)",
         )
 
 

@@ -158,7 +158,7 @@ def _place(repo: str, options: PushOptions) -> Place:
     if options.create_pr and options.revision != MAIN:
         raise UsageError("--create-pr: pull requests are against main; leave out --revision")
     if options.create_pr and options.tag:
-        raise UsageError("--tag: what a pull request holds is tagged after it is merged")
+        raise UsageError("--tag: a pull request can only be tagged after it is merged")
     if len(options.revision) == 40 and all(char in "0123456789abcdef" for char in options.revision):
         raise UsageError("--revision: is a commit; name a branch, which the push adds a commit to")
     return Place(repo, options.revision, private=not options.public)
@@ -203,7 +203,7 @@ def _gates_there(
         yield GateRefusal(
             STALE,
             f"{len(changes.stale)} files on the Hub would be loaded together with these: {names};"
-            " --prune removes what is only there",
+            " --prune removes files that are only there",
             by_name=False,
         )
     if changes.update and MANIFEST not in survey.files:

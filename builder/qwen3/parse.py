@@ -133,7 +133,7 @@ def _no_markup(text: str, at: int) -> None:
     """Raises ParseFault if text that starts at offset `at` contains tags."""
     found = re.search("</?tool_call>", text)
     if found:
-        detail = "<tool_call> markup that holds no call"
+        detail = "<tool_call> markup without a call"
         raise ParseFault("calls", detail, at + found.start())
 
 
@@ -151,7 +151,7 @@ def leading_thought(content: str) -> tuple[str, str]:
 
 
 _BREAKS_JSON = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
-UNFIT_NAME = "a name that holds a quote, a backslash or a control character"
+UNFIT_NAME = "a name that contains a quote, a backslash or a control character"
 
 
 def breaks_json(name: str) -> bool:
@@ -168,9 +168,9 @@ def read_call(found: CallText, content: str) -> Call:
     try:
         value = loads(inner)
     except JsonFault as fault:
-        raise ParseFault("calls", f"the call is no JSON: {fault.detail}", at) from None
+        raise ParseFault("calls", f"the call is not JSON: {fault.detail}", at) from None
     if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
-        raise ParseFault("calls", "a call holds name and arguments, nothing else", at)
+        raise ParseFault("calls", "a call has only name and arguments", at)
     name, arguments = value["name"], value["arguments"]
     if isinstance(name, str) and breaks_json(name):
         raise ParseFault("tools", f"{name[:80]!r}: {UNFIT_NAME}", at)
@@ -179,7 +179,7 @@ def read_call(found: CallText, content: str) -> Call:
         detail = 'a call begins with {"name": "…", "arguments": and a name without escapes'
         raise ParseFault("calls", detail, at)
     if not isinstance(arguments, dict):
-        raise ParseFault("calls", "the arguments are no JSON object", at + head.end())
+        raise ParseFault("calls", "the arguments are not a JSON object", at + head.end())
     return Call(name, arguments, inner[head.end() : -1])
 
 

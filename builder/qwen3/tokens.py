@@ -175,7 +175,7 @@ class TokenTable:
         points = np.frombuffer(plain.encode("utf-16-le", "surrogatepass"), dtype="<u2")
         stood_for = _BYTES[np.minimum(points, len(_BYTES) - 1)]
         if (stood_for < 0).any():
-            raise ValueError("its tokens are not made of the characters that stand for bytes")
+            raise ValueError("its tokens are not made of the characters that represent bytes")
         tokens = [self.added.get(at, "").encode() for at, _ in last]
         lengths = [*map(len, pieces[: self.first_added]), *map(len, tokens)]
         joined = stood_for.astype(np.uint8).tobytes() + b"".join(tokens)

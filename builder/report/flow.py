@@ -15,8 +15,8 @@ _NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0
 _NAMED = 2
 """Number of codes that the drawing names per loss; the tables below it name all."""
 _KINDS = (
-    "Kinds of records as the logs name them: state of a program, copies, measurements. They hold"
-    " nothing of a conversation that is not read elsewhere, so nothing has to be done."
+    "Kinds of records as the logs name them: state of a program, copies, measurements. They have"
+    " no part of a conversation that is not read elsewhere, so no action is needed."
 )
 
 
@@ -193,7 +193,7 @@ def _text(x: float, y: float, what: str, kind: str, anchored: str | None = None)
 def _svg(key: str, kind: str, width: float, height: float, drawn: list[Html], desc: str) -> Html:
     name = f"{key}-{kind}"
     head = (
-        tag("title", plain("Flow of what was read and what became of it"), id=f"{name}-t"),
+        tag("title", plain("Flow of the records read and their outcome"), id=f"{name}-t"),
         tag("desc", plain(desc), id=f"{name}-d"),
     )
     return tag(

@@ -88,7 +88,9 @@ class ListPage:
         count, known = len(result.numbers), result.view.count
         words = f"{number(count)} of {number(known)} {self.what}"
         if self.query.text:
-            words += f" hold “{shorten(self.query.text, 60)}”" if count != 1 else " holds the text"
+            words += (
+                f" hold “{shorten(self.query.text, 60)}”" if count != 1 else " contains the text"
+            )
         pending = []
         if not result.view.is_complete:
             pending.append(f"{number(known)} {self.what} are indexed so far")

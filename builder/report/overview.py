@@ -48,7 +48,9 @@ def proof(manifest: Mapping[str, Json]) -> Html:
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
     """Returns every finding by audit, with its gate and examples; `places` are those shown."""
     if audit is None:
-        message = "No audit was run for this page: it says nothing of what is in the texts."
+        message = (
+            "No audit was run for this page, so it says nothing about the contents of the texts."
+        )
         return tag("p", text(message), class_="verdict open")
     if not audit.findings:
         return tag("p", text("The audit found nothing."), class_="verdict good")

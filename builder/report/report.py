@@ -145,7 +145,7 @@ def _samples(shown: Sequence[Picked], found: Survey, target: Target, left: int) 
     message = (
         f"{number(len(items))} of {number(found.samples)} samples: of typical length, the longest,"
         " the first of each kind, and what the audit picked."
-        " The raw record is named, not copied: it may hold what was taken out of the sample."
+        " The raw record is named, not copied: it may contain what was taken out of the sample."
     )
     if lost:
         message += f" {number(lost)} more had no room."

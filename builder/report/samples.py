@@ -117,7 +117,7 @@ def _body(
     parts = [_source(picked, is_folded=reading.outline)]
     if not isinstance(sample, Sample):
         row = cut(indented(picked.row.value), limits.content)
-        fault = "This row is no sample: it has no list of messages of role and content."
+        fault = "This row is not a sample: it has no list of messages of role and content."
         return join((*parts, tag("p", text(fault), class_="note"), tag("pre", row)))
     trained = len(rendered.spans) if rendered is not None else 0
     if reading.outline:

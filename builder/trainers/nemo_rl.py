@@ -32,7 +32,7 @@ data:
 def _difference(variant: str, facts: Facts) -> str:
     if facts.hybrid:
         return "its masks do not fit a template that renders prefixes differently (not run)"
-    return "what it trains was read in its documentation, not run"
+    return "its mask was taken from its documentation, not run"
 
 
 NEMO_RL = Trainer(

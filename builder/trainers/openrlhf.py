@@ -12,7 +12,7 @@ from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     return {
-        "openrlhf.sh": f"""# OpenRLHF ignores a tools column, so the definitions stand in the system turn. With the hybrid
+        "openrlhf.sh": f"""# OpenRLHF ignores a tools column, so the definitions are in the system turn. With the hybrid
 # Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
 # turn (normalize.unit: turn) and train the last turn, as here.
 python -m openrlhf.cli.train_sft --model.model_name_or_path {MODEL} \\

@@ -30,7 +30,7 @@ from unsloth.chat_templates import train_on_responses_only
 rows = {rows}
 # Longer samples are cut; {TRL.beyond_default(facts)}.
 trainer = SFTTrainer(model, train_dataset=rows, args={args})
-# A literal marker inside a tool result would be trained: this dataset holds none (check `tokens`).
+# A literal marker inside a tool result would be trained: this dataset has none (check `tokens`).
 trainer = train_on_responses_only(
     trainer,
     instruction_part="<|im_start|>user\\n",

@@ -41,7 +41,7 @@ AS_WRITTEN = "as-written"
 """The code of a row of another form that the template renders differently as it was written."""
 
 _DIFFERS = (
-    "read as {}, the row is proven once converted; as it stands the template renders it differently"
+    "read as {}, the row is proven once converted; as written the template renders it differently"
     " or refuses it"
 )
 

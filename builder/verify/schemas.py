@@ -88,7 +88,7 @@ def _checked(definition: str) -> _Checked | BrokenSchemaFault:
     tool: Any = loads(definition)
     schema = tool["function"].get("parameters")
     if not isinstance(schema, dict):
-        return BrokenSchemaFault("the parameters are no JSON Schema")
+        return BrokenSchemaFault("the parameters are not a JSON Schema")
     is_plain = not any(word in definition for word in ("Ref", "$ref", "unevaluated", "dependent"))
     try:
         # Without `offline` the library downloads references and reads files that they name.

@@ -220,10 +220,10 @@ class Verifier:
         if rendering.text == text and tuple(control) != rendering.control:
             expected, found = set(rendering.control), set(control)
             offset, token = min(expected ^ found)
-            what = "stands in the text" if (offset, token) in found else "is missing"
+            what = "occurs in the text" if (offset, token) in found else "is missing"
             message = f"control token {token} {what} where the structure does not put it"
             if what == "is missing":
-                message = f"control token {token} is no token here"
+                message = f"control token {token} is not a token here"
             findings.append(Finding("tokens", message, offset=offset, found=context(text, offset)))
         if not tokens.are_exact:
             decoded = tokens.decode()
@@ -260,7 +260,7 @@ class Verifier:
 def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
     """Yields a finding for each token that crosses a boundary of a trained turn."""
     for border in tokens.across([border for span in trained for border in span]):
-        yield Finding("border", "a token lies across the border of a turn", offset=border)
+        yield Finding("border", "a token crosses the border of a turn", offset=border)
 
 
 def _canonical(meant: Dialogue) -> Dialogue:

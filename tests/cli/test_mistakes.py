@@ -206,7 +206,7 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
     ("text", "content"),
     [
         ('inputs: [{path: x, tools: "a\\0b"}]', "inputs[0].tools: must be a path, which holds no"),
-        ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path, which holds no NUL"),
+        ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path without NUL"),
         (f"limits: {{max_record_mb: {10**20}}}", "limits.max_record_mb: must be a whole number, 1"),
         ("limits: {max_tokens: 0}", "limits.max_tokens: must be a whole number, 1 to 2147483647"),
         ("limits: {too_long: split}", "limits.too_long: split needs limits.max_tokens"),
@@ -260,7 +260,7 @@ def test_a_link_to_nothing_is_said_to_be_one(run, tmp_path):
     (tmp_path / "x.jsonl").write_text(LINE)
     code, _, err = run("build", tmp_path / "x.jsonl", "-o", tmp_path / "link")
     assert code == 2
-    assert err == f"builder: output '{tmp_path}/link': is a link to what is not there\n"
+    assert err == f"builder: output '{tmp_path}/link': is a broken link\n"
 
 
 def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):

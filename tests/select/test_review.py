@@ -90,7 +90,7 @@ def test_a_merge_applies_a_review(tmp_path, logs):
     [
         (None, "No such file"),
         ("{", "line 1: is not JSON"),
-        ("\n[1]\n", "line 2: is no JSON object"),
+        ("\n[1]\n", "line 2: is not a JSON object"),
         ('{"decision": "accept"}', "line 1: has no id"),
         ('{"id": "a", "decision": "yes"}', "decision: must be one of accept, reject or null"),
         ('{"id": "a", "decision": []}', "decision: must be one of accept, reject or null"),
