@@ -141,8 +141,8 @@ def test_what_does_not_fit_is_refused_in_a_line(logs, capsys):
         ((one, other), "normalize.unit: 'conversation', 'turn'"),
         ((one, changed), "is not the file that the manifest lists"),
         ((one, one), "named twice"),
-        ((one, logs / "empty"), "is no folder that build made"),
-        ((one, logs / "a" / "a.jsonl"), "is no folder that build made"),
+        ((one, logs / "empty"), "is not a folder made by build"),
+        ((one, logs / "a" / "a.jsonl"), "is not a folder made by build"),
     ):
         code, _ = merged(logs, *datasets)
         error = capsys.readouterr().err

@@ -67,7 +67,7 @@ MISTAKES = {
     "build x.jsonl -o out -c none.yaml": "none.yaml: No such file or directory",
     "verify log.jsonl": "is in the format claude-code .*`builder build log.jsonl -o OUT`",
     "audit log.jsonl": "is in the format claude-code .*`builder build log.jsonl -o OUT`",
-    "verify ids.jsonl": "holds token ids .*use the dataset that they were made from",
+    "verify ids.jsonl": "contains token ids .*use the dataset that they were made from",
     "verify other.jsonl": r"no known form of rows \(left, right\): see docs/formats.md",
     "merge x.jsonl x.jsonl -o out": "x.jsonl",
     "merge mine none -o out": "mine",

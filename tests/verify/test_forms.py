@@ -31,7 +31,7 @@ FORMS = {
 """{variant: forms that its rows are read as}. Rows without tools or calls are in our own form."""
 
 ONE_LINE = {
-    "tokenized": "holds token ids",
+    "tokenized": "contains token ids",
     "atif": "is in the format atif",
     "hf-session-traces": "is in the format hf-session-traces",
 }
@@ -64,7 +64,7 @@ def test_every_variant_is_one_or_the_other():
 def test_preference_pairs_are_one_line(tmp_path):
     row = {"prompt": [], "chosen": [], "rejected": [], "tools": [], "reason": "label"}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(UsageError, match=r"holds preference pairs .*that they were made from"):
+    with pytest.raises(UsageError, match=r"contains preference pairs .*that they were made from"):
         list(dataset_rows(str(tmp_path / "rows.jsonl")))
 
 
