@@ -29,7 +29,7 @@ _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}\t){1,12}"
 """Space and line ends, also escaped or with the numbers that a viewer puts before lines."""
 _STDIN_READERS = r"secrets? (?:set|put|create|add|versions add|bulk)|env add|kinit|cryptsetup|vncpasswd|smbpasswd"
 """Commands that read a secret from standard input."""
-_SEP = rf"{_Q}[ \t]{{0,4}}[:=][ \t]{{0,4}}{_Q}"
+_SEP = rf"{_Q}\]?[ \t]{{0,4}}[:=][ \t]{{0,4}}{_Q}"
 
 
 def _rule(
