@@ -116,9 +116,12 @@ def prepare(preload: Preload | None) -> None:
     """
     if sys.platform == "win32":
         return
-    from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - there is none on Windows
+    from multiprocessing import forkserver  # noqa: PLC0415 - there is none on Windows
 
-    from builder.parallel.tracker import follow_resource_tracker  # noqa: PLC0415 - as above
+    from builder.parallel.tracker import (  # noqa: PLC0415 - as above
+        check_resource_tracker,
+        follow_resource_tracker,
+    )
 
     os.environ[PRELOAD] = json.dumps(
         {
@@ -134,7 +137,7 @@ def prepare(preload: Preload | None) -> None:
     warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
     follow_resource_tracker()
     with sigint_blocked(), _starting():
-        resource_tracker.ensure_running()  # which unblocks SIGINT once it has started its process
+        check_resource_tracker()  # which unblocks SIGINT once it has started its process
     with sigint_blocked(), _starting():
         forkserver.ensure_running()
 
