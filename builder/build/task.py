@@ -169,12 +169,13 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
     return f"{name[:2]}/{name[2:]}"
 
 
-def _spool(task: Task, job: Job, sha256: str, log: str) -> Spool | None:
-    """Returns where the events of the task's input are kept between both passes."""
+def _spool(task: Task, job: Job, *digests: str) -> Spool | None:
+    """Returns where the events of the task's input, of these digests, wait for the second pass."""
     if job.spools is None or task.options.tool_scope != "agent":
         return None
-    scan = replace(task, options=replace(task.options, shared_tools=None))
-    return Spool(job.spools / _key(scan, job, sha256, log).replace("/", ""))
+    start = task.source.window.start if task.source.window else 0
+    named = "\0".join((task.origin, str(start), *digests))
+    return Spool(job.spools / hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def _log(source: Source) -> tuple[int, str]:

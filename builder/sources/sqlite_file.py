@@ -63,10 +63,12 @@ def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
 
 def write_ahead_log(source: Source) -> Path | None:
     """Returns the write-ahead log next to a database, if it is not empty. Raises OSError."""
-    if source.path is None or source.peek.kind != "sqlite":
+    if source.path is None:
         return None
     log = source.path.with_name(source.path.name + "-wal")
-    return log if log.exists() and log.stat().st_size else None
+    if not log.exists() or not log.stat().st_size:
+        return None
+    return log if source.peek.kind == "sqlite" else None
 
 
 def _is_plain(path: Path) -> bool:

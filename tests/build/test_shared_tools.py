@@ -38,7 +38,9 @@ def session(folder, number, calls, version="2.1.100"):
         at = len(rows)
         message = {"role": kind, "content": content}
         if kind == "assistant":
+            end = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
             message |= {"id": f"m{number}-{at}", "type": "message", "model": "toy"}
+            message |= {"stop_reason": end}
         rows.append(
             {
                 "type": kind, "uuid": f"{number}-{at}", "version": version,
