@@ -64,7 +64,7 @@ def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) 
             raise UsageError(f"tools {str(path)!r}: [{odd[0]}] is not a definition (an object)")
         counts: Counter[str] = Counter()
         if not convert(tools, counts) and counts["bad_tool"]:
-            raise UsageError(f"tools {str(path)!r}: holds no tool definition (docs/formats.md)")
+            raise UsageError(f"tools {str(path)!r}: contains no tool definition (docs/formats.md)")
     if item.system is not None:
         path = item.system.located
         try:

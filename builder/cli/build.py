@@ -110,7 +110,7 @@ def summarise(
     if not ledger.samples:
         where = "see rejects.jsonl" if is_written else "nothing in the inputs is a conversation"
         if not is_written and ledger.found:
-            where = "what the folder held is kept"
+            where = "the previous content of the folder is kept"
         for reason in built.reasons:
             print(escaped(f"builder: {reason}"), file=sys.stderr)
         if rejected > len(built.reasons) and not is_written:

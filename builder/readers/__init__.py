@@ -122,7 +122,8 @@ def read_events(reader: Reader, source: Source) -> Iterator[Event]:
     """
     for event in reader.read(source):
         if isinstance(event, Conversation) and _holds_not_a_number(source, event):
-            problem = Problem("number", event.record, "a number in it is no JSON number", records=0)
+            detail = "it contains a number that is not valid JSON"
+            problem = Problem("number", event.record, detail, records=0)
             event = replace(event, problems=(problem, *event.problems))  # noqa: PLW2901 - completed
         yield event
 

@@ -75,7 +75,7 @@ def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[
     except (FileNotFoundError, NotADirectoryError):
         if not glob.has_magic(str(pattern)):
             if path.is_symlink():
-                raise UsageError(f"input {spec!r}: a link to what is not there") from None
+                raise UsageError(f"input {spec!r}: a broken link") from None
             known = f"; for the Hub's dataset: hf://{spec}" if is_hub_name(spec) else ""
             raise UsageError(f"input {spec!r}: no such file or folder{known}") from None
     except (OSError, ValueError) as error:

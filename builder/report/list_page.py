@@ -88,9 +88,8 @@ class ListPage:
         count, known = len(result.numbers), result.view.count
         words = f"{number(count)} of {number(known)} {self.what}"
         if self.query.text:
-            words += (
-                f" hold “{shorten(self.query.text, 60)}”" if count != 1 else " contains the text"
-            )
+            verb = "contains" if count == 1 else "contain"
+            words += f" {verb} “{shorten(self.query.text, 60)}”"
         pending = []
         if not result.view.is_complete:
             pending.append(f"{number(known)} {self.what} are indexed so far")

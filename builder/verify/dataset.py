@@ -270,7 +270,7 @@ def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task
     present = _files_below(folder, "data") | _files_below(folder, "meta")
     for name in sorted(present | listed.keys()):
         if name not in present and not _inside(folder, name):
-            yield LineReport(name, 0, (Finding("changed", "listed in the manifest, not there"),))
+            yield LineReport(name, 0, (Finding("changed", "listed in the manifest but missing"),))
             continue
         if name not in listed:
             yield LineReport(name, 0, (Finding("changed", "not listed in the manifest"),))

@@ -151,7 +151,7 @@ def _written(pieces: list[tuple[Any, dict[str, Any] | None]], number: int) -> It
 
 
 def _parsed(text: str) -> tuple[Any, dict[str, Any] | None]:
-    """(the value, the style that it is written in); (None, None): it is no JSON object or list."""
+    """Returns (value, style it is written in); (None, None) if not a JSON object or list."""
     if text.lstrip()[:1] not in ("{", "["):
         return None, None
     try:

@@ -181,7 +181,7 @@ def test_a_listed_name_that_is_no_file_of_the_folder_is_changed(run, made):
     code, out, _ = run("verify", made, "--json")
     assert code == 1
     bad = {item["file"]: item["findings"][0]["message"] for item in json.loads(out)["bad"]}
-    assert bad["circle"] == bad["a\0b"] == bad["data"] == "listed in the manifest, not there"
+    assert bad["circle"] == bad["a\0b"] == bad["data"] == "listed in the manifest but missing"
 
 
 def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, made):
@@ -255,7 +255,7 @@ def test_the_largest_limit_on_records_is_only_a_limit(run, tmp_path):
 
 def test_a_link_to_nothing_is_said_to_be_one(run, tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(UsageError, match=r"link': a link to what is not there$"):
+    with pytest.raises(UsageError, match=r"link': a broken link$"):
         list(find_sources(str(tmp_path / "link")))
     (tmp_path / "x.jsonl").write_text(LINE)
     code, _, err = run("build", tmp_path / "x.jsonl", "-o", tmp_path / "link")

@@ -112,7 +112,7 @@ MISTAKES = {
     # tools and system
     "build x.jsonl -o out --tools none.json": "tools 'none.json': No such file or directory",
     "build x.jsonl -o out --system none.txt": "system 'none.txt': No such file or directory",
-    "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': holds no tool definition",
+    "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': contains no tool definition",
 }
 
 CONFIGURATIONS = {

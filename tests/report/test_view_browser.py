@@ -81,7 +81,7 @@ def test_a_search_marks_what_it_found_and_leads_to_it(opened, long):
     page = opened(long)
     page.fill("input[name=text]", "FILE 4")
     page.keyboard.press("Enter")
-    expect(page.locator(".hits")).to_contain_text("1 of 1 samples contains the text")
+    expect(page.locator(".hits")).to_contain_text("1 of 1 samples contains “FILE 4”")
     assert page.locator(".excerpt mark.hit").first.inner_text() == "file 4"
     page.locator(".rows a").click()
     expect(page.locator(".turns mark.hit")).to_have_count(60)

@@ -107,7 +107,7 @@ def read(source: Source) -> Iterator[Event]:
         elif isinstance(item.value, dict):
             yield Problem("unknown_shape", where, "neither an entry nor a ground truth")
         else:
-            yield Problem("not_object", where, "the row is no JSON object")
+            yield Problem("not_object", where, "the row is not a JSON object")
     names: Counter[str] = Counter()
     for where, row in questions:
         answer = answers.pop(as_str(row["id"]), None)

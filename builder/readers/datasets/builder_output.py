@@ -36,7 +36,7 @@ def recognise(source: Source) -> str | None:
         return None
     data = _data(source)
     if data and any(is_row(row) for member in data[:1] for row in member.peek.records):
-        return "data/ with samples, meta/ beside it"
+        return "data/ with samples, meta/ next to it"
     return None
 
 
@@ -111,7 +111,7 @@ def _context(noted: dict[str, Json]) -> Context | None:
 
 READER = Reader(
     name="builder-output",
-    summary="a folder made by `builder build`: data/, and meta/ beside it",
+    summary="a folder made by `builder build`: data/, and meta/ next to it",
     recognise=recognise,
     read=read,
     is_store=is_store,

@@ -129,7 +129,7 @@ def read(source: Source) -> Iterator[Event]:
             context=Context("partial" if missing else "rendered", missing),
         )
     elif places:
-        yield Problem("no_messages", places[0], "the steps hold no messages", len(places))
+        yield Problem("no_messages", places[0], "the steps contain no messages", len(places))
 
 
 def _missing(

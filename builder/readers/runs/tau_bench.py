@@ -46,7 +46,7 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
     messages = [chat_message(as_dict(item)) for item in as_list(run.get("traj"))]
     if not messages:
         error = as_str(as_dict(run.get("info")).get("error"))
-        return Problem("no_messages", where, error[:200] or "the run holds no messages")
+        return Problem("no_messages", where, error[:200] or "the run contains no messages")
     return Conversation(
         id=unique_name(f"task {run.get('task_id')} trial {run.get('trial')}"[:200], names),
         record=where,

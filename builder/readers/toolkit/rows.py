@@ -27,7 +27,7 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is no JSON object")
+            yield Problem("not_object", record.where, "the row is not a JSON object")
         else:
             yield from row(record.where, record.value, names)
 

@@ -63,7 +63,7 @@ _WARMUP = "Warmup"
 def recognise(source: Source) -> str | None:
     """By lines of a session: user and assistant lines, or a session's bookkeeping alone."""
     if _is_companion(source.name):
-        return "a file that Claude Code keeps beside its sessions"
+        return "a file that Claude Code keeps next to its sessions"
     for value in _logged(source.peek.objects):
         kind, message = value.get("type"), as_dict(value.get("message"))
         if kind in ("user", "assistant") and message.get("role") == kind:

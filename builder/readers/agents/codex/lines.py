@@ -44,7 +44,7 @@ def line_of(record: Record) -> RolloutLine | Problem:
     if isinstance(payload, dict):
         return RolloutLine(record.where, kind, payload)
     if "payload" in value or kind in KINDS:
-        return Problem("not_object", record.where, f"{kind[:40]}: its payload is no object")
+        return Problem("not_object", record.where, f"{kind[:40]}: its payload is not an object")
     if "record_type" in value:
         return RolloutLine(record.where, as_str(value["record_type"]), value)
     if not kind and "id" in value:

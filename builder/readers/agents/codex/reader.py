@@ -7,7 +7,7 @@ the human typed, aborted turns, rollbacks. Source: codex.md.
 - A turn is the model's output up to the first tool output. Where the program wrote a line before
   every request (`turn_context` up to 0.77, `state` rows in the oldest layout), calls of one
   response that were each logged with their own output are also one turn.
-- The log holds no tool definitions but the client's own, and no system prompt up to 0.7x. From
+- The log contains no tool definitions but the client's own, and no system prompt up to 0.7x. From
   0.157 on the logged prompt is a template of the one that was sent (`system_template`).
 - A compaction begins a new segment, which is a conversation of its own: the history that replaced
   the old one, and what followed. Answers in that history are no targets.

@@ -70,7 +70,7 @@ def llm_log(record: Record) -> Event:
     else:
         problems = (Problem("no_response", record.where, "the model call has no answer", 0),)
     if not found:
-        return Problem("no_messages", record.where, "the model call holds no messages")
+        return Problem("no_messages", record.where, "the model call contains no messages")
     tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
     is_sent = name == "messages" and isinstance(tools, list)
     context = Context("proven" if is_sent else "logged")

@@ -240,7 +240,7 @@ class Segments:
             if segment
         ]
         if not found:
-            yield Problem("no_messages", place, "no event holds a message", records)
+            yield Problem("no_messages", place, "no event contains a message", records)
         for number, (seen, ended, changes) in enumerate(found, 1):
             yield Conversation(
                 id=self.name if number == 1 else f"{self.name} segment {number}",

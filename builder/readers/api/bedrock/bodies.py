@@ -58,7 +58,7 @@ def history(body: dict[str, Json]) -> History:
         detail = "tools are added or removed in the conversation"
         problems = (*problems, Problem("tools_changed", "request", detail, records=0))
     if "promptVariables" in body:
-        detail = "the prompt lies with the service, the request holds its variables"
+        detail = "the prompt is stored at the service; the request contains only its variables"
         problems = (*problems, Problem("stored_prompt", "request", detail, records=0))
     return History(tuple(messages), _tools(body), name_or_none(body.get("modelId")), problems)
 

@@ -130,7 +130,7 @@ class _Building:
 
     def _alias(self, anchor: str | None) -> tuple[str, str] | None:
         if anchor not in self.anchors:
-            return "bad_yaml", f"alias *{str(anchor)[:40]} stands for nothing that has ended"
+            return "bad_yaml", f"alias *{str(anchor)[:40]} refers to no node that is complete"
         value, size = self.anchors[anchor]
         self.grown += size
         if self.grown > MAX_GROWTH:

@@ -54,7 +54,7 @@ def history(body: dict[str, Json]) -> History:
         messages += map(_joined, content_messages(item, keys))
     problems: tuple[Problem, ...] = ()
     if _field(body, "cachedContent", "cached_content"):
-        detail = "part of what the model saw lies in the service's cache"
+        detail = "part of what the model saw is in the service's cache"
         problems = (Problem("cached_content", "request", detail, records=0),)
     return History(tuple(messages), _tools(body), _model(body), problems)
 

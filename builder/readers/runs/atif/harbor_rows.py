@@ -38,7 +38,7 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
     """Returns the conversation of a row."""
     items = [as_dict(item) for item in as_list(row.get("conversations"))]
     if not items:
-        return Problem("no_messages", record.where, "the row holds no messages")
+        return Problem("no_messages", record.where, "the row contains no messages")
     changes: Counter[str] = Counter()
     tools: tuple[Json, ...] | None = None
     texts = [as_str(item.get("content")) for item in items]

@@ -142,7 +142,7 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     place = f"{sample.get('id')} epoch {sample.get('epoch')}"[:200]
     found = [chain for chain in chains.chains if chain.messages]
     if not found:
-        yield Problem("no_messages", record.where, "the sample holds no messages")
+        yield Problem("no_messages", record.where, "the sample contains no messages")
     for number, chain in enumerate(found):
         problems = unreadable_messages(texts.lost, record.where)
         if chain.graded:

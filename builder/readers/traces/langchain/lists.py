@@ -96,7 +96,7 @@ def conversations(
     notes = PartNotes()
     messages = [message for fields in kept if (message := _message(fields, notes))]
     if not messages:
-        yield Problem("no_messages", where, "no message says anything", records)
+        yield Problem("no_messages", where, "no message has any content", records)
         return
     yield Conversation(
         id=name,

@@ -70,7 +70,7 @@ class Traces:
         messages = self._whole(call, trace.id)
         problems = [*call.problems, *_unreadable(step, call)]
         if next((one.role for one in messages if one.role not in _SYSTEMS), "") == "tool":
-            detail = "the request holds only new messages; the response it continues is not logged"
+            detail = "the request has only new messages; the response it continues is not logged"
             problems.append(Problem("partial_history", step.where, detail, records=0))
         messages = (*messages, *call.outcome.before)
         if any(_is_replaced(message) for message in (*messages, *(a.message for a in answers))):

@@ -142,7 +142,7 @@ def _conversation(
             messages += read_messages([{**message, "content": body}], notes)
     messages = list(with_system(messages, system_text(chat.get("system"))))
     if not messages:
-        return Problem("no_messages", where, "no message says anything", records)
+        return Problem("no_messages", where, "no message has any content", records)
     tools = tools_of(chat)
     return Conversation(
         id=name,
