@@ -1,12 +1,13 @@
 """Measures `builder view` on a large dataset: start, index, memory, the time of each kind of page.
 
-    python scripts/view_bench.py SAMPLES [FOLDER]
+    python scripts/view_bench.py SAMPLES [--folder FOLDER] [--sharegpt]
 
 Writes a synthetic dataset of that many samples into FOLDER (default: a temporary one, removed at
-the end), unless it is there, and prints a Markdown table as in docs/report.md. Reads /proc, so it
-needs Linux.
+the end), unless it is there, and prints a Markdown table as in docs/report.md. `--sharegpt` writes
+rows that the viewer has to convert. Reads /proc, so it needs Linux.
 """
 
+import argparse
 import http.client
 import json
 import random
@@ -65,6 +66,22 @@ def write_rows(folder: Path, count: int) -> None:
                 meta.write(json.dumps(about) + "\n")
 
 
+def write_sharegpt(folder: Path, count: int) -> None:
+    """Writes the same conversations as ShareGPT rows, without meta/."""
+    draw = random.Random(0)  # noqa: S311 - the same dataset every time
+    names = {"user": "human", "assistant": "gpt"}
+    folder.mkdir(parents=True)
+    with (folder / "rows.jsonl").open("w") as data:
+        for number in range(count):
+            row, _ = sample(number, draw)
+            turns = [
+                {"from": names[turn["role"]], "value": turn["content"]} for turn in row["messages"]
+            ]
+            turns[2]["from"] = "tool"
+            data.write(json.dumps({"conversations": turns, "tools": json.dumps(row["tools"])}))
+            data.write("\n")
+
+
 def sample(number: int, draw: random.Random) -> tuple[dict, dict]:
     tool = f"tool_{draw.randrange(40)}"
     words = " ".join(draw.choices(WORDS, k=draw.randrange(40, 400)))
@@ -119,10 +136,10 @@ def measure(folder: Path, count: int) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         url = json.loads(process.stdout.readline())["url"]
         rows = [("until it listens", time.perf_counter() - started)]
-        rows.append(("the first page while it is indexed", ask(url, "")[0]))
+        rows.append(("the first page during indexing", ask(url, "")[0]))
         while "are indexed so far" in ask(url, "")[1]:
             time.sleep(0.5)
-        rows.append(("until all is indexed", time.perf_counter() - started))
+        rows.append(("until everything is indexed", time.perf_counter() - started))
         held = memory(process.pid)
         places = {"middle": f"0.{min(count, PER_FILE) // 2}", "last": count - 1}
         for name, path in PAGES:
@@ -142,11 +159,17 @@ def measure(folder: Path, count: int) -> None:
 
 
 def main() -> None:
-    count = int(sys.argv[1])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("samples", type=int)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--sharegpt", action="store_true")
+    asked = parser.parse_args()
+    count: int = asked.samples
+    kind = "sharegpt" if asked.sharegpt else "samples"
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(sys.argv[2] if len(sys.argv) > 2 else scratch) / f"samples-{count}"
+        folder = (asked.folder or Path(scratch)) / f"{kind}-{count}"
         if not folder.exists():
-            write_rows(folder, count)
+            (write_sharegpt if asked.sharegpt else write_rows)(folder, count)
         size = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
         print(f"{count:,} samples, {size / 1e6:,.0f} MB\n")
         measure(folder, count)

@@ -11,8 +11,7 @@ from pathlib import Path
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
 from builder.cli.manifest import manifest_of, tokenizer_of
-from builder.dataset.files import DataFile, dataset_files
-from builder.dataset.rows import is_parquet
+from builder.dataset.files import dataset_files
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
@@ -24,7 +23,6 @@ from builder.report.review_file import ReviewFile, review_path
 from builder.report.server import Server
 from builder.report.store import Rows
 from builder.report.viewer import Viewer
-from builder.sources.source import Source
 
 INTERRUPTED = 130
 
@@ -64,8 +62,6 @@ def run_view(
         raise UsageError(
             f"dataset {dataset!r}: no such file or folder; download a Hub dataset first"
         )
-    for item in files:
-        _refuse_document(item)
     manifest = manifest_of(dataset)
     folder = expand_home(dataset)
     name = tokenizer_of(manifest, tokenizer)
@@ -96,14 +92,3 @@ def run_view(
             finally:
                 viewer.close()
     return 0
-
-
-def _refuse_document(item: DataFile) -> None:
-    """Raises UsageError unless the file has one row per line or is a Parquet file."""
-    source = Source(item.path.name, item.path)
-    is_table = source.table is not None and not is_parquet(source)
-    is_list = ".jsonl" not in item.path.name and source.head.lstrip().startswith(b"[")
-    if is_table or is_list:
-        raise UsageError(
-            f"dataset {item.name!r}: the viewer reads JSONL and Parquet: write each row as a line"
-        )

@@ -40,6 +40,11 @@ class DataFile:
     folder: Path | None = None
     built: bool = False
 
+    @property
+    def foreign(self) -> bool:
+        """Returns whether its rows may be in another form than that of `build`."""
+        return self.meta is None and not self.built
+
 
 def dataset_files(dataset: str) -> list[DataFile]:
     """Returns the files of a file or folder; [] if neither exists.

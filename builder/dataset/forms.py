@@ -48,6 +48,8 @@ class RowReading:
 
     sample    the sample, or every reason why there is none
     form      the form that it was converted from; "" for the form of `build`
+    reader    the reader that converted it, if one did
+    code      of the problem for which there is no sample; "" if there is one
     dialogue  the structured form that the sample was made from, if a reader gave it
     text      the rendering that the row states, if it contains rendered text
     messages  the messages as the row has them, if a template could render those; and its `tools`
@@ -58,6 +60,8 @@ class RowReading:
 
     sample: Sample | tuple[Finding, ...]
     form: str = ""
+    reader: str | None = None
+    code: str = ""
     dialogue: Dialogue | None = None
     text: str | None = None
     messages: tuple[dict[str, Json], ...] = ()
@@ -85,7 +89,14 @@ def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowRead
         return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text")
     if reader is not None and (reader != CHAT or _is_structured(row)):
         return _converted(row, reader, reader)
-    return RowReading(tuple(found))
+    return no_sample(*found)
+
+
+def no_sample(
+    *findings: Finding, form: str = "", reader: str | None = None, code: str = ""
+) -> RowReading:
+    """Returns the reading of a row without a sample; `code` is by default that of a finding."""
+    return RowReading(findings, form, reader, code or findings[0].code)
 
 
 def reader_for(source: Source, name: str, dataset: str) -> str | None:
@@ -191,7 +202,7 @@ def _completion(row: dict[str, Json]) -> RowReading:
         return _rendered(prompt + ended, prompt, "prompt-completion-text")
     if not isinstance(prompt, list) or not isinstance(completion, list):
         message = "prompt and completion: are neither two texts nor two lists of messages"
-        return RowReading((Finding("format", message),))
+        return no_sample(Finding("format", message))
     before = [as_dict(item) for item in prompt]
     weighted = any(item.get("role") == "assistant" for item in before)
     messages: list[Json] = [_weighed(item, 0) if weighted else item for item in before]
@@ -213,7 +224,7 @@ def _rendered(text: str, prompt: str, form: str) -> RowReading:
         sample = parse(text)
     except ParseFault as fault:
         message = f"{form}: is not a rendering of the chat template: {fault.detail}"
-        return RowReading((Finding("format", message, offset=fault.offset),), form)
+        return no_sample(Finding("format", message, offset=fault.offset), form=form)
     context = len(_ANSWER.findall(prompt))
     if context:
         answers = 0
@@ -274,13 +285,13 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
     fit = [item for item in conversations if not item.problems]
     if len(fit) > 1:
         message = f"{form}: the row contains {len(fit)} conversations: `builder build` reads it"
-        return RowReading((Finding("format", message),), form)
+        return no_sample(Finding("format", message), form=form, reader=reader)
     if not fit:
         problems += [problem for item in conversations for problem in item.problems]
         found = (
             problems[0] if problems else Problem("no_messages", "row", "contains no conversation")
         )
-        return RowReading((Finding("format", f"{form}: {found.code}: {found.detail}"),), form)
+        return _unconverted(found, form, reader)
     normalised = normalise(fit[0], _AS_LOGGED)
     problem = normalised.problem
     escaped = problem is not None and problem.code == "control_tokens"
@@ -292,14 +303,20 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
     if normalised.dialogue is None:
         problem = normalised.problem
         assert problem is not None, "a rejected conversation has a reason"
-        return RowReading((Finding("format", f"{form}: {problem.code}: {problem.detail}"),), form)
+        return _unconverted(problem, form, reader)
     messages = tuple(as_dict(item) for item in as_list(row.get("messages")))
     return RowReading(
         flatten(normalised.dialogue),
         form,
-        normalised.dialogue,
+        reader,
+        dialogue=normalised.dialogue,
         messages=messages if reader == CHAT else (),
         tools=row.get("tools"),
         exact=exact,
         changes={} if exact else normalised.changes,
     )
+
+
+def _unconverted(problem: Problem, form: str, reader: str) -> RowReading:
+    finding = Finding("format", f"{form}: {problem.code}: {problem.detail}")
+    return no_sample(finding, form=form, reader=reader, code=problem.code)

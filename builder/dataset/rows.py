@@ -12,7 +12,7 @@ from typing import Any
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DATA_SUFFIXES, DataFile, dataset_files
-from builder.dataset.forms import RowReading, read_any, reader_for, reader_of_rows
+from builder.dataset.forms import RowReading, no_sample, read_any, reader_for, reader_of_rows
 from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
@@ -55,15 +55,6 @@ class DatasetRow:
     foreign: bool = False
     reader: str | None = None
 
-    @classmethod
-    def of(
-        cls, split: str, file: str, number: int, value: Json, meta: dict[str, Json]
-    ) -> DatasetRow:
-        """Returns the row of a decoded value and its decoded line of meta/."""
-        row = cls(split, file, number, stored=value)
-        row.__dict__["meta"] = meta
-        return row
-
     @cached_property
     def decoded(self) -> Json | Problem:
         """Returns its value, or why it has none."""
@@ -86,12 +77,19 @@ class DatasetRow:
         """Returns its sample, and the form that this was converted from."""
         if isinstance(self.decoded, Problem):
             finding = Finding("format", f"{self.decoded.code}: {self.decoded.detail}")
-            return RowReading((finding,))
+            return no_sample(finding, code=self.decoded.code)
         encoded_tools = self.line is None
         if self.foreign:
             return read_any(self.decoded, encoded_tools=encoded_tools, reader=self.reader)
         found = read_sample(self.decoded, encoded_tools=encoded_tools)
-        return RowReading(found if isinstance(found, Sample) else tuple(found))
+        return RowReading(found) if isinstance(found, Sample) else no_sample(*found)
+
+    @cached_property
+    def converted(self) -> dict[str, Json] | None:
+        """Returns the record that it was converted to; None for a row in the form of `build`."""
+        if not self.foreign or not self.reading.form or not isinstance(self.sample, Sample):
+            return None
+        return self.sample.record
 
     @property
     def sample(self) -> Sample | tuple[Finding, ...]:
@@ -168,7 +166,7 @@ def file_rows(item: DataFile) -> Iterator[DatasetRow]:
         if item.built:
             yield from _own_rows(item, source)
             return
-        reader = reader_for(source, str(item.path), str(item.folder or item.path))
+        reader = reader_of(item)
         for row in _own_rows(item, source):
             yield replace(row, foreign=True, reader=reader)
         return
@@ -183,6 +181,26 @@ def file_rows(item: DataFile) -> Iterator[DatasetRow]:
         yield row if meta is None else replace(row, meta_line=meta)
 
 
+def reader_of(item: DataFile) -> str | None:
+    """Returns the reader that converts the rows of a foreign file; None if they need none.
+
+    Raises OSError and UsageError as `file_rows` does.
+    """
+    return reader_for(_source(item.path), str(item.path), str(item.folder or item.path))
+
+
+def unindexed_rows(item: DataFile) -> Iterator[Json] | None:
+    """Returns the values of a file's rows; None if they are lines, or of Parquet.
+
+    Those two can be read from any row on; the others only from the first.
+    """
+    source = _source(item.path)
+    if is_parquet(source):
+        return None
+    rows = _stored_rows(item, source)
+    return None if rows is None else (value for _, value in rows)
+
+
 def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
     """Yields (number from 1, value) of each line of a JSONL file; None for one that is not JSON."""
     for number, line in _file_lines(path):
@@ -193,13 +211,9 @@ def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
 
 
 def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
-    if is_parquet(source) or source.table is not None:
-        for number, value in _table_rows(item.path):
-            yield DatasetRow(item.split, item.name, number, stored=value)
-        return
-    document = None if ".jsonl" in item.path.name else _document(source)
-    if document is not None:
-        for number, value in enumerate(document, start=1):
+    rows = _stored_rows(item, source)
+    if rows is not None:
+        for number, value in rows:
             yield DatasetRow(item.split, item.name, number, stored=value)
         return
     for number, line in _file_lines(item.path):
@@ -207,6 +221,14 @@ def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
             yield DatasetRow(item.split, item.name, number, fault=line)
         else:
             yield DatasetRow(item.split, item.name, number, line)
+
+
+def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json]] | None:
+    """Returns (number, value) of the rows of a table or a JSON document; None if it is JSONL."""
+    if is_parquet(source) or source.table is not None:
+        return _table_rows(item.path)
+    document = None if ".jsonl" in item.path.name else _document(source)
+    return None if document is None else iter(enumerate(document, start=1))
 
 
 def _document(source: Source) -> list[Json] | None:

@@ -25,7 +25,7 @@ from builder.report.sample_facets import (
     sample_values,
 )
 from builder.report.search import Row, RowTexts, TextScan, reject_texts, sample_texts
-from builder.report.store import Address, LineIndex, Rows, decoded
+from builder.report.store import Address, LineIndex, ParquetIndex, Rows, decoded
 
 REACH = 1 << 62
 """No limit on reading ahead: the index reads everything once."""
@@ -236,31 +236,48 @@ class RejectIndex(Index):
 
 
 def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) -> None:
-    for at, opened in enumerate(rows.files):
-        for number, (_, row, _) in enumerate(rows.rows(Address(at, 0), REACH)):
-            if is_closed():
-                return
-            if number % _AHEAD == 0:
-                opened.data.reach(number + _AHEAD, REACH)
-                if opened.meta is not None:
-                    opened.meta.reach(number + _AHEAD, REACH)
-            columns.add(sample_values(row), sample_numbers(row))
+    try:
+        for at, opened in enumerate(rows.files):
+            for number, row in enumerate(rows.rows(Address(at, 0), REACH)):
+                if is_closed():
+                    return
+                if number % _AHEAD == 0:
+                    opened.data.reach(number + _AHEAD, REACH)
+                    if opened.meta is not None:
+                        opened.meta.reach(number + _AHEAD, REACH)
+                if opened.file.foreign:
+                    opened.converted.add(row.converted)
+                columns.add(sample_values(row), sample_numbers(row))
+    finally:
+        for opened in rows.files:
+            opened.converted.finish()
 
 
 def _scan_samples(rows: Rows) -> Iterator[Row]:
     for opened in rows.files:
-        data = opened.data
-        if isinstance(data, LineIndex):
-            yield from _lines(data)
+        if opened.file.foreign:
+            stored = zip(_stored(opened.data), opened.converted.lines(), strict=False)
+            yield from (own if line is None else _row(line) for own, line in stored)
         else:
-            for _, value in data.values(0):
-                yield None, partial(_same, value)
+            yield from _stored(opened.data)
+
+
+def _stored(data: LineIndex | ParquetIndex) -> Iterator[Row]:
+    if isinstance(data, LineIndex):
+        yield from _lines(data)
+    else:
+        for _, value in data.values(0):
+            yield None, partial(_same, value)
 
 
 def _lines(index: LineIndex) -> Iterator[Row]:
     if index.reach(0, REACH):
         for _, line in index.lines(0):
-            yield line, partial(decoded, line)
+            yield _row(line)
+
+
+def _row(line: bytes) -> Row:
+    return line, partial(decoded, line)
 
 
 def _same(value: Json) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
@@ -14,12 +14,15 @@ from builder.dataset.rows import DatasetRow
 from builder.jsonio import JsonFault, dumps, loads
 from builder.report.facts import as_object, as_text, whole
 from builder.report.html import number, shorten
+from builder.report.store import as_stored, content
 from builder.sample import Sample
 
 FACETS = MappingProxyType(
     {
         "review": "Review",
         "split": "Split",
+        "form": "Converted from",
+        "problem": "No sample because",
         "format": "Format",
         "model": "Model",
         "tool": "Tool called",
@@ -33,13 +36,13 @@ FACETS = MappingProxyType(
 )
 """The facets of a sample with their names; "review" is not indexed because it may change."""
 
-NUMBERS = ("tokens", "turns", "calls", "id")
+NUMBERS = ("length", "turns", "calls", "id")
 
 SORTS = MappingProxyType(
     {
         "": ("the dataset's order", "", False),
-        "longest": ("longest first", "tokens", True),
-        "shortest": ("shortest first", "tokens", False),
+        "longest": ("longest first", "length", True),
+        "shortest": ("shortest first", "length", False),
         "turns": ("most turns first", "turns", True),
         "calls": ("most calls first", "calls", True),
     }
@@ -47,12 +50,21 @@ SORTS = MappingProxyType(
 """Orders: (displayed name, the number to sort by, largest first)."""
 
 _BOUNDS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
-_LENGTHS = (
-    f"under {_BOUNDS[0]} tokens",
-    *(f"{number(low)} to {number(high)}" for low, high in pairwise(_BOUNDS)),
-    f"{number(_BOUNDS[-1])} and more",
+_PER_TOKEN = 4
+"""Characters; only the bounds of lengths in characters depend on it."""
+
+
+def _names(unit: str, bounds: Sequence[int]) -> tuple[str, ...]:
+    between = (f"{number(low)} to {number(high)}" for low, high in pairwise(bounds))
+    names = (f"under {number(bounds[0])}", *between, f"{number(bounds[-1])} and more")
+    return tuple(f"{name} {unit}" for name in names)
+
+
+_TOKENS = _names("tokens", _BOUNDS)
+_CHARACTERS = _names("characters", [_PER_TOKEN * bound for bound in _BOUNDS])
+ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"length": (*_TOKENS, *_CHARACTERS), "context": LEVELS}
 )
-ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType({"length": _LENGTHS, "context": LEVELS})
 """Facets whose values have an order of their own."""
 
 _CALL = re.compile(r'<tool_call>\n\{"name": ("(?:[^"\\]|\\.)*")')
@@ -63,18 +75,19 @@ _MAX_NUMBER = 1 << 62
 
 def sample_values(row: DatasetRow) -> dict[str, list[str]]:
     """Returns the values of each facet."""
-    meta = row.meta
-    tokens = meta.get("tokens")
+    meta, changes = row.meta, row.reading.changes if row.foreign else {}
     values = {
         "split": [row.split],
+        "form": _texts(row.reading.form) if row.converted is not None else [],
+        "problem": _texts(row.reading.code) if row.foreign else [],
         "format": _texts(meta.get("format")),
         "model": _texts(meta.get("model")),
-        "tool": list(dict.fromkeys(called_tools(row.value)))[:_MAX_VALUES],
+        "tool": list(dict.fromkeys(called_tools(content(row))))[:_MAX_VALUES],
         "pattern": _texts(meta.get("pattern")),
         "outcome": list(_outcome(meta.get("outcome"))),
         "context": _texts(as_object(meta.get("context")).get("level")),
-        "length": [_length(tokens)] if isinstance(tokens, int) else [],
-        "code": list(as_object(meta.get("changes")))[:_MAX_VALUES],
+        "length": [_length(row)],
+        "code": [*as_object(meta.get("changes")), *changes][:_MAX_VALUES],
         "source": _texts(meta.get("source")),
     }
     return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
@@ -87,14 +100,14 @@ def facet_value(value: str) -> str:
 
 
 def sample_numbers(row: DatasetRow) -> dict[str, int]:
-    """Returns its tokens, trained turns, calls, and the digest of its id."""
+    """Returns its tokens or characters, trained turns, calls, and the digest of its id."""
     meta = row.meta
     turns = whole(meta.get("assistant_turns")) or sum(role == "assistant" for role in _roles(row))
     calls = whole(meta.get("calls"))
     found = {
-        "tokens": whole(meta.get("tokens")),
+        "length": whole(meta.get("tokens")) if _has_tokens(row) else characters(row),
         "turns": turns,
-        "calls": calls if "calls" in meta else sum(1 for _ in called_tools(row.value)),
+        "calls": calls if "calls" in meta else sum(1 for _ in called_tools(content(row))),
     }
     bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in found.items()}
     return {**bounded, "id": id_digest(sample_id(row))}
@@ -107,7 +120,7 @@ def sample_id(row: DatasetRow) -> str:
         return named
     if isinstance(row.sample, Sample):
         return row.sample.id
-    return hashlib.sha256(dumps(row.value).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(dumps(as_stored(row)).encode("utf-8", "replace")).hexdigest()
 
 
 def id_digest(sample: str) -> int:
@@ -131,17 +144,33 @@ def called_tools(value: Json) -> Iterator[str]:
 
 
 def _roles(row: DatasetRow) -> Iterator[str]:
-    messages = as_object(row.value).get("messages")
-    for item in messages if isinstance(messages, list) else ():
-        yield as_text(as_object(item).get("role"))
+    yield from (as_text(message.get("role")) for message in _messages(row))
+
+
+def _messages(row: DatasetRow) -> Iterator[dict[str, Json]]:
+    messages = as_object(content(row)).get("messages")
+    yield from map(as_object, messages if isinstance(messages, list) else ())
+
+
+def characters(row: DatasetRow) -> int:
+    """Returns the characters of its messages: its length if its tokens are not counted."""
+    return sum(len(as_text(message.get("content"))) for message in _messages(row))
 
 
 def _texts(value: Json) -> list[str]:
     return [value] if isinstance(value, str) and value else []
 
 
-def _length(tokens: int) -> str:
-    return _LENGTHS[sum(tokens >= bound for bound in _BOUNDS)]
+def _has_tokens(row: DatasetRow) -> bool:
+    return isinstance(row.meta.get("tokens"), int)
+
+
+def _length(row: DatasetRow) -> str:
+    if _has_tokens(row):
+        tokens = whole(row.meta.get("tokens"))
+        return _TOKENS[sum(tokens >= bound for bound in _BOUNDS)]
+    length = characters(row)
+    return _CHARACTERS[sum(length >= _PER_TOKEN * bound for bound in _BOUNDS)]
 
 
 def _outcome(value: Json) -> Iterator[str]:

@@ -13,6 +13,8 @@ from builder.qwen3.tokenizer import Target
 from builder.report.facts import as_object, as_text, whole
 from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
+from builder.report.row_forms import conversion_html, fault_html
+from builder.report.store import as_stored, content
 from builder.report.turns import IN_A_LIST, Reading, indented, outline_html, turns_html
 from builder.sample import Sample
 from builder.verify.verifier import MAX_CHARS
@@ -90,13 +92,16 @@ class _Shown:
         known = ours if ours.text == rendering else Rendering(rendering, (), ())
         control = [(offset, offset + len(token)) for offset, token in known.control]
         proven = count if same and known is ours and isinstance(count, int) else None
-        return encode(rendering, self._spans(known), self.target, self.limits, control, proven)
+        spans = self._spans(known, sample)
+        return encode(rendering, spans, self.target, self.limits, control, proven)
 
-    def _spans(self, rendering: Rendering) -> list[Span]:
+    def _spans(self, rendering: Rendering, sample: Sample) -> list[Span]:
         noted = self.picked.row.meta.get("spans")
         if isinstance(noted, list):
             return [span for item in noted if (span := _span(item)) is not None]
-        return list(trained_spans(rendering, self.target.generation_prompts["non-thinking"]))
+        found = trained_spans(rendering, self.target.generation_prompts["non-thinking"])
+        trained = set(self.picked.row.targets(sample))
+        return [span for at, span in enumerate(found) if at in trained]
 
 
 def _span(value: Json) -> Span | None:
@@ -114,11 +119,10 @@ def _body(
     limits: Limits,
     reading: Reading,
 ) -> Html:
-    parts = [_source(picked, is_folded=reading.outline)]
+    parts = [_source(picked, is_folded=reading.outline), conversion_html(picked.row)]
     if not isinstance(sample, Sample):
-        row = cut(indented(picked.row.value), limits.content)
-        fault = "This row is not a sample: it has no list of messages of role and content."
-        return join((*parts, tag("p", text(fault), class_="note"), tag("pre", row)))
+        row = cut(_written(as_stored(picked.row)), limits.content)
+        return join((*parts, fault_html(picked.row), tag("pre", row, dir="auto")))
     trained = len(rendered.spans) if rendered is not None else 0
     if reading.outline:
         parts.append(outline_html(sample, trained, limits))
@@ -132,6 +136,10 @@ def _body(
         )
     )
     return join(parts)
+
+
+def _written(value: Json) -> str:
+    return value if isinstance(value, str) else indented(value)
 
 
 def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
@@ -183,7 +191,7 @@ def _shown(value: Json) -> str:
 
 def headline(picked: Picked) -> tuple[str, str]:
     """Returns (first user message, origin), for lists."""
-    value = as_object(picked.row.value)
+    value = as_object(content(picked.row))
     messages = value.get("messages")
     asked = ""
     if isinstance(messages, list):

@@ -24,12 +24,14 @@ class TextScan:
     """A search that runs through the rows once.
 
     A line is only decoded if its bytes may contain the text: they are compared without regard to
-    case, and lines with escapes that another writer may have chosen are always decoded.
+    case, and lines with escapes that another writer may have chosen are always decoded. So are all
+    lines if the text has quotes, which are escaped in messages but not in tool definitions.
     """
 
     def __init__(self, text: str, rows: Iterator[Row], texts: RowTexts) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self._needle = dumps(text)[1:-1].casefold()
+        self._has_quotes = '"' in text
         self._rows = rows
         self._texts = texts
         self._found = array("I")
@@ -69,7 +71,8 @@ class TextScan:
 
     def _may_hold(self, line: bytes) -> bool:
         return (
-            self._needle in line.decode("utf-8", "replace").casefold()
+            self._has_quotes
+            or self._needle in line.decode("utf-8", "replace").casefold()
             or b"\\u" in line
             or b"\\/" in line
         )

@@ -7,22 +7,25 @@ a tenth of the size, if there is one.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from builder.conversation import Json
+from builder.credentials import reason
 from builder.dataset.files import DataFile
-from builder.dataset.rows import DatasetRow, is_parquet, plain_row
-from builder.jsonio import JsonFault, loads
-from builder.problem import UsageError
+from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
+from builder.jsonio import JsonFault, dumps, loads
+from builder.problem import Problem, UsageError
+from builder.report.conversions import Conversions
 from builder.report.facts import as_object
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
@@ -32,6 +35,8 @@ STEP = 16
 MAX_ROW = 64 << 20
 """Bytes; a longer line is named instead of shown."""
 _PIECE = 1 << 20
+_SHOWN = 4_000
+"""Bytes that are shown of a row that is not JSON."""
 
 Line = tuple[int, bytes]
 
@@ -171,23 +176,49 @@ class Address:
 
 
 class Opened:
-    """A file of rows with its meta/, opened on first use."""
+    """A file of rows with its meta/, opened on first use.
+
+    file       the file; `reader` is the one that converts its rows, if they need one
+    converted  those of its rows that were converted; the index adds them
+    """
 
     def __init__(self, file: DataFile, scratch: Path) -> None:
+        """Recognises the form of the rows. Raises UsageError as `dataset_rows` does."""
         self.file = file
+        try:
+            self.reader = reader_of(file) if file.foreign else None
+        except OSError as error:
+            fault = f"dataset {file.name!r}: cannot be read: {reason(error)}"
+            raise UsageError(fault) from None
         self._scratch = scratch
         self._opening = threading.Lock()
+        self._opened: LineIndex | ParquetIndex | None = None
+        self._are_lines = True
+        descriptor, name = tempfile.mkstemp(dir=scratch)
+        os.close(descriptor)
+        self.converted = Conversions(Path(name))
 
-    @cached_property
+    @property
     def data(self) -> LineIndex | ParquetIndex:
-        """Returns the index of its rows; a compressed file is unpacked into the scratch folder."""
+        """Returns the index of its rows.
+
+        A compressed file is unpacked into the scratch folder, and the rows of a JSON document or an
+        Arrow file are written there as lines. Raises UsageError if the file cannot be read.
+        """
         with self._opening:
-            return self._open()
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
 
     @cached_property
     def meta(self) -> LineIndex | None:
         """Returns the index of its lines of meta/."""
         return LineIndex(self.file.meta) if self.file.meta is not None else None
+
+    def meta_lines(self, row: int, budget: int) -> Iterator[bytes]:
+        """Yields its lines of meta/ from a row on, if that is within the budget."""
+        if self.meta is not None and self.meta.reach(row, budget):
+            yield from (line for _, line in self.meta.lines(row))
 
     @property
     def counted(self) -> LineIndex | ParquetIndex:
@@ -198,6 +229,10 @@ class Opened:
         source = Source(self.file.name, self.file.path)
         if is_parquet(source):
             return ParquetIndex(self.file.path)
+        values = unindexed_rows(self.file)
+        if values is not None:
+            self._are_lines = False
+            return LineIndex(self._written_lines(values))
         with self.file.path.open("rb") as stream:
             magic = stream.read(4)
         if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC:
@@ -210,11 +245,42 @@ class Opened:
             pass  # the readable part of a corrupt file is shown
         return LineIndex(Path(name))
 
+    def _written_lines(self, values: Iterable[Json]) -> Path:
+        descriptor, name = tempfile.mkstemp(dir=self._scratch)
+        try:
+            with open(descriptor, "wb") as lines:  # noqa: PTH123 - a number
+                for value in values:
+                    lines.write(dumps(value).encode("utf-8", "surrogatepass") + b"\n")
+        except OSError as error:
+            fault = f"dataset {self.file.name!r}: cannot be read: {reason(error)}"
+            raise UsageError(fault) from None
+        return Path(name)
+
+    def rows(self, row: int, budget: int) -> Iterator[DatasetRow]:
+        """Yields its rows with their meta/ from an existing one on."""
+        file, index = self.file, self.data
+        metas = self.meta_lines(row, budget)
+        unread = DatasetRow(file.split, file.name, 0, foreign=file.foreign, reader=self.reader)
+        if isinstance(index, ParquetIndex):
+            for number, value in index.values(row):
+                yield replace(unread, number=number, stored=value, meta_line=next(metas, None))
+            return
+        for number, line in index.lines(row):
+            read = replace(unread, number=number, meta_line=next(metas, None))
+            if len(line) > MAX_ROW:
+                fault = Problem("too_large", f"line {number}", f"more than {MAX_ROW} bytes")
+                yield replace(read, line=line[:_SHOWN], fault=fault)
+            elif self._are_lines:
+                yield replace(read, line=line.removesuffix(b"\n"))
+            else:
+                yield replace(read, stored=decoded(line))
+
 
 class Rows:
     """All rows of a dataset, by address."""
 
     def __init__(self, files: Sequence[DataFile], scratch: Path) -> None:
+        """Raises UsageError if a file is a log, or its rows have no known form."""
         self.files = [Opened(file, scratch) for file in files]
 
     def locate(self, number: int, budget: int) -> Address | None:
@@ -243,20 +309,13 @@ class Rows:
             and self.files[address.file].data.reach(address.row, budget)
         )
 
-    def rows(self, address: Address, budget: int) -> Iterator[tuple[Address, DatasetRow, int]]:
-        """Yields (address, row with its meta/, bytes) of one file from an address on.
+    def rows(self, address: Address, budget: int) -> Iterator[DatasetRow]:
+        """Yields the rows with their meta/ of one file from an address on.
 
         At most `budget` bytes are read to reach the first.
         """
-        if not self.exists(address, budget):
-            return
-        opened = self.files[address.file]
-        metas = self.metas(address, budget)
-        for at, (number, size, value) in enumerate(_values(opened.data, address.row)):
-            here = Address(address.file, address.row + at)
-            _, meta = next(metas, (here, {}))
-            file = opened.file
-            yield here, DatasetRow.of(file.split, file.name, number, value, meta), size
+        if self.exists(address, budget):
+            yield from self.files[address.file].rows(address.row, budget)
 
     def metas(
         self, address: Address, budget: int, holds: bytes = b""
@@ -265,22 +324,22 @@ class Rows:
 
         Those are not decoded, so millions of them can be skipped in a second.
         """
-        index = self.files[address.file].meta
-        if index is None or not index.reach(address.row, budget):
-            return
-        for at, (_, line) in enumerate(index.lines(address.row)):
+        lines = self.files[address.file].meta_lines(address.row, budget)
+        for at, line in enumerate(lines):
             meta = as_object(decoded(line)) if holds in line else {}
             yield Address(address.file, address.row + at), meta
 
 
-def _values(index: LineIndex | ParquetIndex, row: int) -> Iterator[tuple[int, int, Json]]:
-    """Yields (line, bytes, value) of the rows from one on."""
-    if isinstance(index, LineIndex):
-        for number, line in index.lines(row):
-            yield number, len(line), decoded(line)
-    else:
-        for number, value in index.values(row):
-            yield number, 1 << 12, value  # its size in the file is not known
+def as_stored(row: DatasetRow) -> Json:
+    """Returns the value of a row; if it cannot be decoded, its beginning as text."""
+    if isinstance(row.decoded, Problem):
+        return (row.line or b"")[:_SHOWN].decode("utf-8", "replace")
+    return row.value
+
+
+def content(row: DatasetRow) -> Json:
+    """Returns a row in the form of `build`; one that was not converted as it is stored."""
+    return row.converted or as_stored(row)
 
 
 def decoded(line: bytes) -> Json:
@@ -290,4 +349,4 @@ def decoded(line: bytes) -> Json:
     try:
         return loads(line)
     except JsonFault:
-        return line[:4000].decode("utf-8", "replace")
+        return line[:_SHOWN].decode("utf-8", "replace")

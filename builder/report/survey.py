@@ -19,6 +19,7 @@ from builder.dataset.files import dataset_files
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.report.facts import as_object, as_text, whole
 from builder.report.html import shorten
+from builder.report.sample_facets import characters
 from builder.report.samples import Picked
 from builder.report.store import Rows
 from builder.trainers import DEFAULT_LENGTHS
@@ -178,14 +179,7 @@ def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
                 yield item.split, meta, whole(meta.get("tokens"))
         return
     for row in dataset_rows(dataset):
-        yield row.split, row.meta, _characters(row.value)
-
-
-def _characters(value: Json) -> int:
-    messages = as_object(value).get("messages")
-    if not isinstance(messages, list):
-        return 0
-    return sum(len(as_text(as_object(item).get("content"))) for item in messages)
+        yield row.split, row.meta, characters(row)
 
 
 def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:
@@ -215,7 +209,7 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
         rows = Rows(files, Path(scratch))
         for number in sorted(numbers):
             address = rows.locate(number, _ALL)
-            for _, row, _ in islice(rows.rows(address, _ALL) if address else (), 1):
+            for row in islice(rows.rows(address, _ALL) if address else (), 1):
                 found[number] = row
     return found
 

@@ -38,8 +38,8 @@ def verdict(
     found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
 ) -> Html:
     """Returns the verdict: counts, what is proven, what was lost, and what to do first."""
-    return join((_sentence(found, manifest), _shares(found, manifest, audit), _lost(ledger),
-                 _advice(found, ledger, manifest, audit)))  # fmt: skip
+    return join((_sentence(found, manifest), _converted(audit), _shares(found, manifest, audit),
+                 _lost(ledger), _advice(found, ledger, manifest, audit)))  # fmt: skip
 
 
 def _sentence(found: Survey, manifest: Mapping[str, Json]) -> Html:
@@ -69,6 +69,20 @@ def _sentence(found: Survey, manifest: Mapping[str, Json]) -> Html:
         ),
         class_="verdict good",
     )
+
+
+def _converted(audit: Audit | None) -> Html:
+    """Returns how many rows were converted from which form, and how that changed them."""
+    if audit is None or not audit.read_as:
+        return EMPTY
+    rows = audit.samples + sum(item.count for item in audit.findings if item.code == "bad_row")
+    forms = ", ".join(
+        f"{number(count)} of {number(rows)} rows {'was' if count == 1 else 'were'} read as {form}"
+        for form, count in sorted(audit.read_as.items())
+    )
+    changed = ", ".join(f"{code} {number(n)}" for code, n in sorted(audit.conversion.items()))
+    words = f"{forms}. Changed by the conversion: {changed}." if changed else f"{forms}."
+    return tag("p", tag("strong", text("Converted from other forms: ")), text(words))
 
 
 def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:

@@ -36,7 +36,7 @@ from builder.report.sample_facets import FACETS, ORDERS, SORTS, id_digest, sampl
 from builder.report.sample_page import SamplePage
 from builder.report.samples import Picked, headline
 from builder.report.search import sample_texts
-from builder.report.store import Address, Rows
+from builder.report.store import Address, Rows, as_stored, content
 from builder.report.survey import Survey
 from builder.report.verdict import verdict
 
@@ -142,7 +142,7 @@ class Viewer:
             tag("span", text(f"#{number(at)}"), class_="count"),
             tag("a", text(asked), href=query.url("row", at=address), class_="asked", dir="auto"),
             tag("span", badge, text(about), class_="about"),
-            _excerpt(row.value, query),
+            _excerpt(content(row), query),
         )
 
     def sample(self, address: Address, asked: Mapping[str, str]) -> bytes | None:
@@ -202,9 +202,9 @@ class Viewer:
         )
 
     def raw(self, address: Address) -> bytes | None:
-        """Returns the row as JSON text."""
+        """Returns the row as JSON text, as it is in the file."""
         row = self._row(address)
-        return dumps(row.value).encode("utf-8", "replace") if row is not None else None
+        return dumps(as_stored(row)).encode("utf-8", "replace") if row is not None else None
 
     # -- the dataset -------------------------------------------------------------------------------
 
@@ -276,8 +276,7 @@ class Viewer:
     # -- parts -------------------------------------------------------------------------------------
 
     def _row(self, address: Address) -> DatasetRow | None:
-        found = next(self.rows.rows(address, REACH), None)
-        return found[1] if found is not None else None
+        return next(self.rows.rows(address, REACH), None)
 
     def _exports(self) -> Html:
         decisions = self.review.decisions
@@ -305,13 +304,13 @@ def _excerpt(value: Json, query: Query) -> Html:
     pattern = query.pattern
     if pattern is None:
         return EMPTY
-    for content in sample_texts(value):
-        found = pattern.search(content)
+    for words in sample_texts(value):
+        found = pattern.search(words)
         if found is not None:
             begin, end = max(found.start() - _AROUND, 0), found.end() + _AROUND
-            words = " ".join(content[begin:end].split())
-            before, after = "…" if begin else "", "…" if end < len(content) else ""
-            return tag("p", text(before), marked(words, pattern), text(after), class_="excerpt",
+            excerpt = " ".join(words[begin:end].split())
+            before, after = "…" if begin else "", "…" if end < len(words) else ""
+            return tag("p", text(before), marked(excerpt, pattern), text(after), class_="excerpt",
                        dir="auto")  # fmt: skip
     return EMPTY
 

@@ -283,7 +283,7 @@ def test_compressed_and_parquet_files(many, tmp_path):
         expected = [(row.number, row.value) for row in dataset_rows(dataset_name)]
         rows = Rows(dataset_files(dataset_name), tmp_path)
         for at in (0, 6, 7, 8, 150, 299):
-            _, row, _ = next(rows.rows(Address(0, at), FAR))
+            row = next(rows.rows(Address(0, at), FAR))
             assert (row.number, row.value) == expected[at]
         assert rows.locate(299, FAR) == Address(0, 299)
         assert rows.locate(300, FAR) is None
@@ -326,14 +326,6 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
     assert "--port" in capsys.readouterr().err
     assert cli.main(["view", "no/such/folder", "--no-open"]) == 2
     assert cli.main(["view", str(built), "--logs", "no/such", "--no-open"]) == 2
-
-
-def test_a_json_list_is_refused_in_a_line(tmp_path, capsys):
-    from builder import cli
-
-    (tmp_path / "list.json").write_text('[{"messages": []}]')
-    assert cli.main(["view", str(tmp_path / "list.json"), "--no-open"]) == 2
-    assert "the viewer reads JSONL and Parquet" in capsys.readouterr().err
 
 
 def test_the_next_sample_is_the_next_of_the_result(large):

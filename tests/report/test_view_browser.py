@@ -77,6 +77,36 @@ def test_facets_narrow_down_and_are_removed_again(opened, viewed):
     expect(page.locator(".hits")).to_contain_text("3 of 3 samples")
 
 
+def test_rows_of_another_form_are_converted_and_named(opened, tmp_path):
+    asked = "How long is the notes file?"
+    call = json.dumps({"name": "wc", "arguments": {"path": "notes.md"}}, separators=(",", ":"))
+    turns = [("human", asked), ("function_call", call), ("observation", "12"), ("gpt", "12 lines.")]
+    tools = json.dumps([{"name": "wc", "description": "Counts.", "parameters": {}}])
+    row = {"conversations": [{"from": who, "value": value} for who, value in turns], "tools": tools}
+    bad = {"conversations": [{"from": "robot", "value": "Beep."}]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in (row, bad, row)))
+    with served(path, {}, tmp_path) as server:
+        page = opened(server.url)
+        # The converted row has spaces in the call; the row in the file has none.
+        page.fill("input[name=text]", '"arguments": {"path"')
+        page.keyboard.press("Enter")
+        expect(page.locator(".hits")).to_contain_text("2 of 3 samples")
+        expect(page.locator(".excerpt mark.hit")).to_have_count(2)
+        page.locator(".rows a").first.click()
+        expect(page.locator("h2.asked-for")).to_have_text(asked)
+        named = "a row of the form sharegpt, converted by the reader sharegpt."
+        expect(page.locator(".converted")).to_contain_text(named)
+        assert page.locator(".turns .call .name").inner_text() == "wc"
+        assert page.locator("pre.rendered mark").count() == 2
+        page.goto(server.url)
+        page.locator(".facets a", has_text="unknown_role").click()
+        page.locator(".rows a").first.click()
+        expect(page.locator(".verdict.open")).to_contain_text("Not a sample: unknown_role")
+        expect(page.locator("pre")).to_contain_text("Beep.")
+        assert page.evaluate("document.documentElement.scrollWidth") == DESK[0]
+
+
 def test_a_search_marks_what_it_found_and_leads_to_it(opened, long):
     page = opened(long)
     page.fill("input[name=text]", "FILE 4")
