@@ -1,11 +1,11 @@
-"""What a build leaves of secrets whose forms come from elsewhere: scripts/planted_forms.py.
+"""Measures which secrets of forms from outside sources a build leaves (planted_forms.py).
 
     python scripts/audit_outside.py [--seed N] [--each N] [--keep FOLDER]
 
-Each secret is planted once, in a log of its own kind: a turn of a user, an answer, an argument of a
-call (a command, the text of a file), a tool response, a tool definition, in four formats; some logs
-are damaged, so that details of rejects quote them. The logs are built, reported and exported, and
-each file is searched for each secret, as it is and in the spellings of JSON and HTML.
+Each secret is planted once, in a log of its own: in a user turn, an answer, an argument of a call
+(a command, the text of a file), a tool response or a tool definition, in four formats. Some logs
+are corrupted, so that details of rejects quote them. The logs are built, reported and exported, and
+each file is searched for each secret, verbatim and as escaped by JSON and HTML.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXPORTS = ("messages", "messages-str", "tools-in-system")
 
 
 class Planted(NamedTuple):
-    """A secret, its form, and the text that it stands in."""
+    """A secret, its form, and the text that contains it."""
 
     form: str
     secret: str
@@ -39,7 +39,7 @@ class Planted(NamedTuple):
 
 
 def planted(pick: random.Random, each: int) -> Iterator[Planted]:
-    """Yields the secrets of all forms: tokens in `each` places, and every place."""
+    """Yields the secrets of all forms: tokens in `each` places, and every place once."""
     for name, token in TOKENS.items():
         places = ANYWHERE if name in UNMARKED else (*ANYWHERE, *BARE)
         issuer = name.split()[0].replace(".", "")
@@ -95,7 +95,7 @@ def conversation(text: str, number: int, pick: random.Random) -> dict[str, Any]:
 
 
 def anthropic(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns the conversation as a request of Anthropic's API with its response."""
+    """Returns the conversation as a request to Anthropic's API with its response."""
     user, call, result, answer = row["messages"]
     function = call["tool_calls"][0]["function"]
     used = {"type": "tool_use", "id": "toolu_1", "name": "run"}
@@ -177,7 +177,7 @@ def sharegpt(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_logs(folder: Path, items: list[Planted], pick: random.Random) -> None:
-    """Writes the logs, in four formats; one line in twelve is damaged."""
+    """Writes the logs in four formats; one line in twelve is corrupted."""
     for number, item in enumerate(items):
         row = conversation(item.text, number, pick)
         kind = number // 7 % 4
@@ -195,7 +195,7 @@ def write_logs(folder: Path, items: list[Planted], pick: random.Random) -> None:
                 row["messages"][1]["tool_calls"][0]["function"]["arguments"] = item.text
             lines = [json.dumps(line) for line in made]
             if number % 12 == 7:
-                lines[0] = lines[0][:-1]  # cut off: the detail of the reject may quote it
+                lines[0] = lines[0][:-1]  # truncated: the detail of the reject may quote it
             file.writelines(f"{line}\n" for line in lines)
 
 
@@ -206,14 +206,14 @@ def run(*arguments: str) -> None:
 
 
 def contents(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yields (name, text) of every file, and what a Parquet file holds."""
+    """Yields (name, text) of every file, including the contents of Parquet files."""
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or ".state" in path.parts:
             continue
         data = path.read_bytes()
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".parquet":
-            from pyarrow import parquet  # noqa: PLC0415 - the one place
+            from pyarrow import parquet  # noqa: PLC0415 - the only use
 
             data = json.dumps(parquet.read_table(path).to_pylist(), default=str).encode()
         elif path.suffix == ".gz":
@@ -222,7 +222,7 @@ def contents(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def spellings(secret: str) -> set[str]:
-    """Returns a secret as it is, as JSON writes it, once and twice, and as HTML does."""
+    """Returns a secret verbatim, as escaped by JSON once and twice, and as escaped by HTML."""
     once = json.dumps(secret)[1:-1]
     twice = json.dumps(once)[1:-1]
     return {secret, once, twice, html.escape(secret), html.escape(once)}
@@ -234,7 +234,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=3, help="places of each token")
     parser.add_argument("--keep", type=Path, help="an empty folder for logs and output")
     options = parser.parse_args()
-    pick = random.Random(options.seed)  # noqa: S311 - nobody's secrets
+    pick = random.Random(options.seed)  # noqa: S311 - no real secrets
     items = list(planted(pick, options.each))
     with tempfile.TemporaryDirectory() as temporary:
         work = options.keep or Path(temporary)

@@ -1,12 +1,12 @@
 """Plants secrets, personal data, near duplicates and items of an evaluation set in logs.
 
-Builds, audits, and prints what was found and what is left.
+Builds and audits the logs, and prints what was found and what is left.
 
     python scripts/audit_planted.py LOGS… [--seed N]
 
-The logs are copied; secrets and personal data are put into texts that stand in them (JSON and JSON
-Lines only), near duplicates and items of the set are conversations of their own beside them. The
-same logs are built with and without scrubbing, so that only what reaches a dataset counts.
+The logs are copied. Secrets and personal data are inserted into existing texts (JSON and JSON Lines
+only); near duplicates and evaluation items are additional conversations. The same logs are built
+with and without scrubbing, so that only what reaches a dataset counts.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from builder.scrub.personal import is_card, is_iban
 
 SECRETS, PERSONAL, PAIRS, ITEMS = 200, 100, 50, 20
 WRITTEN = ("text", "content", "output", "value")
-"""Members under which a log holds what somebody wrote."""
+"""Keys under which a log stores text written by a person or a model."""
 
 
 def personal(draw: random.Random) -> Iterator[tuple[str, str]]:
-    """(datum, text that it stands in), without end."""
+    """Yields (datum, text that contains it) without end."""
     letters = string.ascii_lowercase
     while True:
         name = "".join(draw.choices(letters, k=7))
@@ -63,7 +63,7 @@ class Planting:
     """Puts texts into copies of log files."""
 
     def __init__(self, folder: Path, built: Path, draw: random.Random) -> None:
-        """Into the files that samples were built from."""
+        """Selects the files that samples were built from."""
         self.draw = draw
         lines = (built / "meta" / "train-00000-of-00001.jsonl").read_text().splitlines()
         names = sorted({json.loads(line)["source"] for line in lines})
@@ -74,7 +74,7 @@ class Planting:
         ]
 
     def put(self, text: str) -> bool:
-        """Add the text to one that a file holds; False: this file has none."""
+        """Appends the text to a text of a random file; returns False if the file has none."""
         path = self.draw.choice(self.files)
         lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines(keepends=True)
         whole = path.suffix == ".json"
@@ -112,7 +112,7 @@ def _places(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def prose(draw: random.Random, count: int) -> str:
-    """So many made words."""
+    """Returns `count` random words."""
     return " ".join("".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(count))
 
 
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("logs", nargs="+", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    draw = random.Random(options.seed)  # noqa: S311 - nobody's secrets
+    draw = random.Random(options.seed)  # noqa: S311 - no real secrets
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         logs = work / "logs"
@@ -233,7 +233,7 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
 
 
 def spelled(item: str, written: bytes) -> bool:
-    """Does it stand there, as it is or as JSON text writes it, once or twice?"""
+    """Returns whether the text occurs in the file, verbatim or JSON-escaped once or twice."""
     once = json.dumps(item, ensure_ascii=False)[1:-1]
     twice = json.dumps(once, ensure_ascii=False)[1:-1]
     return any(spelling.encode() in written for spelling in {item, once, twice})

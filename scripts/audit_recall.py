@@ -1,11 +1,11 @@
-"""Recall and false positives of the secret rules, on a made set: prints both.
+"""Prints recall and false positives of the secret rules on a synthetic set.
 
     python scripts/audit_recall.py [--seed N] [--misses] [--scanner]
 
-Every secret is put together here from a seed and stands in none of the project's files. The values
-follow the forms that the issuers publish; the surroundings are those of agent logs: environment
-files, JSON, escaped JSON, code, commands, headers, tables, prose. The hard negatives look like
-secrets and are none: digests, identifiers, placeholders, code that names a password.
+Every secret is generated here from a seed and is in none of the project's files. The values follow
+the forms that the issuers publish; the surroundings are those of agent logs: environment files,
+JSON, escaped JSON, code, commands, headers, tables, prose. The hard negatives look like secrets but
+are not: digests, identifiers, placeholders, code that mentions a password.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ SURROUNDINGS: tuple[Callable[[str], str], ...] = (
     "| production | {} | 2025-03-01 |".format,
     "   12\u2192SECRET_KEY={}\n   13\u2192DEBUG=0".format,
 )
-"""Where a token with a form of its own stands."""
+"""Surroundings of tokens that have a recognisable form."""
 
 
 class Maker:
-    """Draws values from a seed."""
+    """Draws random values from a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - nobody's secrets
+        self.random = random.Random(seed)  # noqa: S311 - no real secrets
 
     def of(self, alphabet: str, length: int) -> str:
-        """So many letters of an alphabet."""
+        """Returns `length` characters of an alphabet."""
         return "".join(self.random.choices(alphabet, k=length))
 
     def mixed(self, alphabet: str, length: int) -> str:
-        """With letters of both cases and a digit, as the issuers' generators give."""
+        """Returns text with a lower-case letter and a digit, as issuers' generators produce it."""
         while True:
             text = self.of(alphabet, length)
             if any(map(str.isdigit, text)) and any(map(str.islower, text)):
                 return text
 
     def password(self) -> str:
-        """As people make them up."""
+        """Returns a password as people make them up."""
         words = ("river", "Falcon", "copper", "Maple", "quartz", "Winter")
         word = self.random.choice(words)
         return f"{word}{self.random.randint(10, 9999)}{self.random.choice('!#%^*')}"
@@ -204,7 +204,7 @@ def _uuid(maker: Maker) -> str:
 
 
 def secrets(maker: Maker, each: int = 6) -> Iterator[tuple[str, str, str]]:
-    """(kind, secret, text): for every kind, in so many places."""
+    """Yields (kind, secret, text), `each` times for every kind."""
     for kind, make in FORMS.items():
         places = maker.random.sample(SURROUNDINGS, each)
         for place in places:
@@ -256,20 +256,21 @@ NEGATIVES: tuple[Callable[[Maker], str], ...] = (
 
 
 def negatives(maker: Maker, each: int = 6) -> Iterator[str]:
-    """Texts that hold no secret."""
+    """Yields texts without a secret."""
     for make in NEGATIVES:
         for _ in range(each):
             yield make(maker)
 
 
 def covered(secret: str, text: str, *, scanner: bool) -> bool:
-    """Would nothing of the secret be left?"""
+    """Returns whether the secret would be removed completely."""
     start = text.index(secret)
     end = start + len(secret)
     hits = find_secrets(text)
     if any(hit.start <= start and end <= hit.end for hit in hits):
         return True
-    inside = "slack.com" in secret and any(hit.end == end for hit in hits)  # all but the host
+    # Everything but the host.
+    inside = "slack.com" in secret and any(hit.end == end for hit in hits)
     return inside or (scanner and any(secret in found for found in scanned_secrets([text])))
 
 

@@ -1,13 +1,13 @@
-"""Recall of the secret rules on the rules of other scanners: texts drawn from their patterns.
+"""Measures recall of the secret rules on texts drawn from the patterns of other scanners.
 
     python scripts/audit_vectors.py [--each N] [--misses]
 
-Needs the extra `scanners`. For each rule of detect-secrets and of kingfisher (which holds those of
-betterleaks), texts are drawn from the rule's own pattern, and only those count in which the scanner
-itself finds the secret. Where a pattern leaves the name of the setting and the sign after it open
+Needs the extra `scanners`. For each rule of detect-secrets and of kingfisher (which includes those
+of betterleaks), texts are drawn from the rule's own pattern; only texts in which the scanner itself
+finds the secret count. Where a pattern leaves the name of the setting and the separator open
 (`adafruit` and up to 20 characters), `_api_key`, `_token` or `_secret` and `=`, `: ` or ` = "` are
-drawn: without such a word a name says nothing.
-Rules for what is no secret (ids, host names, addresses) are left out by their name.
+inserted: without such a word the name does not indicate a secret. Rules for values that are not
+secret (ids, host names, addresses) are excluded by name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_SECRET = re.compile(
     r"-(?:id|url|host|name|domain|username|address|email)(?:\.\d)?$|client-id|public|pub-key|"
     r"packagistorg\w+-repository|account-|access-id|sidekiq-sensitive-url|-appid|^private_key"
 )
-"""Names of rules whose finding is no secret by itself."""
+"""Names of rules whose matches are not secrets by themselves."""
 
 Vector = tuple[str, str, str]
 """(rule, text, secret)."""
@@ -52,7 +52,7 @@ def detect_secrets_vectors(each: int) -> Iterator[Vector]:
             if not is_plugin or item is RegexBasedDetector or item.__module__ != loaded.__name__:
                 continue
             if module.name in ("ip_public", "private_key"):
-                continue  # addresses are personal data; the first line of a key is no secret
+                continue  # addresses are personal data; the first line of a key is not a secret
             plugin = item()
             for number, pattern in enumerate(plugin.denylist):
                 for text, _ in samples(pattern.pattern, each):
@@ -82,10 +82,10 @@ def kingfisher_vectors(each: int) -> Iterator[Vector]:
 
 
 def covered(text: str, secret: str) -> bool:
-    """Would nothing that matters of the secret be left?
+    """Returns whether everything sensitive in the secret would be removed.
 
-    A pattern may take the address or the name around a value with it: half of it must be covered,
-    with all that looks random.
+    A pattern may also match the address or the name around a value: at least half of the match must
+    be covered, including everything that looks random.
     """
     start = text.find(secret)
     hits = find_secrets(f"{text}\n")

@@ -1,25 +1,25 @@
-"""How fast, beside what a user does today: medians and ratios over alternating rounds.
+"""Measures speed against what users do today: medians and ratios over alternating rounds.
 
     scripts/bench.py [LOGS…] [--copies N] [--rounds 5] [--workers CORES] [--only PART,…]
                      [--teich PATH]
 
-The input is made of LOGS (default: data/): each file is copied, and in every copy ids and texts
-differ (bench/logs.py). Everything runs below one process, on the same cores, one command after the
+The input is made from LOGS (default: data/): each file is copied, with different ids and texts in
+every copy (bench/logs.py). All commands run below one process on the same cores, one after the
 other in each round. The parts:
 
-- ratios: the build from raw logs, fresh and again, and the check of its samples, beside H:
+- ratios: building from raw logs (fresh and repeated) and verifying the samples, relative to H:
   `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
-  finished samples. `fast`: with fastokens; without it is hidden. floor: the samples rendered by
-  the template alone. H's map alone is what it does between start-up and end
-- readers: MB of raw log a second of CPU, for each format in the corpus
+  finished samples. `fast` is with fastokens, otherwise fastokens is hidden. `floor` renders the
+  samples with the template alone. `H, map alone` excludes start-up and loading
+- readers: MB of raw logs per CPU second, for each format in the corpus
 - scaling: one worker and two, the input and ten times the input
-- startup: each command's help, and its work on a log of a few lines
-- peer: the Claude Code files through `teich convert` (https://pypi.org/project/teich), if PATH says
-  where it is; it is never installed from here
+- startup: the help of each command, and its work on a log of a few lines
+- peer: the Claude Code files through `teich convert` (https://pypi.org/project/teich), if PATH
+  names its command; this script never installs it
 
-Seconds are those of the clock, with start-up. CPU seconds and memory are those of all processes of
-a command, workers too; the memory is the sum of their PSS, looked at ten times a second (less often
-where looking takes long). Both are known on Linux only. Not part of the tests: timings depend on
+Seconds are wall-clock time including start-up. CPU seconds and memory cover all processes of a
+command, including workers; memory is the sum of their PSS, sampled ten times a second (less often
+if sampling is slow). Both are measured on Linux only. Not part of the tests, as timings depend on
 the machine.
 """
 
@@ -47,13 +47,13 @@ PARTS = {
     "peer": part_peer.run,
 }
 ENOUGH = 8_000_000
-"""Bytes that the copies make together, unless --copies says how many there are."""
+"""Minimum total size of the copies in bytes, unless --copies is given."""
 
 
 def main() -> int:
     options = _options()
     end_on_sigterm()
-    compileall.compile_dir(ROOT / "builder", quiet=1)  # as an installation does
+    compileall.compile_dir(ROOT / "builder", quiet=1)  # as installing does
     cores = _pin(options.workers)
     if not adopt_orphans():
         print("CPU seconds and memory are not known on this system")
@@ -71,7 +71,7 @@ def main() -> int:
             fast=_fastokens(),
             teich=options.teich and options.teich.absolute(),
         )
-        _tell(bench)
+        _print_header(bench)
         try:
             for name in options.only:
                 PARTS[name](bench)
@@ -100,7 +100,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _pin(workers: int | None) -> int:
-    """Keep to so many cores, this process and all below it; returns how many workers to start."""
+    """Pins this process and its children to `workers` cores; returns the number of workers."""
     if not hasattr(os, "sched_setaffinity"):
         return workers or os.cpu_count() or 1
     cores = sorted(os.sched_getaffinity(0))
@@ -115,8 +115,8 @@ def _fastokens() -> str | None:
         return None
 
 
-def _tell(bench: Bench) -> None:
-    """The machine, the versions and the input."""
+def _print_header(bench: Bench) -> None:
+    """Prints the machine, the versions and the input."""
     made = bench.copied(bench.copies)
     names = ("transformers", "tokenizers", "datasets")
     used = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in names)]

@@ -25,7 +25,7 @@ output, for errors too (`{"error", "exit_code"}`); messages and progress go to s
 
 
 def parameters(command: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """(name, type, its declaration to typer, default) of each parameter of a command."""
+    """Yields (name, type, declaration to typer, default) of each parameter of a command."""
     hints = get_type_hints(command, include_extras=True)
     for name, parameter in inspect.signature(command).parameters.items():
         kind, info, *_ = get_args(hints[name])
@@ -33,7 +33,7 @@ def parameters(command: Any) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def values(kind: Any, info: Any) -> str:
-    """What an option takes: its choices, or the word that stands for its value."""
+    """Returns the values of an option: its choices, or the placeholder for its value."""
     kinds = [item for item in (get_args(kind) or (kind,)) if item is not type(None)]
     if get_origin(kind) is Literal:
         return " \\| ".join(f"`{item}`" for item in get_args(kind))
@@ -46,7 +46,7 @@ def values(kind: Any, info: Any) -> str:
 
 
 def row(name: str, kind: Any, info: Any, default: Any) -> str:
-    first = [info.default] if isinstance(info.default, str) else []  # as Annotated has them
+    first = [info.default] if isinstance(info.default, str) else []  # as Annotated stores them
     written = [*first, *(info.param_decls or ())] or [f"--{name.replace('_', '-')}"]
     names = ", ".join(f"`{item}`" for part in written for item in part.split("/"))
     plain = "" if default in (None, False, True, inspect.Parameter.empty) else f"`{default}`"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What outside implementations say, on any machine with Python 3.11 or newer: TRL's own trainer with
-# a tiny random model on the CPU, PrimeIntellect's renderers, and every published template of the
-# family. Makes .venv-conformance (some gigabytes: torch) and .cache/packages (140 MB).
+# Compares with other implementations, on any machine with Python 3.11 or newer: TRL's own trainer
+# with a tiny random model on the CPU, PrimeIntellect's renderers, and every published template of
+# the family. Creates .venv-conformance (some gigabytes: torch) and .cache/packages (140 MB).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VENV="${VENV:-.venv-conformance}"

@@ -1,9 +1,9 @@
-"""What the secret rules find in a folder of real logs, by digest: never the text itself.
+"""Lists what the secret rules find in a folder of real logs, as digests instead of text.
 
     python scripts/corpus_hits.py FOLDER [--show] [--list FILE]
 
-Prints the digest of each hit that is not in the list (default: tests/scrub/corpus_hits.txt), with
-`--show` what was found as well, to be looked at: that goes to the terminal and nowhere else.
+Prints the digest of each hit that is not in the list (default: tests/scrub/corpus_hits.txt).
+`--show` also prints the text found, for review: it is written to the terminal and nowhere else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIST = Path(__file__).resolve().parents[1] / "tests" / "scrub" / "corpus_hits.tx
 
 
 def texts(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yields (place, name of the member or "", text) of a JSON, JSONL or text file."""
+    """Yields (place, key or "", text) of a JSON, JSONL or text file."""
     data = path.read_bytes()
     if b"\0" in data[:2000]:
         return
@@ -43,7 +43,7 @@ def texts(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def hits(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Yields (digest of path, place and secret, path, secret with what is around it)."""
+    """Yields (digest of path, place and secret; path; secret with its surroundings)."""
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or path.name == "SOURCES.tsv":
             continue
@@ -60,7 +60,7 @@ def hits(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def listed(path: Path = LIST) -> dict[str, str]:
-    """Returns {digest: verdict}: `true` for what is written as a secret, else `false`."""
+    """Returns {digest: verdict}: `true` for text written as a secret, else `false`."""
     lines = path.read_text(encoding="ascii").splitlines()
     return dict(line.split()[::-1] for line in lines if line and not line.startswith("#"))
 

@@ -1,4 +1,4 @@
-"""Write the golden files of the reader cases anew: scripts/golden.py [READER…]; review the diff."""
+"""Regenerates the golden files of reader cases: scripts/golden.py [READER…]; review the diff."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from builder.testing import check_reader, describe
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from cases import case_sources, rendered  # noqa: E402 - it lies beside the tests
+from cases import case_sources, rendered  # noqa: E402 - a module of the tests
 
 
 def main() -> None:

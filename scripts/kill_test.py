@@ -1,21 +1,23 @@
-"""Kill builds at random moments of every stage, go on each time, and compare the bytes.
+"""Kills builds at random moments of every stage, resumes them, and compares the bytes.
 
     scripts/kill_test.py [LOGS…] [--copies 150] [--kills 50] [--workers 1,2,4]
                          [--engine local|ray] [--seed 0]
 
-The input is made of LOGS (default: data/) as for scripts/bench.py; an undisturbed run should take
-about ten seconds. Each kill is aimed at a stage, drawn by the seed (STAGES: the parts most often),
-and falls after a random share of the time that the stage took undisturbed. It is SIGKILL
+The input is made from LOGS (default: data/) as in scripts/bench.py; an undisturbed run should take
+about ten seconds. Each kill targets a stage, drawn from the seed (see AIMED: most often the
+conversion of chunks), and happens after a random share of the time that the stage takes
+undisturbed. SIGKILL is sent to
 
-- tree: to all processes of the run
-- driver: to the first process alone; the next run begins while its workers may still be there
-- worker: to one process of the pool, or one at a task of Ray; the run is left to go on
+- tree: all processes of the run
+- driver: the first process alone; the next run starts while its workers may still exist
+- worker: one process of the pool, or one that runs a Ray task; the run continues
 
-Only kills of a live run count. In which stage it was is read from what it left behind. Before a
-kill among the parts about half of the finished ones are removed, or they would soon all be done. A
-run that ends by itself, and the last one, which is left alone, must give the output of the
-undisturbed run byte for byte, but for `run` in the manifest. A run may end with exit code 2 only if
-one of its workers was killed. Not part of the tests: it takes minutes. Linux only.
+Only kills of a live run count. The stage of a kill is derived from the files that the run left.
+Before a kill during conversion about half of the finished chunks are removed, as otherwise all
+would soon be finished. A run that ends by itself, and the last one, which is not disturbed, must
+give the output of the undisturbed run byte for byte, except for `run` in the manifest. A run may
+exit with code 2 only if one of its workers was killed. Not part of the tests: it takes minutes.
+Linux only.
 """
 
 from __future__ import annotations
@@ -40,13 +42,13 @@ from bench.logs import make, survey
 
 ROOT = Path(__file__).parents[1]
 STAGES = ("start", "convert", "write", "checks", "report", "publish", "end")
-"""checks: the audits and the loading of what was written; end: after the last file is in place."""
+"""checks: audits and loading the written rows; end: after the last file is in place."""
 AIMED = (*STAGES, "convert", "convert", "convert", "convert", "checks", "checks", "publish")
-"""The stages of so many kills; then again, in another order."""
+"""The stages of as many kills; then again in another order."""
 LOOK = 0.001
-"""Seconds between two looks at what a run has written."""
+"""Seconds between checks of what a run has written."""
 LIMIT = 600.0
-"""Seconds after which a run that does not get further has failed."""
+"""Seconds after which a run without progress has failed."""
 
 
 def command(logs: Path, out: Path, workers: int, engine: str) -> list[str]:
@@ -57,7 +59,7 @@ def command(logs: Path, out: Path, workers: int, engine: str) -> list[str]:
 
 
 def contents(out: Path) -> dict[str, bytes]:
-    """The output, without what may differ."""
+    """Returns the files of the output, without what may differ between runs."""
     found = {
         path.relative_to(out).as_posix(): path.read_bytes()
         for path in sorted(out.rglob("*"))
@@ -69,14 +71,15 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 class Run:
-    """A build under way; its files tell how far it is."""
+    """A running build; its files show its progress."""
 
     def __init__(self, line: list[str], out: Path, text: Path) -> None:
         self.out = out
         self.work = out / ".state" / "work"
         self.killed_worker = False
         self._begun = False
-        # An open folder keeps its number: the new run's work folder cannot get the old one's.
+        # An open folder keeps its inode number, so the new run's work folder cannot get the same
+        # one.
         self._old = os.open(self.work, os.O_RDONLY) if self.work.is_dir() else None
         self._manifest = _number(out / "manifest.json")
         with text.open("wb") as stream:
@@ -91,7 +94,7 @@ class Run:
             )
 
     def stage(self) -> str:
-        """Where it is, or was when it was killed."""
+        """Returns the stage that the run is in, or was in when it was killed."""
         number = _number(self.work)
         if number is None or (self._old is not None and number == os.fstat(self._old).st_ino):
             return "end" if self._begun else "start"
@@ -101,7 +104,7 @@ class Run:
             return "convert"
         if (new / "manifest.json").exists() or (new / "report.html").exists():
             return "publish"
-        if (new / "assets").is_dir():  # pictures of what the audits found
+        if (new / "assets").is_dir():  # charts of the audit
             return "report"
         if (new / "rejects.jsonl").exists():
             return "checks"
@@ -109,7 +112,10 @@ class Run:
         return "end" if published else "write"
 
     def wait(self, seconds: float, stage: str | None = None) -> bool:
-        """Wait so long, or until it is at a stage or further. False: it is over, or not there."""
+        """Waits up to `seconds`, or until the run has reached a stage.
+
+        Returns False if the run has ended or has not reached the stage.
+        """
         until = time.monotonic() + seconds
         while self.process.poll() is None:
             now = self.stage()
@@ -121,23 +127,23 @@ class Run:
         return False
 
     def wait_for_workers(self) -> None:
-        """Wait until it has workers, or is past the parts."""
+        """Waits until the run has workers or has finished conversion."""
         while self.process.poll() is None and self.stage() == "convert" and not self.workers():
             time.sleep(LOOK * 10)
 
     def workers(self) -> list[int]:
-        """The processes of the pool that work, or Ray's at a task."""
+        """Returns the workers of the pool, or the processes that run Ray tasks."""
         found = []
         for pid in below(self.process.pid):
-            reported = _told(pid)
-            if reported.startswith(b"ray::_do"):
+            reported = _command_line(pid)
+            if reported.startswith(b"ray::_run_remote"):
                 found.append(pid)
-            elif b"forkserver" in reported:  # the server and its workers are called the same
-                found += [child for child in children(pid) if b"forkserver" in _told(child)]
+            elif b"forkserver" in reported:  # the server and its workers have the same command line
+                found += [child for child in children(pid) if b"forkserver" in _command_line(child)]
         return found
 
     def kill(self, kind: str, pick: random.Random) -> bool:
-        """Kill it, or one of its workers. False: it had ended."""
+        """Kills the run or one of its workers; returns False if it had already ended."""
         pid = self.process.pid
         if kind == "worker":
             with contextlib.suppress(IndexError, ProcessLookupError):  # it has just ended
@@ -150,7 +156,7 @@ class Run:
         return self.process.wait() == -signal.SIGKILL
 
     def close(self) -> None:
-        """Let go of what was kept open."""
+        """Closes the file descriptor that was kept open."""
         if self._old is not None:
             os.close(self._old)
             self._old = None
@@ -162,15 +168,15 @@ def _number(path: Path) -> int | None:
     return None
 
 
-def _told(pid: int) -> bytes:
-    """The command line; empty of a process that has ended."""
+def _command_line(pid: int) -> bytes:
+    """Returns the command line of a process; b"" if it has ended."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
 
 
 def undisturbed(line: list[str], out: Path, text: Path) -> dict[str, float]:
-    """Seconds that each stage of a run takes. Raises SystemExit if the run fails."""
+    """Returns the seconds that each stage takes undisturbed. Raises SystemExit if the run fails."""
     run = Run(line, out, text)
     begun = {}
     for stage in STAGES:
@@ -185,7 +191,7 @@ def undisturbed(line: list[str], out: Path, text: Path) -> dict[str, float]:
 
 
 class Series:
-    """Kills of one command's runs, each of which goes on where the last one was killed."""
+    """A series of kills; each run resumes where the previous one was killed."""
 
     def __init__(
         self, line: list[str], out: Path, wanted: dict[str, bytes], pick: random.Random
@@ -201,14 +207,15 @@ class Series:
         self.faults: list[str] = []
 
     def disturb(self, kills: int, seconds: dict[str, float]) -> None:
-        """Kill so many times, then let the last run be."""
+        """Kills the given number of times, then lets the last run finish."""
         run: Run | None = None
         aims = self._aims()
         while self.kinds.total() < kills:
             stage = next(aims)
             run = run or self._start(stage)
             if run.wait(LIMIT, stage):
-                share = 1 / 2 if stage == "convert" else 1  # of which half are there
+                # Half of the chunks are already finished.
+                share = 1 / 2 if stage == "convert" else 1
                 run.wait(self.pick.uniform(0, seconds[stage] * share))
                 if stage == "convert" and self.pick.random() < 1 / 2:
                     run.wait_for_workers()
@@ -230,7 +237,7 @@ class Series:
             yield from aims
 
     def _start(self, stage: str) -> Run:
-        """A run; before a kill among the parts some of those that are done are removed."""
+        """Starts a run; before a kill during conversion removes some of the finished chunks."""
         if stage == "convert":
             for path in sorted((self.out / ".state" / "results").glob("??/*")):
                 if self.pick.random() < 1 / 2:
@@ -239,9 +246,9 @@ class Series:
         return Run(self.line, self.out, self.log)
 
     def _kill(self, run: Run) -> bool:
-        """Kill the run or a worker of it, and count that. False: it had ended."""
+        """Kills the run or a worker and counts it; returns False if the run had already ended."""
         kind = self.pick.choice(("tree", "driver"))
-        if not run.killed_worker and run.workers():  # two kills may cost a part its sample
+        if not run.killed_worker and run.workers():  # two kills may cost a chunk its samples
             kind = self.pick.choice((kind, "worker"))
         stage = run.stage()
         if not run.kill(kind, self.pick):
@@ -253,7 +260,7 @@ class Series:
         return True
 
     def _look(self, run: Run) -> None:
-        """Look at what a run that ends by itself has made."""
+        """Checks the output of a run that ended by itself."""
         code = run.process.wait()
         run.close()
         if code == 0:
@@ -268,7 +275,7 @@ class Series:
 
 
 def _reap() -> None:
-    """Wait for orphans that have ended; a run is waited for before."""
+    """Waits for orphans that have ended; the run itself is waited for earlier."""
     for pid in children(os.getpid()):
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -284,11 +291,11 @@ def main() -> int:
         try:
             return int(_test(options, Path(scratch)))
         finally:
-            kill_all()  # a run that was broken off; what drivers left that were killed alone
+            kill_all()  # an interrupted run, and workers of drivers that were killed alone
 
 
 def _test(options: argparse.Namespace, folder: Path) -> bool:
-    """Was there a fault?"""
+    """Runs all series; returns whether there was a fault."""
     pick = random.Random(options.seed)  # noqa: S311 - moments, not secrets
     failed = False
     made = make(survey(options.logs).logs, options.copies, folder / "logs")
@@ -308,7 +315,7 @@ def _test(options: argparse.Namespace, folder: Path) -> bool:
         series = Series(line, out, wanted, pick)
         series.disturb(options.kills, seconds)
         failed |= bool(series.faults)
-        _tell(series)
+        _print_series(series)
     return failed
 
 
@@ -323,7 +330,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _tell(series: Series) -> None:
+def _print_series(series: Series) -> None:
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(series.kinds.items()))
     stages = ", ".join(f"{stage} {series.stages[stage]}" for stage in STAGES)
     ended = ", ".join(f"{count} {how}" for how, count in sorted(series.ended.items()))

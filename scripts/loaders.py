@@ -1,11 +1,12 @@
-"""What trainers' own loading code makes of the exports: rows, texts and trained tokens, counted.
+"""Counts what trainers' own loading code makes of the exports: rows, texts, trained tokens.
 
     python scripts/loaders.py DATASET [--venv FOLDER] [--site SITE-PACKAGES] [--trainer NAME]
 
-DATASET was made by `build`. The trainers are installed into a private environment without most of
-what they depend on: no GPU is needed, and no model is loaded. `--site` names the site-packages of
-an environment with torch, transformers, datasets and trl, which are not installed again. What
-cannot be installed or run is said, and the exit code is 1 if nothing ran.
+DATASET is a folder made by `build`. The trainers are installed into a private environment without
+most of their dependencies: no GPU is needed, and no model is loaded. `--site` names the
+site-packages of an environment with torch, transformers, datasets and trl, so that they are not
+installed again. Trainers that cannot be installed or run are reported; the exit code is 1 if none
+ran.
 """
 
 from __future__ import annotations
@@ -50,26 +51,26 @@ PACKAGES = (
     " grpcio torchdata codetiming cloudpickle"
 )
 STUBS = ("torchaudio",)
-"""Imported by what is asked, never used there; wheels for the newest torch lag behind."""
+"""Imported by the loading code but never used by it; wheels for the newest torch lag behind."""
 
 EMPTY_THINK = "<think>\n\n</think>\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A sample's text and the texts that are to be trained."""
+    """A sample's text and the texts to train."""
 
     text: str
     trained: list[str]
 
     @property
     def key(self) -> str:
-        """What stays the same when a trainer changes think blocks or blank lines."""
+        """The text without what trainers change: think blocks and blank lines."""
         return "".join(self.text.replace(EMPTY_THINK, "").split())
 
 
 def environment(folder: Path, site: str | None) -> Path:
-    """The interpreter of the private environment, made if there is none."""
+    """Returns the interpreter of the private environment, which is created if missing."""
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -87,7 +88,7 @@ def environment(folder: Path, site: str | None) -> Path:
 
 
 def tokenizer_folder(folder: Path) -> Path:
-    """The embedded tokenizer as a model's folder: the template inside, and a tiny configuration."""
+    """Writes the embedded tokenizer as a model folder with its template and a tiny config."""
     target = load("qwen3")
     target.tokenizer.save_pretrained(folder)
     config = {
@@ -107,7 +108,7 @@ def tokenizer_folder(folder: Path) -> Path:
 
 
 def proven(dataset: str, split: str) -> list[Proven]:
-    """What each sample of the split is to be."""
+    """Returns the expected text and spans of each proven sample of the split."""
     verifier = Verifier(load("qwen3"))
     found = []
     for row in dataset_rows(dataset):
@@ -122,7 +123,7 @@ def proven(dataset: str, split: str) -> list[Proven]:
 
 
 def compare(wanted: Sequence[Proven], out: Path, target: Target) -> Counter[str]:
-    """Counts over the rows that a trainer gave."""
+    """Returns counts over the rows that a trainer produced."""
     counts: Counter[str] = Counter({"in": len(wanted)})
     left: dict[str, list[Proven]] = {}
     for item in wanted:
@@ -175,7 +176,7 @@ def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> 
 
 
 def main() -> int:
-    """Print a line for each pair."""
+    """Prints a line for each pair."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--venv", type=Path)

@@ -1,10 +1,10 @@
-"""One trainer's own loading code over one export: token ids and what is trained, as JSON lines.
+"""Runs one trainer's own loading code over one export; writes token ids and masks as JSON lines.
 
-Runs inside of the trainer's environment (scripts/loaders.py makes it): imports nothing of builder.
-`python loaders_probe.py TRAINER EXPORT TOKENIZER OUT`
+Runs inside the trainer's environment (created by scripts/loaders.py), so it imports nothing from
+builder. `python loaders_probe.py TRAINER EXPORT TOKENIZER OUT`
 """
 
-# ruff: noqa: PLC0415 - each probe imports its own trainer, which the others' environments lack
+# ruff: noqa: PLC0415 - each probe imports its own trainer, missing from the others' environments
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 Row = tuple[list[int], list[bool]]
-"""(token ids, is each trained?)."""
+"""(token ids, whether each is trained)."""
 
 
 def llama_factory(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Its argument parser, converters, template and supervised processor on our configuration."""
+    """Uses its argument parser, converters, template and processor on our configuration."""
     import torch
     import yaml
     from llamafactory.data import get_dataset, get_template_and_fix_tokenizer
@@ -46,7 +46,7 @@ def llama_factory(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def axolotl(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Its loader and the chat_template (or tokenized) strategy, from our configuration."""
+    """Uses its loader and the chat_template (or tokenized) strategy on our configuration."""
     import yaml
     from axolotl.utils.data.shared import load_dataset_with_config
     from axolotl.utils.data.wrappers import get_dataset_wrapper
@@ -70,7 +70,7 @@ def axolotl(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def ms_swift(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Its loader, preprocessors and the template of Qwen3 with the settings of our command."""
+    """Uses its loader, preprocessors and the Qwen3 template with the settings of our command."""
     from swift.dataset import load_dataset
     from swift.model import get_processor
     from swift.template import get_template
@@ -95,7 +95,7 @@ def ms_swift(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Its SFTDataset with the arguments of our command."""
+    """Uses its SFTDataset with the arguments of our command."""
     from types import SimpleNamespace
 
     import datasets
@@ -123,15 +123,15 @@ def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
     )
     for at in range(len(loaded)):
         ids, _, mask = (item.flatten().tolist() for item in loaded[at])
-        # the mask stands at the place that predicts a token
+        # the mask is at the position that predicts a token
         yield ids, [False, *(bool(value) for value in mask[:-1])]
 
 
 def verl(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Its MultiTurnSFTDataset with the options of our command, the mismatch let pass."""
+    """Uses its MultiTurnSFTDataset with the options of our command and ignores the mismatch."""
     import types
 
-    # Only for images, and tied to an older transformers.
+    # For images only, and tied to an older transformers.
     images = types.ModuleType("verl.models.transformers.qwen2_vl")
     images.get_rope_index = None  # type: ignore[attr-defined] - a module of ours
     sys.modules[images.__name__] = images

@@ -1,12 +1,12 @@
-"""Shows that the verifier sees: correct samples are mutated, one place at a time, and verified.
+"""Tests that the verifier detects faults: mutates correct samples in one place and verifies them.
 
     scripts/mutate.py [DATASET…] [--each N]
 
-DATASET is a folder made by `builder build` or a JSONL file of proven samples; without one the logs
-in data/ are built, once without and once with thoughts. Each kind of scripts/mutations/ is applied
-to at most N samples in which it fits (default 25, 0: all). Every mutated sample must be reported
-under a code that fits, no unchanged one may be, and without DATASET every kind must fit somewhere.
-Exit code 1 if not.
+DATASET is a folder made by `builder build` or a JSONL file of proven samples; by default the logs
+in data/ are built, once without and once with thoughts. Each kind of mutation in scripts/mutations/
+is applied to at most N samples that it fits (default 25, 0: all). Every mutated sample must be
+reported under one of its codes, no unchanged sample may be reported, and without DATASET every kind
+must fit some sample. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ class Line:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of one kind: samples mutated, those caught, and the codes seen."""
+    """The results of one kind: samples mutated, mutations caught, and the codes reported."""
 
     applied: int = 0
     caught: int = 0
     codes: Counter[str] = field(default_factory=Counter)
 
     def add(self, found: set[str], fitting: frozenset[str]) -> None:
-        """Count one mutated sample and the codes that were found in it."""
+        """Counts one mutated sample and the codes that were found in it."""
         self.applied += 1
         self.caught += bool(found & fitting)
         self.codes.update(found)
 
 
 def lines_of(dataset: Path) -> Iterator[Line]:
-    """The samples of a built folder or a JSONL file."""
+    """Returns the samples of a built folder or a JSONL file."""
     if dataset.is_file():
         yield from (Line(json.loads(line), "conversation") for line in lines_in(dataset))
         return
@@ -76,7 +76,7 @@ def lines_in(path: Path) -> list[bytes]:
 
 
 def mutated(mutation: Mutation, lines: list[Line], most: int) -> Iterator[tuple[Line, Row]]:
-    """(line, its mutated row) of the first samples in which the mutation fits, spread over all."""
+    """Yields (line, mutated row) of samples that the mutation fits, spread over all lines."""
     found = 0
     step = max(1, len(lines) // most) if most else 1
     for line in (line for start in range(step) for line in lines[start::step]):
@@ -89,7 +89,7 @@ def mutated(mutation: Mutation, lines: list[Line], most: int) -> Iterator[tuple[
 
 
 def found_alone(verifier: Verifier, items: list[tuple[str, Row]]) -> list[set[str]]:
-    """The codes of each (unit, row), as `builder verify` finds them in a file."""
+    """Returns the codes that `builder verify` finds in each (unit, row)."""
     codes: list[set[str]] = [set() for _ in items]
     with tempfile.TemporaryDirectory() as scratch:
         for unit in sorted({unit for unit, _ in items}):
@@ -103,7 +103,7 @@ def found_alone(verifier: Verifier, items: list[tuple[str, Row]]) -> list[set[st
 
 
 def found_against_dialogue(verifier: Verifier, line: Line, row: Row) -> set[str]:
-    """The codes that `build` would give, had it written this row for the dialogue of the line."""
+    """Returns the codes that `build` would report for this row and the line's dialogue."""
     meant, written = read_sample(line.row), read_sample(loads(json.dumps(row)))
     assert isinstance(meant, Sample)
     assert isinstance(written, Sample)
@@ -112,7 +112,7 @@ def found_against_dialogue(verifier: Verifier, line: Line, row: Row) -> set[str]
 
 
 def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
-    """Every kind by its name."""
+    """Returns the tally of every kind by its name."""
     tallies: dict[str, Tally] = {}
     for mutation in ALONE:
         kind = tallies[mutation.name] = Tally()
@@ -127,7 +127,7 @@ def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
 
 
 FolderMutation = Callable[[Path, Path], None]
-"""Mutates a built folder, given one file of its data/ and the file of meta/ beside it."""
+"""Mutates a built folder, given a file in data/ and its counterpart in meta/."""
 
 
 def _rewrite(edit: Callable[[list[bytes]], list[bytes]], *, meta: bool = False) -> FolderMutation:
@@ -164,7 +164,7 @@ IN_A_FOLDER: dict[str, tuple[FolderMutation, str]] = {
 
 
 def tally_folder(verifier: Verifier, folder: Path) -> dict[str, Tally]:
-    """Mutations of the files of a built folder."""
+    """Returns the tallies of mutations to the files of a built folder."""
     tallies = {}
     for name, (mutation, code) in IN_A_FOLDER.items():
         with tempfile.TemporaryDirectory() as scratch:
@@ -180,7 +180,7 @@ def tally_folder(verifier: Verifier, folder: Path) -> dict[str, Tally]:
 
 
 def build_data(out: Path) -> Iterator[Path]:
-    """The logs in data/, built without and with thoughts."""
+    """Builds the logs in data/, without and with thoughts; returns the folders."""
     for reasoning in ("drop", "keep"):
         config = out / f"{reasoning}.yaml"
         config.write_text(f"inputs: [{{path: {DATA}}}]\nnormalize: {{reasoning: {reasoning}}}\n")

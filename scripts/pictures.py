@@ -1,11 +1,11 @@
-"""Makes the pictures of the README from the quickstart: docs/images/report.png and sample.png.
+"""Makes the README's screenshots from the quickstart: docs/images/report.png and sample.png.
 
     python scripts/pictures.py [CHROMIUM]
-    python scripts/pictures.py --pages FOLDER DATASET [LOGS]   every page, on a desk and a phone,
-                                                               light and dark, to be looked at
+    python scripts/pictures.py --pages FOLDER DATASET [LOGS]   every page at desktop and phone size,
+                                                               light and dark, for review
 
-Needs the extra `browser` and a Chromium of the system. Text is drawn by the fonts of the machine,
-so the bytes differ from machine to machine; look at the pictures before you commit them.
+Needs the extra `browser` and a system Chromium. Text is drawn with the fonts of the machine, so the
+bytes differ between machines; look at the screenshots before you commit them.
 """
 
 import json
@@ -35,7 +35,7 @@ LOOKS = {"desk": (1280, 900), "phone": (390, 844)}
 
 
 def pages(folder: Path, dataset: Path, logs: Path | None) -> None:
-    """Writes a picture of the first screens of every page."""
+    """Writes a screenshot of the first screens of every page."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "builder", "view", str(dataset), "--no-open", "--json"]
     command += ["--review", str(folder / "pictures.review.jsonl")]

@@ -1,16 +1,16 @@
-"""Forms of secrets as other scanners and vendors describe them: data of scripts/audit_outside.py.
+"""Forms of secrets as other scanners and vendors describe them, for scripts/audit_outside.py.
 
 None of them comes from the tables of `builder.scrub`. Tokens follow the rules of gitleaks, the
 detectors of trufflehog, GitHub's list of partner patterns and the issuers' documentation; places
-follow noseyparker's and kingfisher's examples and the manuals of the tools. A template draws its
-values when it is expanded (`draw`), so that no secret stands in this file.
+follow the examples of noseyparker and kingfisher and the manuals of the tools. A template draws its
+values when it is expanded (`draw`), so that this file contains no secret.
 
 `{A36}` draws 36 characters of the alphabet `A` (`ALPHABETS`), `{u}` a UUID, `{p}` a password as
-people make them up, `{g}` one as password managers do, `{w}` a word. `«` and `»` enclose what must
-not be written.
+people make them up, `{g}` one as password managers generate them, `{w}` a word. `«` and `»` enclose
+what must not be written.
 """
 
-# ruff: noqa: E501 - tables: one form on a line
+# ruff: noqa: E501 - tables: one form per line
 from __future__ import annotations
 
 import random
@@ -66,7 +66,7 @@ _FIELD = re.compile(r"\{(?:([AaBWLlUKnhHdSbt])(\d+)|([upgw]))\}")
 
 
 class Form(NamedTuple):
-    """A form of secrets: its name and templates of texts that hold one."""
+    """A form of secrets: its name, and templates of texts that contain one."""
 
     name: str
     texts: tuple[str, ...]
@@ -98,7 +98,7 @@ def draw(template: str, pick: random.Random) -> tuple[str, list[str]]:
 
 # fmt: off
 TOKENS: dict[str, str] = {
-    # name: the token's form; the text alone says what it is
+    # name: the token's form; only the text marks it
     "aws access key": "AKIA{t16}", "aws sts key": "ASIA{t16}", "github classic": "ghp_{A36}",
     "github fine-grained": "github_pat_{A22}_{A59}", "github oauth": "gho_{A36}", "github server": "ghs_{A36}", "github refresh": "ghr_{A76}",
     "gitlab pat": "glpat-{W20}", "gitlab routable": "glpat-{W27}.01.0w{n7}", "gitlab runner": "glrt-{W20}", "gitlab deploy": "gldt-{W20}", "gitlab trigger": "glptt-{h40}", "gitlab job": "glcbt-{n2}_{W20}", "gitlab feed": "glft-{W20}", "gitlab scim": "glsoat-{W20}",
@@ -126,7 +126,7 @@ UNMARKED = frozenset(
         "yandex iam",
     )
 )
-"""Tokens that nothing but a name or a header marks; so are those whose prefix code may have too."""
+"""Tokens marked only by a name or a header, or with a prefix that also occurs in code."""
 
 ANYWHERE = (
     "export {NAME}_TOKEN={}\n", "{NAME}_API_KEY={}\nDEBUG=false\n", "{name}:\n  api_key: {}\n  region: eu\n", "  token: '{}'\n",
@@ -136,11 +136,11 @@ ANYWHERE = (
     'client := sdk.NewClient(sdk.WithToken("{}"))', '  "{name}_access_token" = "{}"\n', "[{name}]\nsecret_key = {}\n", "https://api.example.org/v1/items?access_token={}&page=2",
     "$env:{NAME}_SECRET = '{}'", "set {NAME}_TOKEN={}\r\n", "docker run -e {NAME}_TOKEN={} -p 80:80 img", "{NAME}_SECRET_KEY\t{}\tproduction\n",
 )
-"""Places of any token; `NAME` and `name` become its issuer's."""
+"""Places of any token; `NAME` and `name` are replaced by its issuer's."""
 BARE = (
     "I found {} in the old config, should we rotate it?", "token is {}", "| production | {} | 2025-03-01 |", "   12\t{}\n   13\t\n", "Using credential {}...\n", "['{}', 'eu-west-1']", "- {}\n",
 )
-"""Places in which the text of the token itself must tell."""
+"""Places in which only the text of the token identifies it."""
 
 PLACES = (
     # Databases

@@ -1,7 +1,7 @@
-"""Prints what becomes of a push under every fault, on both upload paths (a Hub on loopback).
+"""Prints the outcome of a push under every fault, on both upload paths (a Hub on loopback).
 
-`--path lfs|xet` runs one of them in this process, `--json` prints one object a line; `--only TEXT`
-those whose names hold it.
+`--path lfs|xet` runs one path in this process, `--json` prints one object per line, `--only TEXT`
+selects the faults whose names contain TEXT.
 """
 
 from __future__ import annotations

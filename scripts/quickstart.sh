@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# On a fresh machine with Python 3.11 or newer: installs into .venv and builds a dataset from the
+# On a fresh machine with Python 3.11 or newer, installs into .venv and builds a dataset from the
 # small logs in data/.
 set -euo pipefail
 cd "$(dirname "$0")/.."

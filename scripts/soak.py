@@ -1,10 +1,10 @@
-"""Runs hostile inputs through every command until the time is over: scripts/soak.py [--minutes N].
+"""Runs hostile inputs through every command for a given time: scripts/soak.py [--minutes N].
 
 Each round takes logs of the readers' cases and of data/, corrupts them (bytes, JSON values, order,
-truncation, nesting, sizes, hostile schemas), and gives the folder to build, verify, audit, export
-and report, each in a process of its own. A round fails on a traceback, on a command that takes
-longer than its limit, on an exit code that the contract does not know, and on a partial file. What
-failed stays in the folder that is printed; `--seed` repeats it.
+truncation, nesting, sizes, hostile schemas), and passes the folder to build, verify, audit, export
+and report, each in its own process. A round fails on a traceback, on a command that exceeds its
+time limit, on an exit code that is not in the contract, and on a partial file. Failed inputs stay
+in the folder that is printed; `--seed` repeats a run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SEEDS = [
 ]
 SECONDS_PER_MB = 30
 START_SECONDS = 30
-"""What a command may take besides: imports, in each process."""
+"""Additional seconds that a command may take for imports, in each process."""
 WAITS = 6
-"""How many times longer than that a command may take on a busy machine."""
+"""How many times longer than its limit a command may take on a busy machine."""
 
 TOKENS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_response>", "<think>", "</think>")
 TEXTS = (
@@ -44,7 +44,7 @@ TEXTS = (
 
 
 def schemas() -> list[object]:
-    """Returns JSON Schemas that cost more than they look."""
+    """Returns JSON Schemas that cost more than they seem to."""
     doubled = {f"d{at}": {"anyOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(26)}
     return [
         {"$ref": "#/$defs/d0", "$defs": {**doubled, "d26": {"type": "string"}}},
@@ -129,10 +129,11 @@ def corrupted(data: bytes, pick: random.Random) -> bytes:
 
 
 def run(arguments: list[str], limit: float, log: Path) -> str | None:
-    """Runs a command; returns what is wrong with how it went, or None.
+    """Runs a command; returns a description of its failure, or None.
 
-    `limit` is in seconds of CPU time of the command and its workers, as other programs may keep the
-    machine busy; what waits longer than `WAITS` times that hangs, and the log holds its stack.
+    `limit` is the CPU time in seconds of the command and its workers, as other programs may keep
+    the machine busy. A command that takes more than `WAITS` times that in wall-clock time hangs;
+    the log then contains its stack.
     """
     begun = time.monotonic()
     before = os.times()
@@ -168,7 +169,7 @@ def run(arguments: list[str], limit: float, log: Path) -> str | None:
 
 
 def partial_files(folder: Path) -> list[str]:
-    """Returns what stands in an output folder and is in no manifest, or differs from it."""
+    """Returns the files of an output folder that are not in its manifest or differ from it."""
     manifest = folder / "manifest.json"
     found = {
         path.relative_to(folder).as_posix()
@@ -184,8 +185,8 @@ def partial_files(folder: Path) -> list[str]:
 
 
 def one_round(seed: int, folder: Path) -> str | None:
-    """Does one round; returns what went wrong, or None."""
-    pick = random.Random(seed)  # noqa: S311 - a round must repeat
+    """Runs one round; returns a description of the failure, or None."""
+    pick = random.Random(seed)  # noqa: S311 - a round must be repeatable
     logs = folder / "logs"
     logs.mkdir(parents=True)
     size = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests, on a fresh machine with Python 3.11 or newer: makes .venv if missing, installs, runs.
-# With --quick first, without the tests that are marked slow. Other arguments are pytest's.
+# Runs all tests, on a fresh machine with Python 3.11 or newer: creates .venv if missing and installs.
+# --quick as the first argument skips tests marked slow. Other arguments are passed to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
@@ -12,9 +12,9 @@ fi
 if [ -z "${quick[*]-}" ] || [ ! -x .venv/bin/pytest ]; then
   install_extra test
 fi
-# The tests start many processes: compile once what all of them import, whatever the environment says.
+# The tests start many processes: compile once what they all import, whatever the environment says.
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m compileall -q -j 0 builder
-# worksteal: each worker begins with a run of neighbours, which share what a module's fixtures start.
+# worksteal: each worker starts with consecutive tests, which share module-scoped fixtures.
 exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-2}" --dist worksteal \
   ${quick[@]+"${quick[@]}"} "$@"

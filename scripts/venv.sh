@@ -1,4 +1,4 @@
-# Sourced by the other scripts: makes $VENV (.venv) and installs this project into it.
+# Sourced by the other scripts: creates $VENV (.venv) and installs this project into it.
 VENV="${VENV:-.venv}"
 if [ ! -x "$VENV/bin/python" ]; then
   python=""

@@ -1,9 +1,9 @@
-"""Measures `builder view` on a large dataset: start, index, memory, the time of each kind of page.
+"""Measures `builder view` on a large dataset: start, index, memory, and each kind of page.
 
     python scripts/view_bench.py SAMPLES [--folder FOLDER] [--sharegpt]
 
 Writes a synthetic dataset of that many samples into FOLDER (default: a temporary one, removed at
-the end), unless it is there, and prints a Markdown table as in docs/report.md. `--sharegpt` writes
+the end), unless it exists, and prints a Markdown table as in docs/report.md. `--sharegpt` writes
 rows that the viewer has to convert. Reads /proc, so it needs Linux.
 """
 
@@ -120,7 +120,7 @@ def memory(process: int) -> float:
 
 
 def ask(url: str, path: str) -> tuple[float, str]:
-    """Returns the seconds that a page takes, and the page."""
+    """Requests a page; returns the seconds it took and its content."""
     parts = urlsplit(url)
     started = time.perf_counter()
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=600)

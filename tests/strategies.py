@@ -97,15 +97,15 @@ def _message(role, parts, turns):
 
 
 turn_ids = st.one_of(st.none(), st.sampled_from(["t1", "t2", "t3"]))
-say = st.builds(Text, texts, st.booleans())
+text_part = st.builds(Text, texts, st.booleans())
 messages = st.one_of(
     _message("system", texts.map(Text), st.none()),
     _message("developer", texts.map(Text), st.none()),
-    _message("user", st.one_of(say, st.just(Media("image")), results), turn_ids),
+    _message("user", st.one_of(text_part, st.just(Media("image")), results), turn_ids),
     _message(
         "assistant",
         st.one_of(
-            say,
+            text_part,
             calls,
             texts.map(Reasoning),
             st.builds(Unparsed, texts, st.sampled_from(["bad", "bad_call", "server_tool"])),

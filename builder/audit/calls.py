@@ -176,5 +176,5 @@ def _properties(parameters: Json) -> list[str]:
 
 
 def _some(names: list[str]) -> str:
-    shown = ", ".join(name[:60] for name in sorted(names)[:5])
-    return shown + (", …" if len(names) > 5 else "")
+    listed = ", ".join(name[:60] for name in sorted(names)[:5])
+    return listed + (", …" if len(names) > 5 else "")

@@ -272,7 +272,7 @@ class Duplicates:
 
     def tables(self) -> list[AuditTable]:
         """Returns pairs within and between sources and splits, and the largest clusters."""
-        ways = tuple(
+        table_rows = tuple(
             (
                 code,
                 len(pairs),
@@ -295,7 +295,7 @@ class Duplicates:
         heads = ("kept", "samples", "least similarity", "others")
         note = f"{len(self.near)} clusters; the largest {SHOWN}" if len(self.near) > SHOWN else ""
         return [
-            AuditTable("duplicates", "Duplicates", columns, ways, bars="samples"),
+            AuditTable("duplicates", "Duplicates", columns, table_rows, bars="samples"),
             AuditTable(
                 "clusters", "Clusters of near duplicates", heads, rows, note, bars="samples"
             ),

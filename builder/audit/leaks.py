@@ -104,8 +104,8 @@ class Leaks:
         if not isinstance(message, str):
             return
         for hit in find_secrets(message):
-            shown = masked(message, hit.start, hit.end)
-            place = FindingExample(f"rejects.jsonl:{number}", part="message", detail=shown)
+            context = masked(message, hit.start, hit.end)
+            place = FindingExample(f"rejects.jsonl:{number}", part="message", detail=context)
             self.secrets.add_elsewhere(hit.kind, place)
 
     def findings(self) -> Iterator[AuditFinding]:

@@ -89,10 +89,12 @@ def is_error(response: str) -> bool:
         return True
     if begin.lstrip()[:1] == "{" and len(response) < 1 << 16:
         return _is_error_object(response)
-    return _says_failed(begin) or (len(response) > _EDGE and _says_failed(response[-_EDGE:]))
+    return _reports_failure(begin) or (
+        len(response) > _EDGE and _reports_failure(response[-_EDGE:])
+    )
 
 
-def _says_failed(piece: str) -> bool:
+def _reports_failure(piece: str) -> bool:
     if "code" not in piece and "Traceback" not in piece:
         return False  # the most frequent case, so it is tested first
     return _FAILED.search(piece) is not None

@@ -140,7 +140,7 @@ class _Work:
         self._deaths: Counter[tuple[int, bool]] = Counter()
         self._indices: dict[Any, int] = {}
         # Ray's own retries after running out of memory are unlimited, so we retry here instead.
-        self._do = self.ray.remote(_do).options(max_retries=0, num_cpus=1)
+        self._run_remote = self.ray.remote(_run_remote).options(max_retries=0, num_cpus=1)
         self._job = self.ray.put(_absolute(job))
 
     def finish(self, room: Callable[[], int]) -> Generator[tuple[int, ChunkResult]]:
@@ -166,7 +166,7 @@ class _Work:
         task = self.tasks[index]
         for item in (task.source, *task.source.members):
             item.path = item.path and item.path.absolute()  # nodes work in other folders
-        reference = self._do.remote(task, index, self._job, self.mark, look)
+        reference = self._run_remote.remote(task, index, self._job, self.mark, look)
         self._indices[reference] = index
 
     def _result(self, index: int, reference: Any) -> ChunkResult | None:
@@ -215,7 +215,7 @@ class _Work:
         return failed_result(self.tasks[index], index, self.job, problem)
 
 
-def _do(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
+def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
     """Runs a task on a node; the path of its result is relative to the state folder.
 
     Raises OSError and UsageError like `run_task`, and UsageError if the node does not match the

@@ -180,13 +180,13 @@ def _changed(value: Json, default: Json) -> Json:
     left: dict[str, Json] = {}
     for key, item in value.items():
         if key == "inputs" and isinstance(item, list):
-            left[key] = [_said(one) for one in item[:SHOWN]]
+            left[key] = [_non_default(one) for one in item[:SHOWN]]
         elif item != default.get(key):
             left[key] = _changed(item, default.get(key))
     return left
 
 
-def _said(item: Json) -> Json:
+def _non_default(item: Json) -> Json:
     """Returns an input without its default values."""
     if not isinstance(item, dict):
         return item
@@ -233,7 +233,9 @@ def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
     )
     found = {name: record_remedy(name) for name in ledger.rejected}
     found |= {name: remedy(name, options) for name in ledger.conversations_rejected}
-    remedies = [f"- {code(name)}: {code(way)}" for name, way in sorted(found.items()) if way]
+    remedies = [
+        f"- {code(name)}: {code(option)}" for name, option in sorted(found.items()) if option
+    ]
     if remedies:
         lines += ["", "What would keep some of it:", "", *remedies]
     return "\n".join(lines)

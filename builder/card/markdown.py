@@ -22,16 +22,16 @@ def code(text: str, limit: int = 80) -> str:
     A pipe would end a table's cell in some renderers even if escaped, so it is shown as a broken
     bar. Invisible characters are shown as escapes.
     """
-    shown = shorten(seen(text), limit).replace("|", "\u00a6")
-    ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    edge = " " if not shown.strip() or shown[0] == "`" or shown[-1] == "`" else ""
-    return f"{ticks}{edge}{shown}{edge}{ticks}" if shown else "` `"
+    escaped = shorten(seen(text), limit).replace("|", "\u00a6")
+    ticks = "`" * (1 + max(map(len, re.findall("`+", escaped)), default=0))
+    edge = " " if not escaped.strip() or escaped[0] == "`" or escaped[-1] == "`" else ""
+    return f"{ticks}{edge}{escaped}{edge}{ticks}" if escaped else "` `"
 
 
 def plain(text: str, limit: int = 80) -> str:
     """Returns text without markup outside a code span (a heading)."""
-    shown = shorten(seen(text), limit)
-    return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in shown)
+    escaped = shorten(seen(text), limit)
+    return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in escaped)
 
 
 _SPECIAL = frozenset("<>&|`[]()*_~#!\\$@:")

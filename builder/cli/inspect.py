@@ -92,10 +92,10 @@ def run_inspect(
             print_overview(path, overview, unknown)
         _print_counts(result, contents)
     if contents.chosen is not None:
-        shown, spans = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
-        result["conversation"] = shown
+        summary, spans = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
+        result["conversation"] = summary
         if not as_json:
-            _print_conversation(shown, spans)
+            _print_conversation(summary, spans)
     if as_json:
         sys.stdout.write(json.dumps(result, ensure_ascii=True) + "\n")
     return 0
@@ -172,7 +172,7 @@ def _conversation(
     proofs = [] if dialogue is None else list(prove(normalised, options, LengthOptions(), verifier))
     problems = [normalised.problem, *(proof.problem for proof in proofs)]
     problem = next((item for item in problems if item is not None), None)
-    shown: dict[str, Json] = {
+    summary: dict[str, Json] = {
         "id": conversation.id,
         "record": conversation.record,
         "model": conversation.model,
@@ -182,19 +182,19 @@ def _conversation(
         "rejected": None,
     }
     if problem is not None:
-        shown["rejected"] = {
+        summary["rejected"] = {
             "code": problem.code,
             "message": problem.detail,
             "remedy": remedy(problem.code, options),
         }
     if not proofs:
-        return shown, ()
+        return summary, ()
     verdict = proofs[-1].verdict
-    shown["text"] = verdict.text
-    shown["spans"] = [list(span) for span in verdict.spans]
-    shown["parity"] = counts(verdict.parity)
-    shown["tokens"] = verdict.tokens
-    return shown, verdict.spans
+    summary["text"] = verdict.text
+    summary["spans"] = [list(span) for span in verdict.spans]
+    summary["parity"] = counts(verdict.parity)
+    summary["tokens"] = verdict.tokens
+    return summary, verdict.spans
 
 
 def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
@@ -210,19 +210,19 @@ def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
         print(escaped(f"  {problem.code} at {problem.where}: {problem.detail}"))
 
 
-def _print_conversation(shown: dict[str, Json], spans: Spans) -> None:
-    print(escaped(f"conversation {shown['id']} ({shown['record']}), model {shown['model']}"))
-    changes = shown["changes"]
+def _print_conversation(summary: dict[str, Json], spans: Spans) -> None:
+    print(escaped(f"conversation {summary['id']} ({summary['record']}), model {summary['model']}"))
+    changes = summary["changes"]
     if isinstance(changes, dict) and changes:
         print("  changes: " + ", ".join(f"{code} {n}" for code, n in changes.items()))
-    rejected = shown["rejected"]
+    rejected = summary["rejected"]
     if isinstance(rejected, dict):
         print(escaped(f"  rejected: {rejected['code']}: {rejected['message']}"))
         if rejected["remedy"]:
             print(f"  to keep it: {rejected['remedy']}")
-    text = shown.get("text")
+    text = summary.get("text")
     if isinstance(text, str):
-        print(f"  {shown['tokens']} tokens; trained text is marked\n")
+        print(f"  {summary['tokens']} tokens; trained text is marked\n")
         print(marked(text, spans))
 
 

@@ -39,17 +39,17 @@ def run_push(
 
         disable_progress_bars()
     interrupt_on_sigterm()
-    course = Course(say=_warn, sleep=sleep)
+    course = Course(report=_warn, sleep=sleep)
     report = PushReport(hub_name(repo))
 
-    def shown(found: PushReport) -> None:
+    def show(found: PushReport) -> None:
         if not quiet and not as_json:
             _print_changes(found, options)
         if found.removed and (quiet or as_json):
             # Always shown, even with --quiet.
             _warn(f"removed on the Hub: {', '.join(found.removed)}")
 
-    push(dataset, report, options, course, shown)
+    push(dataset, report, options, course, show)
     for code in _unused_codes(report, options):
         shut = [item.code for item in report.refused if item.by_name]
         _warn(f"--allow {code}: no such gate is closed{nearest(code, shut) if shut else ''}")

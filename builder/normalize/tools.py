@@ -118,7 +118,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
         kept["parameters"] = _schema(parameters, changes)
     changes["tool_wrapped"] += 1
     used = {"name", "description", "type", where}
-    if _required_beside(spec, kept.get("parameters")):
+    if _required_outside(spec, kept.get("parameters")):
         parameters = kept["parameters"]
         assert isinstance(parameters, dict), "checked"
         kept["parameters"] = {**parameters, "required": spec["required"]}
@@ -129,7 +129,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
     return {"type": "function", "function": kept}
 
 
-def _required_beside(spec: dict[str, Json], parameters: Json) -> bool:
+def _required_outside(spec: dict[str, Json], parameters: Json) -> bool:
     """Returns whether a `required` list belongs to parameters that have none of their own."""
     required = spec.get("required")
     if not isinstance(parameters, dict) or not isinstance(required, list) or not required:

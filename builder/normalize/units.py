@@ -97,5 +97,5 @@ def _visible(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], int]:
     hidden = sum(bool(turn.reasoning) for turn in turns[:query])
     if not hidden:
         return turns, 0
-    shown = tuple(replace(turn, reasoning="") for turn in turns[:query])
-    return shown + turns[query:], hidden
+    visible = tuple(replace(turn, reasoning="") for turn in turns[:query])
+    return visible + turns[query:], hidden

@@ -33,7 +33,7 @@ class PushFault(BuilderError):
 class Course:
     """The course of a push: attempts at the upload, seconds waited, and where messages go."""
 
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     sleep: Callable[[float], None]
     attempts: int = 0
     waits: list[float] = field(default_factory=list)
@@ -57,7 +57,7 @@ def persist(act: Callable[[], _T], course: Course, *, what: str, counted: bool =
                 raise PushFault(f"{reason} ({ATTEMPTS} attempts)") from None
             if wait > LONGEST_WAIT:
                 raise PushFault(f"{reason}; the Hub asks to wait {wait:g} seconds") from None
-            course.say(f"{reason}; attempt {attempt + 1} of {ATTEMPTS} in {wait:g} s")
+            course.report(f"{reason}; attempt {attempt + 1} of {ATTEMPTS} in {wait:g} s")
             course.waits.append(wait)
             course.sleep(wait)
     raise AssertionError("the last attempt returns or raises")

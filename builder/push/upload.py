@@ -103,7 +103,7 @@ def upload(
             done.revision = place.revision
             remote = hub.look(api, place)
             changes = compare(files, remote.files)
-        _same_as_shown(changes, survey)
+        _check_unchanged(changes, survey)
         assert remote.head is not None
         done.commit = remote.head
         for batch, taken in _batches(changes.send, gone):
@@ -122,7 +122,7 @@ def upload(
     return done
 
 
-def _same_as_shown(changes: Changes, survey: HubRepository) -> None:
+def _check_unchanged(changes: Changes, survey: HubRepository) -> None:
     """Checks that nothing that someone else has changed is overwritten. Raises PushFault."""
     others = [
         file.path

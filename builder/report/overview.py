@@ -72,10 +72,10 @@ def _finding(finding: AuditFinding, places: Mapping[str, int]) -> Html:
     )
     if not finding.examples:
         return tag("li", tag("div", *head, class_="finding"))
-    shown = [_example(example, places) for example in finding.examples[:_EXAMPLES]]
+    examples_html = [_example(example, places) for example in finding.examples[:_EXAMPLES]]
     return tag(
         "li",
-        tag("details", tag("summary", *head, class_="finding"), tag("ul", *shown)),
+        tag("details", tag("summary", *head, class_="finding"), tag("ul", *examples_html)),
     )
 
 
@@ -122,6 +122,6 @@ def _settings(section: dict[str, Json], above: str) -> list[tuple[str, str]]:
             for at, item in enumerate(value[:10]):
                 pairs += _settings(as_object(item), f"{name}[{at}].")
         elif value is not None and value != []:
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            pairs.append((name, shown))
+            display_text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            pairs.append((name, display_text))
     return pairs

@@ -129,7 +129,7 @@ def raw_html(records: list[Record] | None) -> Html:
     if not records:
         message = "Not found in the logs, or not a place that can be shown."
         return tag("p", text(message), class_="note")
-    shown = [
+    records_html = [
         tag(
             "li",
             tag("p", text(where), class_="role"),
@@ -139,4 +139,4 @@ def raw_html(records: list[Record] | None) -> Html:
         for number, (where, value) in enumerate(records[:MAX_RECORDS])
     ]
     more = [tag("li", left_out(1, "record or more"))] if len(records) > MAX_RECORDS else []
-    return tag("ol", join((*shown, *more)), class_="turns")
+    return tag("ol", join((*records_html, *more)), class_="turns")

@@ -79,8 +79,10 @@ def _steps(index: RejectIndex, at: int, query: Query) -> Html:
 
 def _fact(pair: tuple[str, Json]) -> Html:
     key, value = pair
-    shown = value if isinstance(value, str) else indented(value)
-    return tag("div", tag("dt", text(shorten(key, 40))), tag("dd", text(shorten(shown, 400))))
+    display_text = value if isinstance(value, str) else indented(value)
+    return tag(
+        "div", tag("dt", text(shorten(key, 40))), tag("dd", text(shorten(display_text, 400)))
+    )
 
 
 def _item(at: int, line: Mapping[str, Json] | None, query: Query) -> Html:

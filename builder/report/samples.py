@@ -162,9 +162,9 @@ def _source(picked: Picked, *, is_folded: bool) -> Html:
     """Returns the sample's origin, and its meta/ data. The raw record is only named."""
     meta = picked.row.meta
     pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
-    pairs += [(key, _shown(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
+    pairs += [(key, _display_text(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
     others = [key for key in meta if key not in (*_SHOWN_FIRST, "spans", "render_sha256")]
-    pairs += [(key, _shown(meta[key])) for key in others[:40] if meta[key] is not None]
+    pairs += [(key, _display_text(meta[key])) for key in others[:40] if meta[key] is not None]
     rows = [
         tag("div", tag("dt", text(shorten(key.replace("_", " "), 40))), tag("dd", text(value)))
         for key, value in pairs
@@ -178,9 +178,9 @@ def _source(picked: Picked, *, is_folded: bool) -> Html:
     return tag("details", head, facts, class_="facts-of")
 
 
-def _shown(value: Json) -> str:
+def _display_text(value: Json) -> str:
     if isinstance(value, dict):
-        pieces = ", ".join(f"{key} {_shown(item)}" for key, item in list(value.items())[:20])
+        pieces = ", ".join(f"{key} {_display_text(item)}" for key, item in list(value.items())[:20])
         return shorten(pieces, 300)
     if isinstance(value, str):
         return shorten(value, 300)

@@ -153,13 +153,13 @@ class Viewer:
         query = _query(asked)
         known = self.rows.number(address)
         at = known if known is not None else address.row
-        shown = SamplePage(
+        sample_page = SamplePage(
             row, address, at, query, asked.get("side", ""), self.target, self.logs,
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
-        steps = shown.steps(self.result(query), self.rows)
+        steps = sample_page.steps(self.result(query), self.rows)
         bar = tag("div", steps, _jump(), class_="tools-bar")
-        return self._page(f"Sample #{number(at)}", join((bar, shown.html())), wide=True)
+        return self._page(f"Sample #{number(at)}", join((bar, sample_page.html())), wide=True)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
         """Records a decision; returns the address to go to, or None if nothing can be decided.
@@ -235,8 +235,8 @@ class Viewer:
         if self.rejected is None:
             return None
         at = whole_number(asked.get("line", ""))
-        shown = reject_page(self.rejected, at, asked, self.logs)
-        return self._page(f"Reject {number(at + 1)}", shown) if shown is not None else None
+        content = reject_page(self.rejected, at, asked, self.logs)
+        return self._page(f"Reject {number(at + 1)}", content) if content is not None else None
 
     def message(self, title: str, words: str) -> bytes:
         """Returns a page with a message."""

@@ -47,8 +47,8 @@ def corrections(
     """
     answers = [at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"]
     for ordinal, (at, after) in enumerate(pairwise(answers)):
-        ways = set(failures[ordinal])
-        reason = REASONS.get(next(iter(ways)) or "") if len(ways) == 1 else None
+        kinds = set(failures[ordinal])
+        reason = REASONS.get(next(iter(kinds)) or "") if len(kinds) == 1 else None
         if reason is None:
             continue
         one, other = dialogue.turns[at], dialogue.turns[after]

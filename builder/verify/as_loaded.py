@@ -207,10 +207,12 @@ def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
     if messages != sample.record["messages"] or not isinstance(tools, list):
         return False
     try:
-        shown = tuple(map(dumps, tools))
+        as_texts = tuple(map(dumps, tools))
     except TypeError:
         return False  # a value that is not JSON, such as a timestamp
-    return shown == sample.definitions and all(list(one) == ["role", "content"] for one in messages)
+    return as_texts == sample.definitions and all(
+        list(one) == ["role", "content"] for one in messages
+    )
 
 
 def _differences(was: Any, now: Any) -> Iterator[str]:

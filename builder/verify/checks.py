@@ -58,8 +58,10 @@ def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
             try:
                 answer = split_answer(content)
             except ParseFault as fault:
-                shown = context(content, fault.offset)
-                findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=shown))
+                excerpt = context(content, fault.offset)
+                findings.append(
+                    Finding(fault.code, fault.detail, index, fault.offset, found=excerpt)
+                )
                 continue
             trained = weight != 0
             turns.append(Turn(role, answer.text, answer.thought, answer.calls, trained=trained))

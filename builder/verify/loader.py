@@ -65,9 +65,9 @@ def _number_fault(text: str) -> str | None:
     loads, writes = pandas.io.json.ujson_loads, pandas.io.json.ujson_dumps
     try:
         once = loads(text)
-        for shown in (dumps(once), dumps(loads(writes(once)))):
-            if shown != text:
-                return f"a number in a tool definition: the loader makes {_around(text, shown)}"
+        for loaded in (dumps(once), dumps(loads(writes(once)))):
+            if loaded != text:
+                return f"a number in a tool definition: the loader makes {_around(text, loaded)}"
     except (ValueError, OverflowError) as error:
         return f"a number in a tool definition: the loader refuses it: {error}"[:200]
     return None

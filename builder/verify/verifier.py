@@ -155,13 +155,13 @@ class Verifier:
         chosen = int(digest[1:9], 16) % len(turns)
         messages = [{"role": role, "content": content} for role, content in sample.messages]
         for name, thinking in (("thinking", True), ("non-thinking", False)):
-            shown = self.target.render(
+            prompt = self.target.render(
                 messages[: turns[chosen]],
                 sample.tools,
                 add_generation_prompt=True,
                 enable_thinking=thinking,
             )
-            if text.startswith(shown) != (name in modes[chosen]):
+            if text.startswith(prompt) != (name in modes[chosen]):
                 message = f"the template's own generation prompt ({name}) disagrees"
                 yield Finding("parity", message, turns[chosen])
 
@@ -234,8 +234,8 @@ class Verifier:
         try:
             back = parse(text, self.target.style)
         except ParseFault as fault:
-            shown = context(text, fault.offset)
-            yield Finding("inverse", fault.detail, offset=fault.offset, found=shown)
+            excerpt = context(text, fault.offset)
+            yield Finding("inverse", fault.detail, offset=fault.offset, found=excerpt)
             return
         if back.definitions != sample.definitions:
             yield Finding("inverse", "the tools read back from the rendering differ")

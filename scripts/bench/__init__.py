@@ -1,1 +1,1 @@
-"""The parts of scripts/bench.py: its input, what a command costs, what is measured, the tables."""
+"""Modules of scripts/bench.py: input, costs of commands, measurements and tables."""

@@ -1,7 +1,8 @@
-"""What a command costs: seconds, the CPU and the memory of every process that it starts.
+"""Measures the cost of a command: seconds, and CPU and memory of all processes it starts.
 
-Workers may outlive their parents, and then nobody waits for them: on Linux this process is made
-the one that orphans are handed to, so that it gets all CPU seconds. Elsewhere they are not known.
+Workers may outlive their parents, and then no process waits for them. On Linux this process becomes
+the subreaper that adopts orphans, so that it gets all CPU seconds. On other systems they are
+unknown.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from typing import Any, BinaryIO
 
 PR_SET_CHILD_SUBREAPER = 36
 INTERVAL = 0.1
-"""Seconds between two looks at the memory, once a command has run for so long."""
+"""Seconds between memory samples, once a command has run for that long."""
 SHARE = 30
-"""A look that takes long is followed by a pause of so many times that, or it would be the load."""
+"""The pause after a sample is at least this multiple of its duration, to limit the load."""
 PATIENCE = 20
-"""Seconds that processes left behind by a command have to end."""
+"""Seconds that orphaned processes of a command have to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one run of a command.
+    """The cost of one run of a command.
 
-    seconds  by the clock, until the command itself ended
-    cpu      CPU seconds of all its processes; None: not known on this system
-    peak     the most bytes that its processes held at once (PSS: shared pages are divided among
-             those that share them); None: not known on this system
+    seconds  wall-clock time until the command itself ended
+    cpu      CPU seconds of all its processes; None: unknown on this system
+    peak     peak memory of its processes in bytes (PSS: shared pages are divided among the
+             processes that share them); None: unknown on this system
     printed  what it wrote to stdout
     """
 
@@ -49,17 +50,17 @@ class Cost:
 
     @property
     def reported(self) -> dict[str, Any]:
-        """The JSON object in the last line that it printed."""
+        """The JSON object in the last printed line."""
         text: dict[str, Any] = json.loads(self.printed.splitlines()[-1])
         return text
 
 
 class Failed(Exception):
-    """A command ended with another exit code than wanted; the message shows what it said."""
+    """A command ended with an unexpected exit code; the message shows its output."""
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of processes whose own has ended. False: this system cannot."""
+    """Makes this process adopt orphans; returns False if the system does not support it."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -67,7 +68,7 @@ def adopt_orphans() -> bool:
 
 
 def end_on_sigterm() -> None:
-    """Let SIGTERM end this process as an error does: what it started and made is removed."""
+    """Makes SIGTERM end this process like an error, so that children and files are cleaned up."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
@@ -77,7 +78,7 @@ def measure(
     folder: Path,
     accepted: Sequence[int] = (0,),
 ) -> Cost:
-    """Run a command in the folder, to its end and to that of all it started. Raises Failed."""
+    """Runs a command in the folder until it and all its descendants have ended. Raises Failed."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         started = time.perf_counter()
         process = subprocess.Popen(line, env=environment, cwd=folder, stdout=out, stderr=err)
@@ -97,7 +98,7 @@ def measure(
 
 
 def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
-    """(exit code, CPU seconds of the process and of those that it waited for)."""
+    """Returns (exit code, CPU seconds of the process and of those that it waited for)."""
     if not hasattr(os, "wait4"):
         return process.wait(), 0.0
     _, status, usage = os.wait4(process.pid, 0)
@@ -106,7 +107,7 @@ def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 
 def _reap() -> float:
-    """CPU seconds of the processes that the command left behind, once they have ended."""
+    """Waits for the orphans of the command; returns their CPU seconds."""
     if sys.platform != "linux":
         return 0.0
     cpu = 0.0
@@ -125,16 +126,16 @@ def _reap() -> float:
 
 
 def kill_all() -> None:
-    """Kill all processes below this one (Linux)."""
+    """Kills all descendants of this process (Linux)."""
     for pid in below(os.getpid()):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
 def children(pid: int) -> list[int]:
-    """The processes that this one has started, or adopted, and not yet waited for (Linux)."""
+    """Returns the children of a process, adopted ones included, that still exist (Linux)."""
     found: list[int] = []
-    with contextlib.suppress(OSError):  # it has ended
+    with contextlib.suppress(OSError):  # the process has ended
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
@@ -142,7 +143,7 @@ def children(pid: int) -> list[int]:
 
 
 def below(pid: int) -> list[int]:
-    """The processes below this one, those of its children among them (Linux)."""
+    """Returns all descendants of a process (Linux)."""
     return [item for child in children(pid) for item in (child, *below(child))]
 
 
@@ -153,7 +154,7 @@ class _Watch:
 
 @contextlib.contextmanager
 def _watched() -> Iterator[_Watch]:
-    """Look at the memory of all processes below this one, in a thread, until the end."""
+    """Samples the memory of all descendants in a thread until the context ends."""
     watch = _Watch()
     ended = threading.Event()
 
@@ -181,7 +182,7 @@ def _watched() -> Iterator[_Watch]:
 
 
 def pss(pid: int) -> int | None:
-    """The bytes that the process holds, its part of those that it shares; None: not known."""
+    """Returns the PSS of the process in bytes, swap included; None: unknown."""
     try:
         reported = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
     except OSError:

@@ -1,9 +1,9 @@
-"""The input: copies of a corpus in which the ids and the texts differ from copy to copy.
+"""Makes the input: copies of a corpus with different ids and texts in each copy.
 
-What differs follows from the number of the copy alone, so the same corpus gives the same input.
-In each copy ids (also those in file names) are others, and in each longer text one word is. Texts
-that are equal within a copy stay equal. Tool definitions differ from copy to copy as well: nothing
-that is kept for one copy is of use for the next.
+The differences depend only on the number of the copy, so the same corpus gives the same input. Each
+copy has different ids (also in file names), and one word of each longer text differs. Texts that
+are equal within a copy stay equal. Tool definitions differ between copies too, so that nothing
+cached for one copy helps with the next.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from builder.readers import recognise
 from builder.readers.discovery import find_sources
 
 LONG = 10
-"""Texts of at least so many characters are varied."""
+"""Texts of at least this many characters are varied."""
 UNIQUE = re.compile(
     r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}|(?<=[_-])[0-9A-Za-z]{20,}"
 )
 WORD = re.compile(r"(?<= )(?!true |false |null )[a-z]{4,}(?= )")
 EVENT = re.compile(r"^data: (?=[{\[])", re.MULTILINE)
-"""The lines of a recorded stream of server-sent events that hold JSON."""
+"""Lines of a recorded stream of server-sent events that contain JSON."""
 ONE_LINE: tuple[dict[str, Any], ...] = ({"separators": (",", ":")}, {})
 INDENTED: tuple[dict[str, Any], ...] = ({"indent": 1}, {"indent": 2}, {"indent": 4})
-"""Ways to write JSON; copies are written in that of the original, or they would be larger."""
+"""Styles of JSON; copies are written in the style of the original, to have the same size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A file of the corpus: where it lies, its name below its root, the format it is of."""
+    """A file of the corpus: its path, its name relative to its root, its format."""
 
     path: Path
     root: str
@@ -45,29 +45,29 @@ class Log:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.path.stat().st_size
 
 
 @dataclass(slots=True)
 class Corpus:
-    """The files that readers know, and those that none knows."""
+    """The files that exactly one reader recognises, and the others."""
 
     logs: list[Log]
     left_out: list[Path]
 
     @property
     def size(self) -> int:
-        """Bytes of the logs."""
+        """The size of all logs in bytes."""
         return sum(log.size for log in self.logs)
 
-    def of(self, format: str) -> list[Log]:  # noqa: A002 - what it is called everywhere
-        """The logs of one format."""
+    def of(self, format: str) -> list[Log]:  # noqa: A002 - its name everywhere
+        """Returns the logs of one format."""
         return [log for log in self.logs if log.format == format]
 
 
 def survey(roots: Iterable[Path]) -> Corpus:
-    """What is in the files and folders, in order of their names."""
+    """Returns the contents of the files and folders, in order of their names."""
     corpus = Corpus([], [])
     for root in roots:
         base = root if root.is_dir() else root.parent
@@ -86,18 +86,18 @@ def survey(roots: Iterable[Path]) -> Corpus:
 
 
 def _with_journal(path: Path | None) -> list[Path]:
-    """The file, and what sqlite keeps beside it."""
+    """Returns the file, and the files that SQLite keeps next to it."""
     if path is None:
         return []
     return [
         path,
-        *(beside for end in ("-wal", "-shm") if (beside := Path(f"{path}{end}")).exists()),
+        *(companion for end in ("-wal", "-shm") if (companion := Path(f"{path}{end}")).exists()),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Copies: their folder, bytes, files, and how many files were copied as they are, by suffix."""
+    """Copies: their folder, size, number of files, and numbers of verbatim copies by suffix."""
 
     folder: Path
     size: int
@@ -106,7 +106,7 @@ class Made:
 
 
 def make(logs: Iterable[Log], copies: int, folder: Path) -> Made:
-    """Write the copies."""
+    """Writes the copies."""
     size = files = 0
     unvaried: Counter[str] = Counter()
     for log in logs:
@@ -125,7 +125,7 @@ def make(logs: Iterable[Log], copies: int, folder: Path) -> Made:
 
 
 def _copier(data: bytes) -> Callable[[int], bytes] | None:
-    """What gives the copy of a number: of JSON, of lines of JSON, of other text; None: bytes."""
+    """Returns a function from a copy's number to its bytes; None if the data is not text."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -167,13 +167,13 @@ def _dumped(value: Any, style: dict[str, Any]) -> str:
     text = json.dumps(value, **style)
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+    except UnicodeEncodeError:  # a lone surrogate can only be written as an escape
         return json.dumps(value, **{**style, "ensure_ascii": True})
     return text
 
 
 def varied(value: Any, number: int) -> Any:
-    """A JSON value in which ids and texts say which copy they are of; of keys only ids."""
+    """Returns a JSON value with ids and texts specific to the copy; of keys only ids change."""
     if isinstance(value, dict):
         return {_ids(key, number): varied(item, number) for key, item in value.items()}
     if isinstance(value, list):

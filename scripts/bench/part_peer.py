@@ -1,4 +1,4 @@
-"""The same Claude Code files through `teich convert`, which proves nothing, and through ours."""
+"""Compares with `teich convert`, which proves nothing, on the same Claude Code files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT = "claude-code"
 
 
 def run(bench: Bench) -> None:
-    """Measure and print."""
+    """Measures and prints."""
     if bench.teich is None:
         print("\npeer: left out; --teich PATH names the command of an installed teich")
         return
@@ -46,7 +46,7 @@ def run(bench: Bench) -> None:
 
 
 def _is_plain(log: Log) -> bool:
-    """Is it JSONL whose lines are all objects?"""
+    """Returns whether the log is JSONL with an object in every line."""
     if not log.name.endswith(".jsonl"):
         return False
     with log.path.open("rb") as lines:
@@ -79,7 +79,7 @@ def _ratios(found: Found, pairs: list[tuple[str, str, str]]) -> list[list[str]]:
 
 
 def _rates(names: list[str], made: Mapping[str, Made], found: Found) -> list[list[str]]:
-    """With start-up: all by its time. Without: what the copies beyond the first add to both."""
+    """Returns MB per second, with start-up (all copies) and without (all copies minus one)."""
     rows = [["", "with start-up", "without", "without, of CPU"]]
     once, whole = made["once"].size, made["all"].size
 
@@ -97,7 +97,7 @@ def _rates(names: list[str], made: Mapping[str, Made], found: Found) -> list[lis
 
 
 def _show_results(found: Found, rows: Mapping[str, Path]) -> None:
-    """What each made of the files: time alone says nothing."""
+    """Prints what each tool produced, as time alone is not comparable."""
     table = [["", "rows", "calls", "answered"]]
     for size, path in rows.items():
         with path.open("rb") as lines:

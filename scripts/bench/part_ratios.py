@@ -1,4 +1,4 @@
-"""The whole build and the check of a dataset, beside what a user does today."""
+"""Compares building and verifying a dataset with what users do today."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAP = "H, map alone"
 
 
 def run(bench: Bench) -> None:
-    """Measure and print."""
+    """Measures and prints."""
     logs = bench.copied(bench.copies).folder
     out, other, cache = (bench.scratch / name for name in ("finished", "fresh", "cache"))
     samples = bench.run(Command(build(logs, out, bench.workers))).reported["samples"]

@@ -1,4 +1,4 @@
-"""Megabytes of raw log that each reader reads, and that the build builds, in a second of CPU."""
+"""Measures megabytes of raw logs per CPU second, for each reader and for the whole build."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from bench.tables import number, show
 
 WANTED_BYTES = 3_000_000
 MOST_FILES = 1000
-"""How much is read in a run: enough to be measured, in not too many files."""
+"""Size of a run's input: enough to measure, in a limited number of files."""
 
 
 def run(bench: Bench) -> None:
-    """Measure and print."""
+    """Measures and prints."""
     made = {name: _made(bench, name) for name in sorted({log.format for log in bench.corpus.logs})}
     commands = {"tiny": Command(build(TINY, bench.scratch / "tiny", 1, "--fresh"))}
     for name, logs in made.items():
         commands[f"read {name}"] = Command(child("reading", logs.folder, name))
         line = build(logs.folder, bench.scratch / f"built-{name}", 1, "--fresh")
-        # 1: nothing could be built, which is no fault of the measurement
+        # 1: nothing could be built, which does not affect the measurement
         commands[f"build {name}"] = Command(line, accepted=(0, 1))
     found = bench.alternate(commands)
     heads = ["reader", "files", "MB", "conversations", "samples"]
@@ -48,5 +48,5 @@ def _row(name: str, logs: Made, found: Found) -> list[str]:
 
 
 def _rate(size: int, spent: float | None) -> float | None:
-    """MB a second; None: unknown, or too short to say."""
+    """Returns MB per second; None: unknown, or too short to measure."""
     return size / 1e6 / spent if spent is not None and spent > 0.002 else None

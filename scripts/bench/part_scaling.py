@@ -1,4 +1,4 @@
-"""Twice the workers, ten times the input."""
+"""Measures scaling: twice the workers, ten times the input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TEN = 10
 
 
 def run(bench: Bench) -> None:
-    """Measure and print."""
+    """Measures and prints."""
     copies = max(bench.copies // TEN, 1)
     small, large = bench.copied(copies), bench.copied(copies * TEN)
     print(f"\nscaling: {small.size / 1e6:.2f} MB and {large.size / 1e6:.2f} MB of logs")

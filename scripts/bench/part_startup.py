@@ -1,4 +1,4 @@
-"""What each command takes before it works: its help, and its work on a log of a few lines."""
+"""Measures start-up: the help of each command, and its work on a log of a few lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from builder.cli.app import app
 
 
 def run(bench: Bench) -> None:
-    """Measure and print."""
+    """Measures and prints."""
     out, page, rows = (bench.scratch / f"tiny-{name}" for name in ("built", "page.html", "rows"))
     bench.run(Command(build(TINY, out, 1)))
     names = [

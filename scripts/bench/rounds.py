@@ -1,4 +1,4 @@
-"""Runs commands in turn, round after round, and holds what is the same for all parts."""
+"""Runs commands in alternating rounds, and defines what all parts share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from bench.logs import Corpus, Made, make
 ROOT = Path(__file__).parents[2]
 CHILDREN = Path(__file__).parent / "children"
 TINY = ROOT / "data" / "claude-code" / "parallel.jsonl"
-"""A log of a few lines: what a command does with it is start-up."""
+"""A log of a few lines: the time a command takes for it is start-up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line; `fast=False` hides fastokens from it; `clear` is removed before each run."""
+    """A command line; `fast=False` hides fastokens from it, `clear` is removed before each run."""
 
     line: Sequence[str]
     fast: bool = True
@@ -30,30 +30,30 @@ class Command:
 
 
 Found = dict[str, list[Cost]]
-"""By the command's name, a Cost for each round."""
+"""The costs of each round, by the command's name."""
 
 
 def builder(*arguments: str | Path) -> list[str]:
-    """The command line of the program."""
+    """Returns a command line of the program."""
     return [sys.executable, "-m", "builder", *map(str, arguments)]
 
 
 def build(logs: Path, out: Path, workers: int, *more: str) -> list[str]:
-    """The whole build; benchmarks' own data is let through, for a corpus may hold it."""
+    """Returns the command line of a build; a corpus may contain evaluation data, so allows it."""
     options = ("--workers", str(workers), "--allow-eval", "--json", *more)
     return builder("build", logs, "-o", out, *options)
 
 
 def child(name: str, *arguments: str | Path) -> list[str]:
-    """The command line of one of the programs in children/."""
+    """Returns the command line of a program in children/."""
     return [sys.executable, str(CHILDREN / f"{name}.py"), *map(str, arguments)]
 
 
 @dataclass(slots=True)
 class Bench:
-    """What is the same for all parts: the corpus, the folder for everything, the options.
+    """What all parts share: the corpus, a scratch folder, the options.
 
-    `fast` is the version of fastokens, None if it is not there.
+    `fast` is the version of fastokens, None if it is not installed.
     """
 
     corpus: Corpus
@@ -66,9 +66,9 @@ class Bench:
     _made: dict[int, Made] = field(default_factory=dict)
 
     def environment(self, *, fast: bool) -> Mapping[str, str]:
-        """The children's: this tree's program, and perhaps no fastokens for them and their workers.
+        """Returns the environment of children: this tree's builder, and fastokens only if `fast`.
 
-        A module of its name that cannot be imported hides it.
+        A module of the same name that cannot be imported hides it.
         """
         hidden = self.scratch / "hidden"
         hidden.mkdir(exist_ok=True)
@@ -82,20 +82,20 @@ class Bench:
         }
 
     def copied(self, copies: int) -> Made:
-        """The corpus so many times; made once."""
+        """Returns the given number of copies of the corpus; they are written once."""
         if copies not in self._made:
             self._made[copies] = make(self.corpus.logs, copies, self.scratch / f"logs-{copies}")
         return self._made[copies]
 
     def run(self, command: Command) -> Cost:
-        """Run it once. Raises Failed."""
+        """Runs it once. Raises Failed."""
         if command.clear is not None:
             shutil.rmtree(command.clear, ignore_errors=True)
         environment = self.environment(fast=command.fast)
         return measure(command.line, environment, ROOT, command.accepted)
 
     def alternate(self, commands: dict[str, Command]) -> Found:
-        """All commands in each round, in every other round the last one first. Raises Failed."""
+        """Runs all commands in each round, in reverse order every other round. Raises Failed."""
         found: Found = {name: [] for name in commands}
         for number in range(self.rounds):
             for name in reversed(commands) if number % 2 else commands:
@@ -106,17 +106,17 @@ class Bench:
 
 
 def seconds(cost: Cost) -> float:
-    """By the clock."""
+    """Returns wall-clock seconds."""
     return cost.seconds
 
 
 def cpu(cost: Cost) -> float | None:
-    """CPU seconds, None where not known."""
+    """Returns CPU seconds; None if unknown."""
     return cost.cpu
 
 
 def peak(cost: Cost) -> float | None:
-    """Bytes, None where not known."""
+    """Returns the peak memory in bytes; None if unknown."""
     return cost.peak
 
 
@@ -124,12 +124,12 @@ Of = Callable[[Cost], float | None]
 
 
 def median(costs: Iterable[Cost], of: Of) -> float | None:
-    """The median of what is known; None: nothing is."""
+    """Returns the median of the known values; None if there are none."""
     known = [value for cost in costs if (value := of(cost)) is not None]
     return statistics.median(known) if known else None
 
 
 def ratios(one: Sequence[Cost], other: Sequence[Cost], of: Of) -> list[float]:
-    """Quotients one / other in each round, where both are known."""
+    """Returns the quotients one / other of the rounds in which both are known."""
     pairs = [(of(first), of(second)) for first, second in zip(one, other, strict=True)]
     return [first / second for first, second in pairs if first is not None and second]

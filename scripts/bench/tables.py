@@ -1,4 +1,4 @@
-"""Aligned plain tables."""
+"""Prints aligned plain-text tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.rounds import Found, Of, cpu, median, ratios, seconds
 
 
 def show(title: str, rows: Sequence[Sequence[str]]) -> None:
-    """Print rows, the first of them the heads; the first column and the last are texts."""
+    """Prints rows, the first one as the header; the first column is left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(f"\n{title}")
     for row in rows:
@@ -19,17 +19,17 @@ def show(title: str, rows: Sequence[Sequence[str]]) -> None:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """The number, or a dash for what is not known."""
+    """Formats a number; a dash if it is unknown."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def megabytes(value: float | None) -> str:
-    """Bytes as MB."""
+    """Formats bytes as MB."""
     return number(None if value is None else value / 1e6, 0)
 
 
 def show_costs(title: str, found: Found) -> None:
-    """Medians of each command; of the memory, the most that any round took."""
+    """Prints the medians of each command, and its peak memory over all rounds."""
     rows = [["", "seconds", "CPU s", "peak MB"]]
     for name, costs in found.items():
         held = [cost.peak for cost in costs if cost.peak is not None]
@@ -40,20 +40,20 @@ def show_costs(title: str, found: Found) -> None:
 
 
 def over(found: Found, one: str, other: str, of: Of = seconds) -> str:
-    """Quotient one / other: the median over the rounds, with the lowest and the highest."""
+    """Formats the quotient one / other: the median over the rounds, the lowest and the highest."""
     values = ratios(found[one], found[other], of)
     return spread(values)
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, with the lowest and the highest."""
+    """Formats the median, the lowest and the highest value."""
     if not values:
         return "-"
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def ratio_rows(found: Found, wanted: Sequence[tuple[str, str, str]]) -> list[list[str]]:
-    """Rows of (one, other, target) whose commands were run: one / other by the clock and by CPU."""
+    """Returns rows for the pairs that were run: one / other by wall clock and CPU, the target."""
     return [
         [f"{one} / {other}", over(found, one, other), over(found, one, other, cpu), target]
         for one, other, target in wanted

@@ -1,4 +1,4 @@
-"""Mutations of the text of calls and to thoughts."""
+"""Mutations to the text of calls and to thoughts."""
 
 from __future__ import annotations
 

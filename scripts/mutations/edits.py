@@ -1,4 +1,4 @@
-"""What a kind of mutation is, and the ways to say where it strikes and what it changes."""
+"""Defines a kind of mutation, and helpers that say where it applies and what it changes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 Row = dict[str, Any]
 Change = Callable[[Row], Row | None]
-"""Changes a row of its own (a deep copy), or gives None where it does not fit."""
+"""Changes a deep copy of a row, or returns None if the mutation does not fit."""
 Edit = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One kind, and the codes under which it may be reported: one of them at least."""
+    """One kind of mutation, and its codes: a report must contain at least one of them."""
 
     name: str
     change: Change
@@ -37,7 +37,7 @@ def is_response(message: Row) -> bool:
 
 
 def in_message(fits: Callable[[Row], bool], edit: Edit, *, last: bool = False) -> Change:
-    """Edit the content of the first (the last) message that fits and that the edit changes."""
+    """Edits the content of the first (or last) message that fits and that the edit changes."""
 
     def change(row: Row) -> Row | None:
         for message in reversed(row["messages"]) if last else row["messages"]:
@@ -64,7 +64,7 @@ def in_response(edit: Edit) -> Change:
 
 
 def inside(edit: Callable[[str], str]) -> Edit:
-    """Edit the text of the first response of a turn that the edit changes."""
+    """Edits the text of the first tool response in a turn that the edit changes."""
 
     def change(content: str) -> str | None:
         for found in BLOCK.finditer(content):
@@ -76,7 +76,7 @@ def inside(edit: Callable[[str], str]) -> Edit:
 
 
 def in_prose(edit: Edit) -> Change:
-    """In a last assistant text without calls and thoughts."""
+    """Edits the last assistant turn if it is plain text without calls and thoughts."""
     return in_message(
         lambda m: m["role"] == "assistant" and "<" not in m["content"], edit, last=True
     )
@@ -87,7 +87,7 @@ def swap(old: str, new: str) -> Edit:
 
 
 def in_call(edit: Callable[[str, str], str | None]) -> Change:
-    """Replace the first call, given its name and the JSON text of its arguments."""
+    """Replaces the first call, given its name and the JSON text of its arguments."""
 
     def change(content: str) -> str | None:
         for found in CALL.finditer(content):
@@ -104,7 +104,7 @@ def call(name: str, arguments: str) -> str:
 
 
 def in_arguments(edit: Edit) -> Change:
-    """Replace the JSON text of the arguments of the first call where the edit changes it."""
+    """Replaces the JSON text of the arguments of the first call that the edit changes."""
 
     def change(name: str, text: str) -> str | None:
         edited = edit(text)
@@ -114,7 +114,7 @@ def in_arguments(edit: Edit) -> Change:
 
 
 def in_value(edit: Callable[[Any], Any]) -> Change:
-    """Change the first scalar of the arguments that the edit changes; written canonically."""
+    """Changes the first scalar of the arguments that the edit changes; writes canonical JSON."""
 
     def change(text: str) -> str | None:
         value, done = first_changed(json.loads(text), edit)
@@ -145,7 +145,7 @@ def string_edit(edit: Edit) -> Callable[[Any], Any]:
 
 
 def in_messages(edit: Callable[[list[Any]], list[Any] | None]) -> Change:
-    """Replace the list of messages."""
+    """Replaces the list of messages."""
 
     def change(row: Row) -> Row | None:
         edited = edit(row["messages"])
@@ -155,7 +155,7 @@ def in_messages(edit: Callable[[list[Any]], list[Any] | None]) -> Change:
 
 
 def in_tools(edit: Callable[[list[Any]], Any]) -> Change:
-    """Replace the list of tools of a sample that has some."""
+    """Replaces the list of tools of a sample that has tools."""
 
     def change(row: Row) -> Row | None:
         if not row["tools"]:
@@ -167,7 +167,7 @@ def in_tools(edit: Callable[[list[Any]], Any]) -> Change:
 
 
 def in_message_row(edit: Callable[[Row], Any]) -> Change:
-    """Replace the last user message as a whole."""
+    """Replaces the last user message as a whole."""
 
     def change(row: Row) -> Row | None:
         for at in range(len(row["messages"]) - 1, -1, -1):
@@ -217,7 +217,7 @@ def role_of_responses(role: str) -> Change:
 
 
 def call_twice(messages: list[Any]) -> list[Any] | None:
-    """The first answered call is made twice."""
+    """Repeats the first answered call."""
     for at, message in enumerate(messages[:-1]):
         if asks(message) and (found := CALL.search(message["content"])):
             message["content"] += f"\n{found[0]}"
@@ -239,7 +239,7 @@ def reordered(value: Any) -> Any:
 
 
 def first_exchange(messages: list[Any]) -> list[Any] | None:
-    """The messages to the first answer that calls nothing, unless it is the last."""
+    """Keeps the messages up to the first answer without calls, unless it is the last."""
     at = place(messages, lambda m: m["role"] == "assistant" and not asks(m))
     return None if at is None or at + 1 == len(messages) else messages[: at + 1]
 
@@ -261,7 +261,7 @@ def defined_elsewhere(tools: list[Any]) -> list[Any]:
 
 
 def in_function(edit: Callable[[Row], Any]) -> Change:
-    """Change the first definition that the edit changes."""
+    """Changes the first tool definition that the edit changes."""
 
     def change(tools: list[Any]) -> list[Any] | None:
         for at, tool in enumerate(tools):
@@ -274,7 +274,7 @@ def in_function(edit: Callable[[Row], Any]) -> Change:
 
 
 def nulls(function: Row) -> Row | None:
-    """As Arrow fills the structs of a column: every property gets the keys of the others."""
+    """Fills structs as Arrow does: every property gets the keys of the others."""
     parameters = function.get("parameters")
     properties = parameters.get("properties") if isinstance(parameters, dict) else None
     if not isinstance(properties, dict) or not properties:
@@ -296,7 +296,7 @@ def indented(text: str) -> str | None:
 
 
 def exponent(text: str) -> str | None:
-    """An integer or float of the arguments as another spelling of the same number."""
+    """Writes a number of the arguments in another spelling of the same value."""
     found = re.search(r"(?<=: )(-?\d+)(?=[,}\]])", text)
     return None if found is None else f"{text[: found.start()]}{found[1]}e0{text[found.end() :]}"
 
@@ -314,10 +314,10 @@ PAIRS = codes("pairing")
 ORDER = codes("order")
 FORMAT = codes("format")
 OTHER_FORM = codes("format", "converted")
-"""`verify` names rows that it had to convert: they are not proven as they stand."""
+"""`verify` reports rows that it had to convert: they are not proven as stored."""
 TOKENS = codes("tokens", "inverse")
 OTHER = codes("inverse", "calls", "structured", "order")
-"""What the check beside the dialogue may say of a well-formed sample that is another one."""
+"""Codes of a well-formed but different sample, found in comparison with the dialogue."""
 
 
 def call_of(row: Row, tool: Row) -> bool:

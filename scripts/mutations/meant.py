@@ -1,4 +1,4 @@
-"""Mutations that leaves a well-formed sample, but not the one that was meant."""
+"""Mutations that leave a well-formed sample, but not the intended one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutations of the form of a row, to its tools and to characters."""
+"""Mutations to the form of a row, to its tools and to characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutations of tool responses, and to roles and their order."""
+"""Mutations to tool responses, and to roles and their order."""
 
 from __future__ import annotations
 

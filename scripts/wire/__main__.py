@@ -1,10 +1,10 @@
 """Command line: python scripts/wire COMMAND AGENT [--version V…] [--scenario S…].
 
-list: agents, versions, scenarios · install · run · compare: build samples from the logs of the
-scenarios that were run and compare them with the requests (-v: each difference) · table: the same
-as a Markdown table · agree: samples of the logs against those of the captures of the same
-sessions, as a table and with what differs. `--captures`: the recorded requests and answers instead
-of the logs.
+list: agents, versions, scenarios · install · run · compare: builds samples from the logs of the
+scenarios that were run and compares them with the requests (-v: each difference) · table: the same
+as a Markdown table · agree: compares samples of the logs with those of the captures of the same
+sessions, as a table with the differences. `--captures`: uses the recorded requests and answers
+instead of the logs.
 """
 
 from __future__ import annotations

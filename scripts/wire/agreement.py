@@ -1,8 +1,7 @@
 """Compares the samples of an agent's logs with those of the captures of the same sessions.
 
-A trained turn is in both if the whole sample up to its end is: roles, contents, weights left out,
-and the tools. What only one of the two holds is listed with the reason, as far as the requests
-show it.
+A trained turn is in both if the whole sample up to its end is: roles, contents except weights, and
+tools. A turn that only one of them has is listed with the reason, as far as the requests show it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from wire.run import root
 from wire.shapes import read_request
 
 _CONFIG = CONFIG + "train: {rewound: keep}\n"
-"""Captures do not show what the user took back."""
+"""Captures do not show what the user undid."""
 _SUMMARY = "Respond with TEXT ONLY"
 
 _Turn = tuple[str, str]
@@ -33,9 +32,9 @@ _Turn = tuple[str, str]
 class Agreement:
     """The trained turns of one scenario.
 
-    both       turns that logs and captures share
-    captures   turns of captures alone, by the reason why no log has them
-    logs       turns of logs alone: the context differs, or no capture explains them
+    both       turns in logs and captures
+    captures   turns in captures only, by the reason why no log has them
+    logs       turns in logs only: the context differs, or no capture explains them
     """
 
     both: int = 0

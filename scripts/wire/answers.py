@@ -1,4 +1,4 @@
-"""The scripted model's answers in the wire formats of four APIs, plain and streamed."""
+"""Writes the scripted model's answers in the wire formats of four APIs, plain and streamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wire.shapes import Body, Tool
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model says next: a thought, a text, calls (tool, arguments), and its token count.
+    """The model's next answer: a thought, a text, calls (tool, arguments), and its token count.
 
     `stop` is Anthropic's stop reason, if it is not the usual one.
     """
@@ -33,7 +33,7 @@ def _id(prefix: str) -> str:
 
 
 def write_answer(api: str, body: Body, answer: Answer) -> tuple[Body, str]:
-    """The response body, and the same response as a stream of server-sent events."""
+    """Returns the response body, and the same response as a stream of server-sent events."""
     full, events = _WRITERS[api](body, answer)
     return full, "".join(
         (f"event: {name}\n" if name else "")

@@ -1,9 +1,9 @@
 """Compares samples with the requests that the agent sent, turn by turn and in order.
 
-A sample's trained turn was answered by one recorded response. What the sample shows before it must
-be that request: the same system text, the same tools, the same messages at the same places, and
-nothing else. `normalize.untrained_turns: weight` is used, so that repeats and foreign turns are in
-the sample and are not compared as targets.
+A sample's trained turn was answered by one recorded response. The sample's content before that turn
+must equal the request: the same system text, the same tools, the same messages in the same places,
+and nothing else. `normalize.untrained_turns: weight` is used, so that repeats and other untrained
+turns are in the sample and are not compared as targets.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ CONFIG = "normalize: {untrained_turns: weight}\naudit: {secrets: 'off', personal
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What stands at one place of a conversation.
+    """One item of a conversation.
 
-    `role` is system, user, results or assistant; `texts` are the results one by one, else one
-    text; `calls` are (name, arguments as sorted JSON).
+    `role` is system, user, results or assistant; `texts` are the results one by one, else one text;
+    `calls` are (name, arguments as sorted JSON).
     """
 
     role: str
@@ -42,7 +42,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A recorded request, and the answer to it."""
+    """A recorded request and its answer."""
 
     number: int
     request: Request
@@ -76,19 +76,19 @@ class Row:
     notes: list[str] = field(default_factory=list)
 
     def is_equal(self) -> bool:
-        """Whether every trained turn is a recorded answer and shows what its request held."""
+        """Returns whether every trained turn is a recorded answer and has its request's context."""
         equal = self.turns == self.system == self.tools == self.messages
         return equal and not self.unknown
 
 
 def _arguments(value: Any) -> str:
-    """Arguments as text with sorted keys; the raw text of a custom tool is its one argument."""
+    """Returns arguments as text with sorted keys; a custom tool's raw text is its one argument."""
     value = {"input": value} if isinstance(value, str) else value
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _joined(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, neighbouring user texts as one: a sample joins them with a blank line."""
+    """Returns the items with adjacent user texts joined by a blank line, as in a sample."""
     found: list[Item] = []
     for item in items:
         if found and item.role == found[-1].role == "user":
@@ -99,9 +99,9 @@ def _joined(items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def request_items(turns: Sequence[Turn]) -> tuple[Item, ...]:
-    """The messages of a request, late system messages as the user's, blank texts left out.
+    """Returns a request's messages: late system messages as the user's, blank texts omitted.
 
-    Results are in the order of their calls, in which a sample has them.
+    Results are in the order of their calls, as in a sample.
     """
     found: list[Item] = []
     asked: list[str] = []
@@ -133,14 +133,14 @@ def request_items(turns: Sequence[Turn]) -> tuple[Item, ...]:
 
 
 def answer_item(turn: Turn) -> Item:
-    """An answer: its texts as one, its calls; thoughts are not compared."""
+    """Returns an answer with its texts joined, and its calls; thoughts are not compared."""
     texts = [part.text for part in turn.parts if part.kind == "text" and part.text.strip()]
     calls = [(p.name, _arguments(p.value)) for p in turn.parts if p.kind == "call"]
     return Item("assistant", ("\n\n".join(texts).strip("\n"),), tuple(calls))
 
 
 def sample_items(messages: Sequence[dict[str, Any]]) -> tuple[Item, ...]:
-    """The messages of a sample after the system message."""
+    """Returns the messages of a sample after the system message."""
     return _joined([_sample_item(message) for message in messages if message["role"] != "system"])
 
 
@@ -157,7 +157,7 @@ def _sample_item(message: dict[str, Any]) -> Item:
 
 
 def first_difference(wanted: Sequence[Item], found: Sequence[Item]) -> str:
-    """Where two conversations differ first, or "" if they are equal."""
+    """Returns where two conversations differ first, or "" if they are equal."""
     for at, (old, new) in enumerate(zip(wanted, found, strict=False)):
         if old == new:
             continue
@@ -185,7 +185,7 @@ def _changed(old: Item, new: Item) -> str:
 
 
 def read_exchanges(folder: Path) -> list[Exchange]:
-    """The recorded requests that the model answered."""
+    """Returns the recorded requests that the model answered."""
     found = []
     for path in sorted(folder.glob("[0-9]*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -213,9 +213,9 @@ def _with_leading_system(request: Request) -> Request:
 def build(
     sources: dict[str, Path], folder: Path, options: str = CONFIG
 ) -> dict[str, list[tuple[dict[str, Any], dict[str, Any]]]]:
-    """Builds a dataset of each log or capture; by name, its samples with their meta lines.
+    """Builds a dataset from each log or capture; returns samples and meta lines by name.
 
-    Not one of all: equal samples of several scenarios would be one.
+    Separate datasets, because equal samples of several scenarios would be merged into one.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -265,7 +265,7 @@ def compare(
 
 
 def _is_answer(answer: Item, turn: Item) -> bool:
-    """Whether a response is the turn: agents add defaults to the arguments of calls."""
+    """Returns whether a response is the turn: agents add defaults to the arguments of calls."""
     if answer.texts != turn.texts or len(answer.calls) != len(turn.calls):
         return False
     return all(
@@ -308,7 +308,7 @@ def _count(
 
 
 def _has_tools(defined: Sequence[dict[str, Any]], sent: Sequence[Tool], *, grown: bool) -> bool:
-    """Whether a sample defines the tools sent, word for word; if `grown`, later ones too."""
+    """Returns whether a sample defines the tools sent, verbatim; if `grown`, later ones too."""
     by_name = {tool["function"]["name"]: tool["function"] for tool in defined}
     if not grown and len(by_name) != len(sent):
         return False

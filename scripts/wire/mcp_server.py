@@ -1,7 +1,7 @@
-"""A small MCP server on stdin and stdout: tools that add, show a picture, write much, and others.
+"""A small MCP server on stdin and stdout: tools that add, return an image, write much, and others.
 
-A call of `crash` ends the server. A call of `grow` adds the tool `late`, of which the server
-notifies the client.
+A call of `crash` ends the server. A call of `grow` adds the tool `late`, and the server notifies
+the client of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LATE = {"name": "late", "description": "Comes later.", "inputSchema": _NOTHING}
 
 
 def reply(method: str, params: dict[str, Any], tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """The result of a request; `tools` are those offered, to which `grow` adds one."""
+    """Returns the result of a request; `tools` are those offered, to which `grow` adds one."""
     if method == "initialize":
         return {
             "protocolVersion": params["protocolVersion"],

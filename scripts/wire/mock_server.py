@@ -1,7 +1,7 @@
-"""A model server on the loopback: plays scripted turns and records each request with its answer.
+"""A model server on loopback that plays scripted turns and records each request with its answer.
 
 Usage: mock_server.py PORT FOLDER. Writes FOLDER/001.json and so on: path, headers without
-credentials, api, request, response. Everything else that is asked goes to FOLDER/other.log.
+credentials, api, request, response. All other requests go to FOLDER/other.log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NAMES = {
     "skill": ("Skill", "skill", "activate_skill"),
     "agent": ("Agent", "Task", "task", "agent", "spawn_agent"),
 }  # fmt: skip
-"""What agents call the tool that does it."""
+"""Names that agents give to the tool for each action."""
 _ALIASES = {
     "path": ("file_path", "absolute_path", "filePath", "path", "filename", "target_file"),
     "command": ("command", "cmd", "script"),
@@ -52,13 +52,13 @@ _ALIASES = {
     "new": ("new_string", "newString", "new_str", "newText"),
     "content": ("content", "contents", "text", "file_text"),
 }
-"""What tools call the argument."""
+"""Names that tools give to each argument."""
 _EDITORS = ("file_editor", "str_replace_editor", "developer__text_editor", "text_editor")
 _LEAST = {"boolean": False, "integer": 1, "number": 1, "array": [], "object": {}}
 
 
 def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
-    """The model's next answer, and the script's step (delay, status) that it comes from."""
+    """Returns the model's next answer, and the step of the script (delay, status) it comes from."""
     if asks_for_summary(request):
         return Answer(SUMMARY), {}
     schema = _output_schema(body)
@@ -84,19 +84,19 @@ def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
 
 
 def asks_for_summary(request: Request) -> bool:
-    """Whether a request asks for the summary that a compaction needs."""
+    """Returns whether a request asks for the summary that a compaction needs."""
     return bool(request.turns) and _COMPACTION.search(_instruction(request)) is not None
 
 
 def _instruction(request: Request) -> str:
-    """Where a request to summarise says so: in its last message or in a short system prompt."""
+    """Returns the text that would ask for a summary: the last message or a short system prompt."""
     last = request.turns[-1].texts()
     short = [text for text in request.system if len(text) < 9000 or not request.tools]
     return " ".join(["" if _MARKER.search(last) else last, *short])
 
 
 def _output_schema(body: Body) -> Body | None:
-    """The JSON Schema that the answer must follow, if the request has one."""
+    """Returns the JSON Schema that the answer must follow, if the request has one."""
     config = body.get("generationConfig") or {}
     wanted = (
         body.get("response_format")
@@ -111,7 +111,7 @@ def _output_schema(body: Body) -> Body | None:
 
 
 def _smallest(schema: Any) -> Any:
-    """A small value of a JSON Schema."""
+    """Returns a small value that fits a JSON Schema."""
     if not isinstance(schema, dict):
         return "x"
     if schema.get("enum"):
@@ -123,7 +123,7 @@ def _smallest(schema: Any) -> Any:
 
 
 def _call(wanted: Body, tools: Sequence[Tool]) -> tuple[Tool, Any] | None:
-    """The call of a script with the tool and argument names that this agent offers."""
+    """Returns a script's call with the tool and argument names that this agent offers."""
     offered = {tool.name: tool for tool in tools}
     kind, arguments = wanted["tool"], dict(wanted.get("args") or {})
     if wanted.get("forced"):
@@ -153,7 +153,7 @@ def _call(wanted: Body, tools: Sequence[Tool]) -> tuple[Tool, Any] | None:
 
 
 def _arguments(tool: Tool, wanted: Body) -> Body:
-    """The arguments under the names in the tool's schema; missing required ones get a value."""
+    """Returns arguments under the names in the tool's schema; fills in missing required ones."""
     schema = tool.schema if isinstance(tool.schema, dict) else {}
     properties: Body = schema.get("properties") or {}
     found: Body = {}
@@ -246,7 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
             pass  # the agent was interrupted
 
     def _is_first(self, step: Body) -> bool:
-        """Whether a step is played for the first time: faults happen once."""
+        """Returns whether a step is played for the first time: faults happen once."""
         with _Handler.lock:
             key = json.dumps(step, sort_keys=True)
             is_first = key not in _Handler.played
@@ -254,12 +254,12 @@ class _Handler(BaseHTTPRequestHandler):
         return is_first
 
     def _is_gone(self) -> bool:
-        """Whether the agent closed the connection while it waited."""
+        """Returns whether the agent closed the connection while it waited."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
     def _fail(self, stream: str, fault: str) -> None:
-        """Sends a stream up to the middle of its last block, and an error event or nothing more."""
+        """Sends a stream up to the middle of its last block, then an error event or nothing."""
         events = stream.split("\n\n")
         deltas = [at for at, event in enumerate(events) if "content_block_delta" in event]
         data = "\n\n".join(events[: deltas[-1]]) + "\n\n"

@@ -1,13 +1,13 @@
 """The turns that the scripted model plays, chosen by the marker [[S:name]] in a user message.
 
-A step is one answer: `think`, `text` and `calls` (of tools named by what they do: read, bash,
-edit, write, skill, agent, or by their own name; `forced`: also if it is not offered), `tokens`
-(what the answer says the request had), `stop` (another stop reason), `delay` (seconds before it
-comes), `status` (an HTTP error instead of an answer) and `fault`, which happens the first time
-only: an HTTP status, "broken" (the stream ends in the middle of the last block) or "error event"
-(an error follows there). The step is the number of assistant messages after the marker; the last
-one repeats. WITHOUT_TOOLS names the scripts that answer requests without tools, which
-otherwise get a title.
+A step is one answer: `think`, `text` and `calls` (tools are named by what they do: read, bash,
+edit, write, skill, agent, or by their own name; `forced`: call it even if it is not offered),
+`tokens` (the token count of the request that the answer reports), `stop` (another stop reason),
+`delay` (seconds before the answer is sent), `status` (an HTTP error instead of an answer) and
+`fault`, which happens the first time only: an HTTP status, "broken" (the stream ends in the middle
+of the last block) or "error event" (an error follows there). The index of the step is the number of
+assistant messages after the marker; the last step repeats. WITHOUT_TOOLS names the scripts that
+answer requests without tools, which otherwise get a title.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _finish(answer: str) -> dict[str, Any]:
 
 
 def _load(names: str) -> dict[str, Any]:
-    """Loads deferred tools, where the agent has such."""
+    """Loads deferred tools, if the agent has them."""
     return {"tool": "ToolSearch", "args": {"query": f"select:{names}", "max_results": 5}}
 
 

@@ -1,4 +1,4 @@
-"""Runs the comparison over scenarios and writes its rows as lines or as a Markdown table."""
+"""Runs the comparison over scenarios and writes the results as lines or as a Markdown table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = tuple[str, str, str, Row]
 def compare_all(
     agent: Agent, version: str, scenarios: Sequence[str], *, captures: bool = False
 ) -> Iterator[Result]:
-    """Yields the comparison of each scenario that was run; all are built in one go."""
+    """Yields the comparison of each scenario that was run; all are built together."""
     folder = root() / agent.name / version
     wanted = [name for name in scenarios if (folder / name / "requests").is_dir()]
     sources = {}
@@ -54,7 +54,7 @@ def capture_of(folder: Path) -> Path:
 
 
 def lines(results: Sequence[Result], *, verbose: bool = False) -> Iterator[str]:
-    """Yields a line for each result; `verbose`: its differences below."""
+    """Yields a line for each result, followed by its differences if `verbose`."""
     for agent, version, scenario, row in results:
         levels = ", ".join(f"{n} {level}" for level, n in sorted(row.levels.items()))
         state = "equal" if row.is_equal() else "differs"

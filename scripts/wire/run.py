@@ -1,6 +1,6 @@
-"""Installs agents into a cache and runs their scenarios, each in a network namespace of its own.
+"""Installs agents into a cache and runs their scenarios, each in its own network namespace.
 
-Everything is written below the folder of the environment variable WIRE:
+Everything is written to the folder named by the environment variable WIRE:
 
     install/AGENT-VERSION/           packages, install scripts off
     AGENT/VERSION/SCENARIO/requests  each request with its answer
@@ -34,7 +34,7 @@ _FILES = {"app.py": "import sys\n\nprint('hello')\n", "data.txt": "one\ntwo\nthr
 
 
 def root() -> Path:
-    """The folder for everything that the harness makes. Raises SystemExit if none is named."""
+    """Returns the folder for all files of the harness. Raises SystemExit if WIRE is not set."""
     folder = os.environ.get("WIRE")
     if not folder:
         raise SystemExit("set WIRE to a folder outside of the project")
@@ -42,7 +42,7 @@ def root() -> Path:
 
 
 def install(agent: Agent, version: str) -> Path:
-    """Installs one version of an agent, unless it is there; the folder of its packages."""
+    """Installs one version of an agent unless it exists; returns the folder of its packages."""
     folder = root() / "install" / f"{agent.name}-{version}"
     done = folder / ".installed"
     if done.exists():
@@ -51,7 +51,7 @@ def install(agent: Agent, version: str) -> Path:
     for package in agent.packages(version):
         kind, _, name = package.partition(":")
         if kind == "npm":
-            if not (folder / "package.json").exists():  # npm removes what it does not list
+            if not (folder / "package.json").exists():  # npm removes packages that are not listed
                 (folder / "package.json").write_text('{"private": true}')
             command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", name]
         else:
@@ -65,7 +65,7 @@ def install(agent: Agent, version: str) -> Path:
 
 
 def run(agent: Agent, version: str, scenario: str) -> Path:
-    """Runs one scenario; the folder with `requests` and `logs`."""
+    """Runs one scenario; returns the folder with `requests` and `logs`."""
     packages = install(agent, version)
     folder = root() / agent.name / version / scenario
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Requests of four APIs in one shape, so that they can be compared with the samples built.
+"""Converts requests of four APIs to one shape, so that they can be compared with samples.
 
 Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini generateContent.
 """
@@ -44,7 +44,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool definition; `kind` is the API's type of it, `deferred` tools are not shown yet."""
+    """A tool definition; `kind` is the API's type of it, `deferred` tools are not visible yet."""
 
     name: str
     description: str
@@ -64,7 +64,7 @@ class Request:
 
 
 def api_of(path: str) -> str:
-    """The API that a path belongs to: anthropic, count, chat, responses, gemini or other."""
+    """Returns the API of a path: anthropic, count, chat, responses, gemini or other."""
     bare = path.split("?", maxsplit=1)[0].rstrip("/")
     if "generateContent" in bare or "streamGenerateContent" in bare:
         return "gemini"
@@ -78,7 +78,7 @@ def api_of(path: str) -> str:
 
 
 def read_request(path: str, body: Body) -> Request:
-    """The request that was posted to `path`; an empty one for paths that are no model request."""
+    """Returns the request posted to `path`; an empty one for paths that are not model requests."""
     api = api_of(path)
     reader = _READERS.get(api)
     if reader is None:
@@ -140,7 +140,7 @@ def _anthropic_parts(blocks: list[Body]) -> Iterator[Part]:
 
 
 def _result_text(content: Any) -> str:
-    """The text of a tool result; images as `[image]`, blocks of other types as JSON."""
+    """Returns the text of a tool result; images as `[image]`, blocks of other types as JSON."""
     return "\n".join(map(_block_text, _text_blocks(content)))
 
 
@@ -281,7 +281,7 @@ _READERS = {
 
 
 def read_answer(api: str, response: Body) -> Turn:
-    """The response as the assistant message that it would be in a later request."""
+    """Returns the response as the assistant message that it would be in a later request."""
     if api == "anthropic":
         blocks = _text_blocks(response.get("content"))
         return Turn("assistant", tuple(_anthropic_parts(blocks)))

@@ -1,9 +1,9 @@
-"""Drives an agent by its stream of JSON lines: stream.py STEP… -- COMMAND….
+"""Drives an agent through its stream of JSON lines: stream.py STEP… -- COMMAND….
 
 Steps: `user:TEXT`, `wait:SECONDS`, `result` (waits for the end of an answer), `interrupt`,
 `model:NAME`, `mode:NAME` (of permissions), `shell:COMMAND`, `allow` and `deny:TEXT` (wait for a
-permission question and answer it), `choose:LABEL` (likewise a question to the user). The protocol
-is that of Claude Code's `--input-format stream-json`.
+permission question and answer it), `choose:LABEL` (the same for a question to the user). The
+protocol is that of Claude Code's `--input-format stream-json`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATIENCE = 40.0
 
 
 class _Process:
-    """The agent's process; what it writes is sorted into results and questions."""
+    """The agent's process; its output is sorted into results and questions."""
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
@@ -60,7 +60,7 @@ class _Process:
         self.send({"type": "control_response", "response": response})
 
     def close(self) -> None:
-        """Ends the input and waits for the end of the process."""
+        """Closes the input and waits for the process to end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=_PATIENCE)

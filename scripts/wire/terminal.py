@@ -1,7 +1,7 @@
 """Types into an agent's terminal interface: terminal.py STEP… -- COMMAND….
 
 A step is a text (typed, then Enter), `wait:SECONDS`, or `key:NAME` (esc, enter, up, down, ctrl-c,
-ctrl-r). The screen is written to stdout as it comes.
+ctrl-r). The screen is copied to stdout as it changes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _show(terminal: int, seconds: float) -> None:
-    """Copy the screen to stdout for so long."""
+    """Copies the screen to stdout for the given number of seconds."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         ready, _, _ = select.select([terminal], [], [], min(left, 0.2))

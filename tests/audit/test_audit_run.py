@@ -32,10 +32,10 @@ TOOL = {
 }
 
 
-def sample(*said, tools=()):
-    roles = [role for role, _ in said]
+def sample(*turns, tools=()):
+    roles = [role for role, _ in turns]
     assert roles[-1] == "assistant"
-    messages = [{"role": role, "content": content} for role, content in said]
+    messages = [{"role": role, "content": content} for role, content in turns]
     return {"messages": messages, "tools": list(tools)}
 
 
@@ -298,13 +298,13 @@ def test_tools_and_origins_of_a_built_folder(tmp_path):
 
 def test_unused_tools_and_parameters(tmp_path):
     other = {"type": "function", "function": {"name": "spare", "parameters": {}}}
-    said = [
+    turns = [
         ("user", "q"),
         ("assistant", call(path="a")),
         ("user", response("x")),
         ("assistant", "y"),
     ]
-    codes = found(run(write(tmp_path / "d.jsonl", [sample(*said, tools=[TOOL, other])])))
+    codes = found(run(write(tmp_path / "d.jsonl", [sample(*turns, tools=[TOOL, other])])))
     assert "spare" in codes["tool_never_called"].message
     assert "look.depth" in codes["parameter_never_used"].message
 

@@ -96,7 +96,7 @@ def at_work():
     found = []
     for pid in below(os.getpid()):
         with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::_do"):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::_run_remote"):
                 found.append(pid)
     return found
 
@@ -190,9 +190,9 @@ def refused(monkeypatch, capsys, cluster, logs, out, name, other):
         from builder.build import ray_engine as engine_ray
 
         setattr(engine_ray, name, other)
-        return engine_ray._do(task, index, job, mark, look)  # the node's own
+        return engine_ray._run_remote(task, index, job, mark, look)  # the node's own
 
-    monkeypatch.setattr(engine_ray, "_do", elsewhere)
+    monkeypatch.setattr(engine_ray, "_run_remote", elsewhere)
     assert run_here(cluster, logs, out, "--workers", "1") == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -228,9 +228,9 @@ def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs,
             with tries.open("a") as stream:
                 stream.write("x")
             os.kill(os.getpid(), signal.SIGKILL)
-        return engine_ray._do(task, *rest)  # the node's own
+        return engine_ray._run_remote(task, *rest)  # the node's own
 
-    monkeypatch.setattr(engine_ray, "_do", dies)
+    monkeypatch.setattr(engine_ray, "_run_remote", dies)
     out = tmp_path / "out"
     assert run_here(cluster, logs, out, "--workers", "2") == 0
     assert tries.read_text() == "xxx"

@@ -264,12 +264,12 @@ def test_a_link_to_nothing_is_said_to_be_one(run, tmp_path):
 
 
 def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):
-    def nobody(_):
+    def no_entry(_):
         raise KeyError
 
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.setattr(pwd, "getpwuid", no_entry)
     with pytest.raises(UsageError, match="no home folder for a cache: set XDG_CACHE_HOME"):
         _ = RemoteOutput("memory://out").here
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -110,7 +110,7 @@ def tree(ask: Asked) -> Answer:
             oid = hashlib.sha1(folder.encode()).hexdigest()
             listed[folder] = {"type": "directory", "oid": oid, "size": 0, "path": folder}
         if deep or not folders:
-            listed[path] = _told(ask.hub, path, entry)
+            listed[path] = _description(ask.hub, path, entry)
     if below and not listed:
         raise Refused(404, "no such folder", "EntryNotFound")
     rows, start = list(listed.values()), int(ask.query.get("cursor", 0))
@@ -124,7 +124,7 @@ def tree(ask: Asked) -> Answer:
     return 200, json.dumps(rows[start : start + hub.page]).encode(), headers
 
 
-def _told(hub: State, path: str, entry: Entry) -> dict[str, object]:
+def _description(hub: State, path: str, entry: Entry) -> dict[str, object]:
     reported: dict[str, object] = {
         "type": "file",
         "oid": entry.oid,
@@ -143,7 +143,7 @@ def paths(ask: Asked) -> Answer:
     tree = repo.tree(ask.at(repo))
     asked = json.loads(ask.body) if ask.body.startswith(b"{") else {}
     paths = asked.get("paths") or parse_qs(ask.body.decode()).get("paths", [])
-    rows = [_told(ask.hub, path, tree[path]) for path in paths if path in tree]
+    rows = [_description(ask.hub, path, tree[path]) for path in paths if path in tree]
     rows += [
         {"type": "directory", "oid": "0" * 40, "size": 0, "path": path}
         for path in paths

@@ -29,7 +29,7 @@ def user(*parts):
     return Message("user", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
-def says(text, **fields):
+def reply(text, **fields):
     return Message("assistant", (Text(text),), **fields)
 
 
@@ -83,9 +83,9 @@ NOTED = (
         "user",
         (ToolResult((Text("f!"), Text(" (slow)", harness=True)), "f"), REMINDER),
     ),
-    says("a"),
+    reply("a"),
     user(REMINDER),
-    says("b"),
+    reply("b"),
 )
 
 
@@ -112,19 +112,19 @@ def test_harness_text_is_dropped_and_counted_unless_it_is_all_that_was_answered(
 
 def test_text_that_the_program_put_in_the_models_place_is_no_target():
     inserted = Message("assistant", (REMINDER,))
-    weighted = made(user("hi"), inserted, user("go on"), says("a"), untrained_turns="weight")
+    weighted = made(user("hi"), inserted, user("go on"), reply("a"), untrained_turns="weight")
     assert visible(weighted) == ["u hi", "a- <note>be kind</note>", "u go on", "a a"]
 
 
 def test_text_between_the_pieces_of_one_turn_comes_after_it():
     pieces = (calls("f", turn="t"), user(REMINDER), calls("g", turn="t"))
-    kept = made(user("hi"), *pieces, results("f", "g"), says("a"))
+    kept = made(user("hi"), *pieces, results("f", "g"), reply("a"))
     assert visible(kept) == ["u hi", "a f() g()", "t f! g!", "u <note>be kind</note>", "a a"]
 
 
 # -- system -----------------------------------------------------------------------------------
 
-LATE = (system(), user("hi"), calls("f"), results("f"), system("late"), says("a"))
+LATE = (system(), user("hi"), calls("f"), results("f"), system("late"), reply("a"))
 
 
 def test_a_late_system_message_is_a_user_turn_stays_or_rejects():
@@ -141,7 +141,7 @@ def test_a_late_system_message_is_a_user_turn_stays_or_rejects():
 
 
 def test_a_conversation_ends_with_the_last_turn_of_the_model_or_with_an_answer():
-    talk = (user("hi"), says("a"), user("so"), calls("f"), results("f"), user("stop"))
+    talk = (user("hi"), reply("a"), user("so"), calls("f"), results("f"), user("stop"))
     ends = made(*talk)
     assert visible(ends) == ["u hi", "a a", "u so", "a f()"]
     assert (ends.changes["trailing_cut"], dropped(ends)) == (2, [])
@@ -153,7 +153,7 @@ def test_a_conversation_ends_with_the_last_turn_of_the_model_or_with_an_answer()
 def test_calls_without_a_result_in_the_middle_end_the_conversation():
     talk = (
         user("hi"), calls("f"), results("f"), calls("g", "h"), results("h"), user("so?"),
-        calls("i"), results("i"), says("b"),
+        calls("i"), results("i"), reply("b"),
     )  # fmt: skip
     ends = made(*talk)
     assert visible(ends) == ["u hi", "a f()", "t f!", "a g() h()"]
@@ -172,13 +172,13 @@ def test_a_call_that_cannot_be_written_ends_the_conversation_before_its_turn():
 
 def test_a_turn_that_could_not_be_parsed_stays_as_context_where_its_text_is_all_there_was():
     torn = Message("assistant", (Text("half"), Unparsed("{", "bad_call")))
-    talk = (user("hi"), says("a"), user("go"), torn, user("again"), calls("f"))
+    talk = (user("hi"), reply("a"), user("go"), torn, user("again"), calls("f"))
     assert visible(made(*talk)) == ["u hi", "a a"]
     assert dropped(made(*talk)) == ["bad_call"]
     weighted = made(*talk, untrained_turns="weight")
     assert visible(weighted) == ["u hi", "a a", "u go", "a- half\n\n{", "u again", "a f()"]
     hidden = Message("assistant", (Text("x"), Unparsed("", "encrypted_context")))
-    ends = made(user("hi"), says("a"), user("go"), hidden, user("b"), says("c"),
+    ends = made(user("hi"), reply("a"), user("go"), hidden, user("b"), reply("c"),
                 untrained_turns="weight")  # fmt: skip
     assert visible(ends) == ["u hi", "a a"]
 
@@ -187,15 +187,15 @@ def test_a_turn_that_could_not_be_parsed_stays_as_context_where_its_text_is_all_
 
 REPEATED = (
     user("hi"),
-    says("a", untrained=REPEAT),
+    reply("a", untrained=REPEAT),
     user("so"),
     calls("f"),
     results("f"),
-    says("b"),
+    reply("b"),
 )
 FOREIGN = (
-    user("hi"), calls("f"), results("f"), says("x", untrained="edited"),
-    user("so"), calls("g"), results("g"), says("b"),
+    user("hi"), calls("f"), results("f"), reply("x", untrained="edited"),
+    user("so"), calls("g"), results("g"), reply("b"),
 )  # fmt: skip
 
 
@@ -228,18 +228,18 @@ def test_a_recorded_response_is_kept_whatever_stands_before_it():
     assert (dropped(kept), kept.changes["untrained_turns"]) == ([], 1)
     again = made(*REPEATED, *FOREIGN, recorded=True)
     assert visible(again)[:2] == ["u hi", "a- a"]
-    last = made(user("hi"), says("a"), user("so"), calls("f", untrained="inserted"), recorded=True)
+    last = made(user("hi"), reply("a"), user("so"), calls("f", untrained="inserted"), recorded=True)
     assert (visible(last), dropped(last)) == (["u hi", "a a"], ["inserted"])
     assert made(*FOREIGN, recorded=True, untrained_turns="reject").problem.code == "edited"
     assert visible(made(*SEARCHED, recorded=True)) == ["u hi", "a f()"]
 
 
 def test_a_sample_ends_with_a_target():
-    talk = (user("hi"), says("a"), user("b"), calls("f", untrained="edited"), results("f"))
+    talk = (user("hi"), reply("a"), user("b"), calls("f", untrained="edited"), results("f"))
     weighted = made(*talk, untrained_turns="weight")
     assert visible(weighted) == ["u hi", "a a"]
     assert dropped(weighted) == ["edited"]
-    only = (user("hi"), calls("f", untrained=REPEAT), results("f"), says("b", untrained=REPEAT))
+    only = (user("hi"), calls("f", untrained=REPEAT), results("f"), reply("b", untrained=REPEAT))
     for policy in ("split", "weight"):
         none = made(*only, untrained_turns=policy)
         assert (none.problem.code, dropped(none)) == ("no_target", ["no_target"])
@@ -248,7 +248,7 @@ def test_a_sample_ends_with_a_target():
 SEARCHED = (
     user("hi"), calls("f"), results("f"),
     Message("assistant", (Text("found"), Unparsed('{"type": "search"}', "server_tool"))),
-    user("so"), says("b"),
+    user("so"), reply("b"),
 )  # fmt: skip
 
 
@@ -278,7 +278,7 @@ MASKED = {
 @pytest.mark.parametrize("key", MASKED)
 def test_a_masked_turn_is_context(key):
     result, _ = MASKED[key]
-    talk = (user("hi"), calls("f"), result, says("b"))
+    talk = (user("hi"), calls("f"), result, reply("b"))
     assert visible(made(*talk)) == ["u hi", "a f()", "t f!", "a b"]
     options = {"untrained_turns": "weight", "train": TrainOptions(**{key: "mask"})}
     masked = made(*talk, **options)
@@ -290,7 +290,7 @@ def test_a_masked_turn_is_context(key):
 
 
 def test_a_turn_that_repeats_the_calls_of_the_turn_before_may_be_masked():
-    talk = (user("hi"), *(calls("f"), results("f")) * 2, calls("g"), results("g"), says("b"))
+    talk = (user("hi"), *(calls("f"), results("f")) * 2, calls("g"), results("g"), reply("b"))
     options = {"untrained_turns": "weight", "train": TrainOptions(repeated="mask")}
     assert visible(made(*talk, **options)) == [
         "u hi", "a f()", "t f!", "a- f()", "t f!", "a g()", "t g!", "a b",
@@ -299,7 +299,7 @@ def test_a_turn_that_repeats_the_calls_of_the_turn_before_may_be_masked():
 
 def test_rewound_turns_are_trained_if_the_user_asks_for_it():
     left = (Problem("rewound", "r", "a branch that was left"),)
-    talk = (user("hi"), says("a", untrained="rewound"))
+    talk = (user("hi"), reply("a", untrained="rewound"))
     assert made(*talk, problems=left).problem.code == "rewound"
     assert made(*talk).problem.code == "rewound"
     assert visible(made(*talk, problems=left, train=TrainOptions(rewound="keep"))) == [
@@ -316,25 +316,25 @@ TOLD = (system(END), user(END), calls("f"), Message("tool", (ToolResult((Text(EN
 
 def test_control_tokens_are_broken_in_context_and_reject_in_trained_text():
     tool = {"name": "f", "description": END, "parameters": {}}
-    broken = made(*TOLD, says("a"), tools=(tool,))
+    broken = made(*TOLD, reply("a"), tools=(tool,))
     assert visible(broken) == [
         "s < |im_end|>", "u < |im_end|>", "a f()", "t < |im_end|>", "a a",
     ]  # fmt: skip
     assert broken.changes["control_tokens"] == 4
     assert broken.dialogue.tools[0]["function"]["description"] == "< |im_end|>"
     trained = {
-        "text": says(f"see {END}"),
+        "text": reply(f"see {END}"),
         "thought": Message("assistant", (Reasoning(END), Text("a"))),
         "arguments": Message("assistant", (ToolCall("g", {"a": END}),)),
     }
     for message in trained.values():
         assert made(*TOLD, message, reasoning="keep").problem.code == "control_tokens"
         assert made(*TOLD, message, reasoning="keep", control_tokens="neutralise").problem is None
-    assert made(*TOLD, says("a"), control_tokens="reject").problem.code == "control_tokens"
+    assert made(*TOLD, reply("a"), control_tokens="reject").problem.code == "control_tokens"
 
 
 def test_control_tokens_in_a_turn_that_is_no_target_are_broken():
-    talk = (user("hi"), says(END, untrained="edited"), user("so"), says("a"))
+    talk = (user("hi"), reply(END, untrained="edited"), user("so"), reply("a"))
     assert visible(made(*talk, untrained_turns="weight"))[1] == "a- < |im_end|>"
 
 
@@ -343,7 +343,7 @@ def test_control_tokens_in_a_turn_that_is_no_target_are_broken():
 
 def test_only_the_definitions_of_called_tools_where_the_user_wants_so():
     tools = tuple({"name": name, "parameters": {}} for name in ("e", "f", "g"))
-    talk = (user("hi"), calls("f"), results("f"), says("a"))
+    talk = (user("hi"), calls("f"), results("f"), reply("a"))
     assert len(made(*talk, tools=tools).dialogue.tools) == 3
     conversation = Conversation(id="c", record="r", messages=talk, tools=tools)
     few = normalise(conversation, NormalizeOptions(tools="called"))
@@ -354,15 +354,20 @@ def test_only_the_definitions_of_called_tools_where_the_user_wants_so():
 @pytest.mark.parametrize(
     ("messages", "fields", "wanted"),
     [
-        ((system(), user("hi"), says("a")), {}, [Context("logged")]),
-        ((user("hi"), says("a")), {"tools": None}, [Context("partial", ("system", "tools"))]),
+        ((system(), user("hi"), reply("a")), {}, [Context("logged")]),
+        ((user("hi"), reply("a")), {"tools": None}, [Context("partial", ("system", "tools"))]),
         (
-            (system(), user("hi", Media("image")), says("a")),
+            (system(), user("hi", Media("image")), reply("a")),
             {"context": Context("rendered")},
             [Context("partial", ("media",))],
         ),
         (
-            (user("hi"), says("a", context=Context("partial", ("history",))), user("b"), says("c")),
+            (
+                user("hi"),
+                reply("a", context=Context("partial", ("history",))),
+                user("b"),
+                reply("c"),
+            ),
             {"context": Context("proven")},
             [Context("partial", ("history",)), Context("proven")],
         ),

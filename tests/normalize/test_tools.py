@@ -25,8 +25,13 @@ def test_required_names_beside_the_parameters_go_into_them():
 def test_a_required_list_that_is_in_doubt_stays_where_it_is():
     parameters = {"type": "object", "properties": SIDE, "required": ["side"]}
     other = {"type": "object", "properties": SIDE}
-    for schema, beside in ((parameters, ["side"]), (other, ["no_such"]), (other, [{}]), (other, 1)):
-        got, changes = converted(parameters=schema, required=beside)
+    for schema, outside in (
+        (parameters, ["side"]),
+        (other, ["no_such"]),
+        (other, [{}]),
+        (other, 1),
+    ):
+        got, changes = converted(parameters=schema, required=outside)
         assert got == schema
         assert "tool_required_moved" not in changes
         assert changes["tool_keys_dropped"] == 1

@@ -18,8 +18,10 @@ numbers = st.builds(
     st.sampled_from(["", ".5", ".1234567890123456789", ".0000000000000000000001"]),
     st.sampled_from(["", "e5", "E-07", "e+0000000000000000000000012"]),
 )
-beside = st.sampled_from(["", " ", "id ", "-", "+", ".", "e", ",", ":", "[", "\\n", "\\u0031", "é"])
-in_text = st.builds('"{}{}{}"'.format, beside, DIGITS, beside)
+neighbour = st.sampled_from(
+    ["", " ", "id ", "-", "+", ".", "e", ",", ":", "[", "\\n", "\\u0031", "é"]
+)
+in_text = st.builds('"{}{}{}"'.format, neighbour, DIGITS, neighbour)
 documents = st.recursive(
     st.one_of(numbers, in_text, json_values.map(json.dumps)),
     lambda inner: st.one_of(

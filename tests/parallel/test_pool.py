@@ -14,7 +14,7 @@ from builder.problem import UsageError
 from builder.verify.preload import preloading
 
 
-def tell(number):
+def describe(number):
     time.sleep(0.001 * (number % 3))
     return number, os.getpid()
 
@@ -33,7 +33,7 @@ def die_elsewhere(driver, number):
 
 @pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
 def test_results_come_in_order_from_several_processes(preload):
-    found = list(imap(tell, range(400), 3, preload))
+    found = list(imap(describe, range(400), 3, preload))
     assert [number for number, _ in found] == list(range(400))
     processes = {pid for _, pid in found}
     assert os.getpid() not in processes
@@ -42,7 +42,7 @@ def test_results_come_in_order_from_several_processes(preload):
 
 @pytest.mark.parametrize(("count", "workers"), [(0, 4), (3, 4), (50, 1)])
 def test_little_work_stays_in_this_process(count, workers):
-    assert list(imap(tell, range(count), workers, preloading("qwen3"))) == [
+    assert list(imap(describe, range(count), workers, preloading("qwen3"))) == [
         (number, os.getpid()) for number in range(count)
     ]
 
@@ -68,7 +68,7 @@ def test_items_are_taken_as_they_are_needed(preload):
             taken.append(number)
             yield number
 
-    found = imap(tell, items(), 2, preload)
+    found = imap(describe, items(), 2, preload)
     for number in range(100):
         assert next(found)[0] == number
     found.close()

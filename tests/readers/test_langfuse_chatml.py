@@ -26,7 +26,7 @@ def value_of(text):
         return text
 
 
-def said_by(message):
+def parts_of(message):
     """(role, value, calls) of one of our messages, or of each result of a message of results."""
     if message.role == "tool":
         for result in message.parts:
@@ -51,9 +51,9 @@ def ours(messages):
     found, turns = [], {}
     for message in messages:
         if message.turn in turns:
-            turns[message.turn] += next(said_by(message))[2]
+            turns[message.turn] += next(parts_of(message))[2]
             continue
-        found += said_by(message)
+        found += parts_of(message)
         if message.turn is not None:
             turns[message.turn] = found[-1][2]
     return found

@@ -20,7 +20,7 @@ def text(content):
     return {"type": "text", "text": content}
 
 
-def shown(tmp_path, output, folder):
+def observed(tmp_path, output, folder):
     """The result of a command in the sample that is built."""
     call = {
         "id": "c",
@@ -68,11 +68,11 @@ def test_the_middle_of_a_long_output_is_replaced(tmp_path, folder):
             " 1496)."
         )
         tail -= len(kept)
-    found = shown(tmp_path, output, folder)
+    found = observed(tmp_path, output, folder)
     assert found == whole[:14_944] + NOTICE.format(kept) + whole[-tail:]
     assert len(found) == 30_000
 
 
 def test_a_shorter_output_is_whole(tmp_path):
     output = "x" * 29_000
-    assert shown(tmp_path, output, None) == output + "\n[Command finished with exit code 0]"
+    assert observed(tmp_path, output, None) == output + "\n[Command finished with exit code 0]"

@@ -144,19 +144,19 @@ hostile = st.lists(
 ).map("".join)
 
 
-def ways():
+def each_engine():
     """With RE2 and without it."""
-    for way in (gates.re2, None):
+    for engine in (gates.re2, None):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gates, "re2", way)
-            yield way
+            patch.setattr(gates, "re2", engine)
+            yield engine
 
 
 def check(text, *finders):
     for find in finders or PLAIN:
         expected = PLAIN[find](text)
-        for way in ways():
-            assert find(text) == expected, (find, way)
+        for engine in each_engine():
+            assert find(text) == expected, (find, engine)
 
 
 @MANY
@@ -201,7 +201,7 @@ TOGETHER = (
 def check_together(texts):
     for find_in, find in TOGETHER:
         expected = [PLAIN[find](text) for text in texts]
-        for _ in ways():
+        for _ in each_engine():
             assert find_in(texts) == expected
 
 

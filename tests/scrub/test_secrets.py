@@ -142,10 +142,10 @@ def test_keys_that_become_equal_reject():
     assert scrubber().dialogue(Dialogue(turns)).problem.code == "secret"
 
 
-def generated(tool, said_before=""):
+def generated(tool, preceding=""):
     call = Call.of(tool, {"length": 12})
     return Dialogue((
-        Turn("user", f"I need a new password. {said_before}"),
+        Turn("user", f"I need a new password. {preceding}"),
         Turn("assistant", calls=(call,)),
         Turn("tool", responses=(json.dumps({"password": PASSWORD}),)),
         Turn("assistant", f"Your new password: {PASSWORD}"),

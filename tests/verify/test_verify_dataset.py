@@ -320,10 +320,10 @@ def test_damage_is_found_or_is_none(verifier, tmp_path_factory, data):
     assert bool(wrong) == (changed != DATA)
     if changed.count(b"\n") == len(LINES):
         for number, (was, now) in enumerate(zip(LINES, changed.split(b"\n"), strict=False), 1):
-            assert says(was) == says(now) or (f"data/{NAME}", number) in wrong
+            assert content_of(was) == content_of(now) or (f"data/{NAME}", number) in wrong
 
 
-def says(line):
+def content_of(line):
     try:
         return dumps(loads(line))
     except JsonFault as fault:

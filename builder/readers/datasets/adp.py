@@ -51,7 +51,7 @@ _CLASSES = _CALLS | _OBSERVATIONS | {"message_action"}
 _ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant", "system": "system"}
 _FINISH, _FINISH_END = "<finish>", "</finish>"
 
-Shown = tuple[Content, ...]
+Contents = tuple[Content, ...]
 
 
 def recognise(source: Source) -> str | None:
@@ -115,11 +115,11 @@ class _Story:
         if kind in _OBSERVATIONS:
             self._observe(item)
         elif kind == "message_action" and item.get("source") == "user":
-            self._say("user", _text(item.get("content")))
+            self._add_message("user", _text(item.get("content")))
         elif kind in _CALLS or kind == "message_action":
             self._act(item)
         else:
-            self._say("user", (unknown_part(kind or "none"),))
+            self._add_message("user", (unknown_part(kind or "none"),))
 
     def _act(self, item: dict[str, Json]) -> None:
         if self.answered or not self.messages or self.messages[-1].role != "assistant":
@@ -148,40 +148,40 @@ class _Story:
         self.messages.append(Message("assistant", tuple(parts)))
 
     def _observe(self, item: dict[str, Json]) -> None:
-        shown, source = _shown(item), as_str(item.get("source"))
+        observed, source = _observed_parts(item), as_str(item.get("source"))
         call_id = name_or_none(item.get("tool_call_id"))
         by_others = source in _ROLES and (source != "user" or self.environment)
         if call_id is not None:
-            self.messages.append(Message("tool", (ToolResult(shown, call_id),)))
+            self.messages.append(Message("tool", (ToolResult(observed, call_id),)))
             self.answered += 1
         elif self.answered < len(self.run) and not by_others:
             if source == "user":
                 self.changes["user_as_result"] += 1
-            self.messages.append(Message("tool", (ToolResult(shown),)))
+            self.messages.append(Message("tool", (ToolResult(observed),)))
             self.answered += 1
         elif self.run and source not in _ROLES:  # another observation of the last call
             last = self.messages.pop()
             (result,) = last.parts
             assert isinstance(result, ToolResult), "the run was answered"
-            more = replace(result, content=(*result.content, *shown))
+            more = replace(result, content=(*result.content, *observed))
             self.messages.append(replace(last, parts=(more,)))
         else:
             if source not in _ROLES:
                 self.changes["environment_as_user"] += 1
-            self._say(_ROLES.get(source, "user"), shown)
+            self._add_message(_ROLES.get(source, "user"), observed)
 
-    def _say(self, role: str, parts: Shown) -> None:
+    def _add_message(self, role: str, parts: Contents) -> None:
         self.run, self.answered, self.descriptions = [], 0, set()
         self.messages.append(Message(role, parts))
 
 
-def _text(value: Json) -> Shown:
+def _text(value: Json) -> Contents:
     if value is None:
         return ()
     return (Text(value),) if isinstance(value, str) else (Data(value),)
 
 
-def _shown(item: dict[str, Json]) -> Shown:
+def _observed_parts(item: dict[str, Json]) -> Contents:
     """Returns what an observation shows: its content, or a page by its address, tree and source."""
     kind = item.get("class_")
     if kind == "image_observation":

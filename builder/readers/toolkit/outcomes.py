@@ -31,9 +31,9 @@ def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json
     found = dict(known)
     for key in OUTCOME_KEYS:
         for place in places:
-            if not says(found.get(key)) and key in place:
+            if not has_content(found.get(key)) and key in place:
                 found[key] = place[key]
-    return {key: value for key, value in sorted(found.items()) if says(value)} or None
+    return {key: value for key, value in sorted(found.items()) if has_content(value)} or None
 
 
 def benchmark_of_image(image: Json) -> str | None:
@@ -46,6 +46,6 @@ def benchmark_of_image(image: Json) -> str | None:
     return "SWE-bench" if is_swe_bench else None
 
 
-def says(value: Json) -> bool:
-    """Tells whether a value says anything: False and 0 do."""
+def has_content(value: Json) -> bool:
+    """Returns whether a value carries information: False and 0 do."""
     return value is not None and value not in ("", [], {})

@@ -1,4 +1,4 @@
-"""The floor of verifying: every sample read and rendered by the template, nothing compared.
+"""Measures the floor of verification: reads and renders every sample, compares nothing.
 
 floor.py DATASET
 """

@@ -1,8 +1,8 @@
-"""Reads all sources below a folder by one reader and drops what it reads.
+"""Reads all sources below a folder with one reader and discards the result.
 
     reading.py FOLDER FORMAT
 
-Prints the CPU seconds of recognising and of reading, and the conversations found.
+Prints the CPU seconds of recognition and of reading, and the number of conversations.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""H: what a user does today to template and tokenise finished samples.
+"""H: what users do today to apply the chat template and tokenise finished samples.
 
     today.py DATASET TOKENIZER WORKERS CACHE
 
-Prints what the map alone took, without start-up and loading, and how many ids there are.
+Prints the cost of the map alone, without start-up and loading, and the number of token ids.
 """
 
 import json

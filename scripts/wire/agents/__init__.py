@@ -1,4 +1,4 @@
-"""The agents that the harness runs, one module for each."""
+"""The agents that the harness runs, one module each."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ DOT = (
 )
 """A PNG of one pixel, in base64."""
 DOT_FILE = f"\necho {DOT} | base64 -d > dot.png\n"
-"""The shell line that writes it."""
+"""A shell line that writes it to a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """An agent program and the scenarios to run it through.
+    """An agent program and its scenarios.
 
     name       as in the table
     versions   those of the table, the newest first
-    packages   what to install for a version: "npm:NAME@VERSION" or "pip:NAME==VERSION"
-    setup      shell lines before each scenario; they see $INSTALL (where the packages lie), $PORT,
+    packages   packages of a version: "npm:NAME@VERSION" or "pip:NAME==VERSION"
+    setup      shell lines before each scenario; they see $INSTALL (the installed packages), $PORT,
                $HOME, $WORKDIR (a small git repository, the working directory) and $HARNESS
     scenarios  shell lines by name
-    logs       where its sessions are, below $HOME
-    limits     seconds for scenarios that need more than the usual
+    logs       the folder of its sessions, relative to $HOME
+    limits     seconds for scenarios that need more than the default
     python     the Python that its packages need ("3.12"), found as `python3.12` on the PATH; None:
                the one that runs the harness
     """
@@ -44,7 +44,7 @@ class Agent:
 
 
 def agents() -> dict[str, Agent]:
-    """All agents by name."""
+    """Returns all agents by name."""
     found: dict[str, Agent] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         agent = importlib.import_module(f"wire.agents.{module.name}").AGENT

@@ -1,4 +1,4 @@
-"""Aider: its chat history is no log of requests, so only its captures can be compared."""
+"""Aider: its chat history is not a log of requests, so only its captures can be compared."""
 
 from __future__ import annotations
 

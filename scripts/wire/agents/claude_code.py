@@ -1,7 +1,7 @@
 """Claude Code: the native program from the npm registry.
 
-`-p` runs one prompt. `--input-format stream-json` takes several, answers to permission questions,
-and interruptions; the terminal interface is needed for going back (Esc Esc) and shell mode (!).
+`-p` runs one prompt. `--input-format stream-json` accepts several prompts, answers to permission
+questions, and interruptions; going back (Esc Esc) and shell mode (!) need the terminal interface.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wire.claude_projects import (
 
 
 def _packages(version: str) -> tuple[str, ...]:
-    """The native program; before 2.1.113 a script for node."""
+    """Returns the packages: the native program; before 2.1.113 a script for Node.js."""
     number = tuple(map(int, version.split(".")))
     name = "claude-code-linux-x64" if number >= (2, 1, 113) else "claude-code"
     return (f"npm:@anthropic-ai/{name}@{version}",)
@@ -52,7 +52,7 @@ tui() { python3 $HARNESS/terminal.py "$@" -- $CL --dangerously-skip-permissions;
 
 
 def _stream(*steps: str) -> str:
-    """A run with several steps on one process: see stream.py."""
+    """Returns the command of a run with several steps in one process: see stream.py."""
     quoted = " ".join(f"'{step}'" for step in steps)
     return (
         f"python3 $HARNESS/stream.py {quoted} -- $CL --output-format stream-json "

@@ -62,11 +62,11 @@ def _messages(items: Iterable[Json]) -> Iterator[Message]:
     """
     role, parts = "", list[Part]()
     for item in items:
-        for said_by, part in _said(item):
-            if parts and said_by != role:
+        for part_role, part in _parts_by_role(item):
+            if parts and part_role != role:
                 yield Message(role, tuple(parts))
                 parts = []
-            role = said_by
+            role = part_role
             parts.append(part)
     if parts:
         yield Message(role, tuple(parts))
@@ -77,7 +77,7 @@ def _typed(item: Json) -> dict[str, Json]:
     return {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
 
 
-def _said(item: Json) -> Iterator[tuple[str, Part]]:
+def _parts_by_role(item: Json) -> Iterator[tuple[str, Part]]:
     """Yields the parts of an item of the input, each with its role."""
     step = _typed(item)
     kind = as_str(step.get("type"))
@@ -85,8 +85,8 @@ def _said(item: Json) -> Iterator[tuple[str, Part]]:
         role = {"model": "assistant"}.get(as_str(step["role"]), as_str(step["role"])[:40])
         inner = step.get("content")
         for piece in inner if isinstance(inner, list) else [inner]:
-            for said_by, part in _said(piece):
-                yield said_by if said_by == "tool" else role, part
+            for part_role, part in _parts_by_role(piece):
+                yield part_role if part_role == "tool" else role, part
     elif kind == "user_input":
         yield from (("user", part) for part in _contents(step.get("content")))
     elif kind == "function_result":

@@ -117,8 +117,8 @@ def _content(value: Json, texts: Texts) -> list[Part]:
             parts += [Text(text)] if text else []
         elif kind == "reasoning":
             # What is redacted is encrypted; its summary, if there is one, is not.
-            shown = part.get("summary") if part.get("redacted") is True else part.get("reasoning")
-            thought = texts.text(shown)
+            visible = part.get("summary") if part.get("redacted") is True else part.get("reasoning")
+            thought = texts.text(visible)
             parts += [Reasoning(thought)] if thought else []
         elif kind == "tool_use":
             parts += _server_call(part, texts)
@@ -153,10 +153,10 @@ def _server_call(part: dict[str, Json], texts: Texts) -> list[Part]:
 def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolResult:
     """Returns a tool's answer; of a failed one the model was shown the error's message."""
     error = as_dict(message.get("error"))
-    shown = texts.text(error.get("message"))
+    visible = texts.text(error.get("message"))
     pieces = tuple(part for part in parts if isinstance(part, Content))
     return ToolResult(
-        (Text(shown),) if shown else pieces,
+        (Text(visible),) if visible else pieces,
         call_id=name_or_none(message.get("tool_call_id")),
         name=name_or_none(message.get("function")),
         is_error=bool(error),

@@ -121,11 +121,11 @@ def read_result(item: dict[str, Json], notes: PartNotes) -> ToolResult:
         failed = failed or tag not in ("text", "json", "content")
         value, typed = wrapped.get("value", wrapped.get("reason")), tag == "content"
         if tag in ("json", "error-json"):
-            return ToolResult((Data(value),), *_whose(item), is_error=failed)
-    return ToolResult(result_content(value, notes, typed), *_whose(item), is_error=failed)
+            return ToolResult((Data(value),), *_call_reference(item), is_error=failed)
+    return ToolResult(result_content(value, notes, typed), *_call_reference(item), is_error=failed)
 
 
-def _whose(item: dict[str, Json]) -> tuple[str | None, str | None]:
+def _call_reference(item: dict[str, Json]) -> tuple[str | None, str | None]:
     """Returns the call's id and the tool's name that a result gives."""
     call_id = _first(item, "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id")
     return call_id, _first(item, "name", "toolName")

@@ -64,14 +64,14 @@ class _Checkpoint:
     @property
     def name(self) -> str:
         """Of the thread."""
-        return f"thread {_shown(self.thread[0])} {_shown(self.thread[1])}".rstrip()
+        return f"thread {_display_text(self.thread[0])} {_display_text(self.thread[1])}".rstrip()
 
     @property
     def where(self) -> str:
-        return f"{self.name} checkpoint {_shown(self.id)}"
+        return f"{self.name} checkpoint {_display_text(self.id)}"
 
 
-def _shown(value: object) -> str:
+def _display_text(value: object) -> str:
     return "".join(char for char in str(value) if char.isprintable())[:200]
 
 
@@ -228,7 +228,7 @@ def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
         return Problem("bad_msgpack", where, str(fault))
     except JsonFault as fault:
         return fault.at(where)
-    return Problem("unreadable", where, f"serialised as {_shown(kind)}")
+    return Problem("unreadable", where, f"serialised as {_display_text(kind)}")
 
 
 def _is_edited(before: list[Fields], after: list[Fields]) -> bool:

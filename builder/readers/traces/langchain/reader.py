@@ -158,8 +158,8 @@ class _Reading:
             where = session.where
             if session.last != where:
                 where = f"{where} to {session.last}"
-            shown = unique_name(name, self.names)
-            yield from conversations(session.items, shown, where, session.records)
+            unique = unique_name(name, self.names)
+            yield from conversations(session.items, unique, where, session.records)
 
 
 READER = Reader(

@@ -119,10 +119,10 @@ def branch(values: dict[str, Json], path: str, leaves: frozenset[str] = frozense
     name in `leaves` is not looked into. Missing numbers in a list become None.
     """
     steps = path.split(".")
-    ways = {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
+    prefixes = {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
     root: dict[str, _Node] = {}
     for name, value in values.items():
-        if name in ways or name.startswith(path + "."):
+        if name in prefixes or name.startswith(path + "."):
             _plant(root, name, value, leaves, MAX_STEPS)
     node: _Node | None = root
     for step in steps:
@@ -133,8 +133,8 @@ def branch(values: dict[str, Json], path: str, leaves: frozenset[str] = frozense
 def _plant(
     node: dict[str, _Node], name: str, value: Json, leaves: frozenset[str], levels: int
 ) -> None:
-    *way, last = name.split(".", MAX_STEPS)
-    for step in way:
+    *parents, last = name.split(".", MAX_STEPS)
+    for step in parents:
         node = _below(node, step)
     inner = value if last not in leaves and levels else None
     if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
