@@ -8,6 +8,7 @@ work and only this user may open them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 from collections.abc import Iterator
@@ -18,8 +19,8 @@ from typing import BinaryIO
 from builder.conversation import Event
 from builder.sources.source import Source
 
-UNPICKLABLE = (pickle.PicklingError, AttributeError, RecursionError, TypeError)
-"""What events that cannot be pickled raise: very deep ones, and objects of a third-party reader."""
+UNWRITABLE = (OSError, pickle.PicklingError, AttributeError, RecursionError, TypeError)
+"""Raised for a full disk, very deep events, and objects of a third-party reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +30,34 @@ class Spool:
     path: Path
 
     def record(self, format_name: str, source: Source, events: Iterator[Event]) -> Iterator[Event]:
-        """Yields the events and writes them. Raises OSError if they cannot be written."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Yields the events and writes them; if they cannot be written, nothing is kept."""
         unfinished = self.path.with_suffix(f".{os.getpid()}")
-        with unfinished.open("wb") as stream:
-            is_whole = _dump(format_name, stream)
+        stream: BinaryIO | None = None
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            stream = unfinished.open("wb")
+        is_whole = False
+        try:
+            is_sound = _dump(format_name, stream)
             for event in events:
-                is_whole = is_whole and _dump(event, stream)
+                is_sound = is_sound and _dump(event, stream)
                 yield event
-            is_whole = is_whole and _dump(source.records_read, stream)
-        if is_whole:
-            unfinished.replace(self.path)
-        else:
-            unfinished.unlink()
+            is_whole = is_sound and _dump(source.records_read, stream)
+        finally:
+            if stream is not None:
+                with contextlib.suppress(OSError):  # such as a full disk
+                    stream.close()
+                    if is_whole:
+                        unfinished.replace(self.path)
+                    else:
+                        unfinished.unlink()
 
     def format_name(self) -> str | None:
         """Returns the name of the format; None if no scan has recorded this source."""
         try:
             with self.path.open("rb") as stream:
                 found = _load(stream)
-        except FileNotFoundError:
+        except OSError:
             return None
         assert isinstance(found, str), "it is written first"
         return found
@@ -66,11 +75,13 @@ class Spool:
         self.path.unlink(missing_ok=True)
 
 
-def _dump(value: Event | str | int, stream: BinaryIO) -> bool:
-    """Writes a value; returns False if it cannot be pickled."""
+def _dump(value: Event | str | int, stream: BinaryIO | None) -> bool:
+    """Writes a value; returns whether that was possible."""
+    if stream is None:
+        return False
     try:
         pickle.dump(value, stream, pickle.HIGHEST_PROTOCOL)
-    except UNPICKLABLE:
+    except UNWRITABLE:
         return False
     return True
 

@@ -1,7 +1,9 @@
 """What a scan has read is read again from its spool, whole or not at all."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cases import case_sources
@@ -47,7 +49,17 @@ def test_nothing_is_kept_of_an_unfinished_reading_or_of_what_cannot_be_pickled(t
     odd = Conversation(id="1", record="1", messages=(), records=1, tools=(lambda: None,))
     assert list(spool.record("pi", source, iter([odd]))) == [odd]
     assert spool.format_name() is None
-    assert [path for path in spool.path.parent.iterdir() if not path.suffix] == []
+    assert list(spool.path.parent.iterdir()) == []
+    (tmp_path / "file").touch()
+    blocked = Spool(tmp_path / "file" / "a")
+    assert len(list(blocked.record("pi", source, iter([Ignored("x")])))) == 1
+    assert blocked.format_name() is None
+    if (full := Path("/dev/full")).exists():
+        link = tmp_path / "spool" / f"b.{os.getpid()}"
+        link.symlink_to(full)
+        spool = Spool(tmp_path / "spool" / "b")
+        assert len(list(spool.record("pi", source, iter([Ignored("x")])))) == 1
+        assert spool.format_name() is None
 
 
 def test_the_folder_is_closed_to_other_users(tmp_path):
