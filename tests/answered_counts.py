@@ -1,4 +1,4 @@
-"""Answered calls of each folder of real logs, counted over the raw JSON without our readers."""
+"""Counts answered calls of each folder of real logs over the raw JSON, without our readers."""
 
 import json
 import sqlite3
@@ -7,12 +7,12 @@ from corpus_counts import everything, rows
 
 
 def _answered(calls, results):
-    """The ids of calls that a result of the same folder names."""
+    """Returns the ids of calls that a result in the same folder names."""
     return set(calls) & set(results)
 
 
 def claude_answered_calls(folder):
-    """The calls that a tool result of the same file names, by the ids of their lines and own."""
+    """Returns the calls that a tool result of the same file names, by line id and call id."""
     found = set()
     for path in folder.rglob("*.jsonl"):
         called, answered = {}, set()
@@ -37,7 +37,7 @@ def codex_answered_calls(folder):
 
 
 def gemini_cli_answered_calls(folder):
-    """Calls are recorded with their results."""
+    """Counts calls, which are recorded together with their results."""
     return {
         item["id"]
         for _, item in everything(folder)
@@ -46,7 +46,7 @@ def gemini_cli_answered_calls(folder):
 
 
 def opencode_answered_calls(folder):
-    """Parts of type tool that ended, in files and in databases."""
+    """Returns completed parts of type tool, in files and databases."""
     found = set()
     for name, item in everything(folder):
         if item.get("type") == "tool" and "/part/" in name:
@@ -64,7 +64,7 @@ def opencode_answered_calls(folder):
 
 
 def openhands_sdk_captured_calls(folder):
-    """Calls in the responses of logged model calls."""
+    """Returns the calls in responses of logged model calls."""
     return {
         (item["response"]["id"], call["id"])
         for _, item in everything(folder)

@@ -1,4 +1,4 @@
-"""Rows for the tests of audits."""
+"""Rows for the audit tests."""
 
 import random
 import string

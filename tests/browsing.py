@@ -1,4 +1,4 @@
-"""A Chromium of the system for the tests of what people see."""
+"""The system's Chromium, for tests of rendered pages."""
 
 import contextlib
 import shutil
@@ -13,7 +13,7 @@ PHONE, DESK = (390, 844), (1280, 900)
 
 @contextlib.contextmanager
 def browser():
-    """A browser; skips the test where there is none."""
+    """Yields a browser; skips the test if there is none."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")

@@ -1,4 +1,4 @@
-"""Builds made by tests: the command, its rows, all its bytes."""
+"""Builds made by tests: the command, its rows and all its bytes."""
 
 import json
 
@@ -16,7 +16,7 @@ def lines(path):
 
 
 def files(out):
-    """All bytes of a folder, without what may differ between two runs."""
+    """Returns the contents of a folder, without what may differ between two runs."""
     found = {
         path.relative_to(out).as_posix(): path.read_bytes()
         for path in sorted(out.rglob("*"))

@@ -1,6 +1,7 @@
-"""Calls in the folders of API captures, counted over the raw JSON without our readers.
+"""Counts calls in the folders of API captures over the raw JSON, without our readers.
 
-Each function gives names of calls: what later requests repeat of a call stands once in a set.
+Each function returns identifiers of calls: a call that later requests repeat occurs once in the
+set.
 """
 
 import json
@@ -11,7 +12,7 @@ from corpus_counts import objects, rows
 CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
 
 LONG = 19
-"""A longer id is drawn at random. Shorter ones are counted, anew in each conversation."""
+"""Longer ids are random. Shorter ones are numbered from the start in each conversation."""
 
 RESPONSES_CALLS = {
     "function_call", "custom_tool_call", "tool_search_call", "shell_call", "local_shell_call",
@@ -20,7 +21,7 @@ RESPONSES_CALLS = {
 
 
 def exchanges(folder):
-    """(file, request or {}, objects of the response) of pair lines, bare responses and events."""
+    """Yields (file, request or {}, objects of the response) of pair lines, responses and events."""
     for path in sorted(folder.rglob("*")):
         if path.suffix not in (".json", ".jsonl", ".txt"):
             continue
@@ -36,13 +37,13 @@ def exchanges(folder):
                 answer = [value.get("response") or {}, *events]
             else:
                 answer = [value]
-            # What an item begins with is not yet the item.
+            # The beginning of an item is not the item.
             whole = [one for one in answer if one.get("type") != "response.output_item.added"]
             yield path.name, value.get("request") or {}, list(objects(whole))
 
 
 def calls(folder, is_call, key):
-    """Calls by their ids, or by what the request says before them where the id is a number."""
+    """Returns calls by their ids, or by the preceding request if the id is a number."""
 
     def named(call, before):
         what = json.dumps(
@@ -65,13 +66,14 @@ def calls(folder, is_call, key):
     for name, _, answer in exchanges(folder):
         for call in filter(is_call, answer):
             what, place = named(call, name)
-            if (name, what) not in sent:  # else it was sent back, perhaps under the client's own id
+            # Otherwise it was sent back, perhaps under the client's own id.
+            if (name, what) not in sent:
                 found.add(place)
     return found
 
 
 def is_direct(item):
-    """Whether the model made the call itself, not a program that it wrote."""
+    """Returns whether the model made the call itself, not a program that it wrote."""
     return (item.get("caller") or {}).get("type", "direct") == "direct"
 
 
@@ -97,14 +99,14 @@ def anthropic_calls(folder):
 
 
 def _same(arguments):
-    """Arguments as one text: JSON text or a value."""
+    """Returns arguments as one text, from JSON text or a value."""
     if isinstance(arguments, str):
         arguments = json.loads(arguments) if arguments.strip() else {}
     return json.dumps(arguments or {}, sort_keys=True)
 
 
 def _made(item):
-    """(name, arguments) of an object that is a call in any API's response, else None."""
+    """Returns (name, arguments) if an object is a call in the response of any API, else None."""
     if item.get("type") == "tool_use" and "name" in item:
         return item["name"], _same(item["input"])
     if item.get("type") == "function_call" and "call_id" in item:
@@ -118,9 +120,9 @@ def _made(item):
 
 
 def captured_calls(folder):
-    """The calls in responses that are recorded whole, with their requests, by name and arguments.
+    """Returns calls in completely recorded responses with their requests, by name and arguments.
 
-    The corpus has each of many conversations in several files, which become one sample.
+    The corpus has many conversations in several files, which become one sample.
     """
     return {
         call
@@ -133,7 +135,7 @@ def captured_calls(folder):
 
 
 def trained_calls(out):
-    """The calls in data/ that are trained, by name and arguments."""
+    """Returns the calls in data/ that are trained, by name and arguments."""
     texts = [
         message["content"]
         for path in (out / "data").glob("*.jsonl")

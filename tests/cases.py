@@ -1,9 +1,9 @@
-"""The sources of a reader's case, and what becomes of them: events, samples, rendered text.
+"""The sources of a reader's case, and their results: events, samples, rendered text.
 
 Sources are the files under `input/`, and a database for each `.sql`.
 
-A database is kept as the text that makes it, so that it can be reviewed: `store.sql` becomes the
-sqlite file `store.db`.
+A database is stored as the SQL that creates it, so that it can be reviewed: `store.sql` becomes the
+SQLite file `store.db`.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from builder.readers.discovery import find_sources
 
 
 def case_sources(case: Path, scratch: Path):
-    """The sources of the case in the folder `case`, its databases made in `scratch`."""
+    """Returns the sources of the case in the folder `case`; creates its databases in `scratch`."""
     folder = case / "input"
     if any(folder.rglob("*.sql")):
         shutil.copytree(folder, scratch, dirs_exist_ok=True)
@@ -31,10 +31,10 @@ def case_sources(case: Path, scratch: Path):
 
 
 def rendered(events_by_source, target):
-    """The samples that a build makes of a case, as the tokenizer's chat template renders them.
+    """Returns a build's samples of a case, rendered by the tokenizer's chat template.
 
-    `events_by_source` is {name of a source: the events of its reader}. A conversation that gives
-    no sample is the line that says why.
+    `events_by_source` is {name of a source: the events of its reader}. A conversation without a
+    sample is a line with the reason.
     """
     pieces = [
         f"##### {name} · {event.record}\n{_rendered(event, target)}\n"

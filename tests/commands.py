@@ -1,4 +1,4 @@
-"""The command line, run in this process or in one of its own."""
+"""Runs the command line, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(*arguments: object, cwd: Path | str = ".") -> Ran:
 
 
 def run_apart(*arguments: object, cwd: Path | str = ".") -> Ran:
-    """Runs a command in a process of its own, which does not reach the Hub."""
+    """Runs a command in a separate process without access to the Hub."""
     done = subprocess.run(
         [sys.executable, "-m", "builder", *map(str, arguments)],
         capture_output=True,

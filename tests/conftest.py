@@ -1,4 +1,4 @@
-"""Shared: the verifier over the embedded tokenizer, loaded once; hypothesis profiles."""
+"""Shared fixtures: the verifier with the embedded tokenizer, and profiles of hypothesis."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "long",  # for a soak: HYPOTHESIS_PROFILE=long scripts/test.sh
+    "long",  # for a long run: HYPOTHESIS_PROFILE=long scripts/test.sh
     max_examples=500,
     deadline=None,
     derandomize=True,
@@ -20,7 +20,7 @@ settings.register_profile("dev", parent=settings.get_profile("long"), max_exampl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 if threading.current_thread() is threading.main_thread():
-    # A shell that runs the tests in the background has them ignore Ctrl-C, which tests send.
+    # A shell that runs the tests in the background makes them ignore Ctrl-C, which tests send.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -35,7 +35,7 @@ def verifier():
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder of real logs and references beside the project; there in CI, not everywhere."""
+    """The folder of real logs and references next to the project; not on every machine."""
     if not SHARED.is_dir():
         pytest.skip("no ../shared beside the project")
     return SHARED
@@ -43,7 +43,7 @@ def shared():
 
 @pytest.fixture
 def submitted(monkeypatch):
-    """The names of the functions that went to a pool of processes."""
+    """The names of the functions submitted to a process pool."""
     from concurrent.futures import ProcessPoolExecutor
 
     names = []
@@ -59,7 +59,7 @@ def submitted(monkeypatch):
 
 @pytest.fixture
 def pooled_tasks(monkeypatch, submitted):
-    """The tasks of a build go to a pool one by one, however small; as `submitted`."""
+    """Submits the tasks of a build to a pool one by one, however small; like `submitted`."""
     from builder.build import engine
 
     monkeypatch.setattr(engine, "holds_more", lambda paths: True)
@@ -69,7 +69,7 @@ def pooled_tasks(monkeypatch, submitted):
 
 @pytest.fixture
 def pooled(monkeypatch, pooled_tasks):
-    """Nothing is too little for a pool, also when a build is published; as `submitted`."""
+    """Uses a pool for any amount of work, also when publishing a build; like `submitted`."""
     from builder.parallel import pool
 
     monkeypatch.setattr(pool, "LITTLE_BYTES", 0)

@@ -1,6 +1,6 @@
-"""Calls of each folder of real logs, counted over the raw JSON or rows without our readers.
+"""Counts calls of each folder of real logs over raw JSON or rows, without our readers.
 
-Each function gives the log's own names of its calls: what a log repeats stands once in a set.
+Each function returns the log's own names of its calls: a repeated call occurs once in the set.
 """
 
 import json
@@ -17,7 +17,7 @@ FUNCTION = re.compile(r"^<function=", re.MULTILINE)
 
 
 def rows(path):
-    """The JSON objects among a file's lines."""
+    """Yields the JSON objects among a file's lines."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             row = json.loads(line)
@@ -28,7 +28,7 @@ def rows(path):
 
 
 def documents(folder):
-    """(name, JSON value) of each file; that of lines is their list."""
+    """Yields (name, JSON value) of each file; for JSON Lines, the list of values."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".jsonl":
@@ -38,7 +38,7 @@ def documents(folder):
 
 
 def objects(value):
-    """The objects anywhere in a JSON value, in order."""
+    """Yields all objects in a JSON value, in order."""
     if isinstance(value, dict):
         yield value
     for item in value.values() if isinstance(value, dict) else value:
@@ -47,21 +47,21 @@ def objects(value):
 
 
 def everything(folder):
-    """(name of the file, object) for every object in the folder."""
+    """Yields (file name, object) for every object in the folder."""
     for name, value in documents(folder):
         for item in objects(value):
             yield name, item
 
 
 def numbered(name, calls):
-    """Names for calls that are told apart by their place only."""
+    """Returns names for calls that differ only in their position."""
     return {(name, number) for number, _ in enumerate(calls)}
 
 
 def atif_calls(folder):
-    """Steps' calls, those of OpenHands events, and those in the text of exported episodes.
+    """Returns calls of steps, of OpenHands events, and in the text of exported episodes.
 
-    Episodes repeat the turns of the one before.
+    Episodes repeat the turns of the previous one.
     """
     found = openhands_calls(folder)
     for name, item in everything(folder):
@@ -77,7 +77,7 @@ def atif_calls(folder):
 
 
 def claude_calls(folder):
-    """Calls by the id of their line, their own, and their arguments: a copy may be redacted."""
+    """Returns calls by line id, call id and arguments: a copy may be redacted."""
     return {
         (row["uuid"], block["id"], json.dumps(block["input"], sort_keys=True))
         for path in folder.rglob("*.jsonl")
@@ -89,7 +89,7 @@ def claude_calls(folder):
 
 
 def entire_calls(folder):
-    """Those of Claude Code, and of the gemini-cli sessions (one JSON value) among them."""
+    """Returns calls of Claude Code and of the gemini-cli sessions (one JSON value) among them."""
     found = claude_calls(folder)
     for path in folder.glob("*.jsonl"):
         try:
@@ -101,7 +101,7 @@ def entire_calls(folder):
 
 
 def claude_warm_ups(folder):
-    """Files whose user says nothing but "Warmup"."""
+    """Returns the files whose user messages are only "Warmup"."""
     return sum(
         [row["message"]["content"] for row in rows(path) if row.get("type") == "user"] == ["Warmup"]
         for path in folder.rglob("*.jsonl")
@@ -127,7 +127,7 @@ def gemini_cli_calls(folder):
 
 
 def inspect_calls(folder):
-    """The calls in the messages of samples; a sample is a member of an archive or of a list."""
+    """Returns calls in messages of samples; a sample is a member of an archive or of a list."""
     samples = []
     for path in folder.rglob("*.eval"):
         with zipfile.ZipFile(path) as archive:
@@ -153,7 +153,7 @@ def kimi_calls(folder):
 
 
 def mini_swe_calls(folder):
-    """Messages hold the response that they came from, with the same calls."""
+    """Returns calls; messages contain the response that they came from, with the same calls."""
     return {
         (name, call["id"])
         for name, item in everything(folder)
@@ -162,7 +162,7 @@ def mini_swe_calls(folder):
 
 
 def opencode_calls(folder):
-    """Parts of type tool, in files and in databases."""
+    """Returns parts of type tool, in files and databases."""
     found = {
         (item["sessionID"], item["callID"])
         for name, item in everything(folder)
@@ -178,7 +178,7 @@ def opencode_calls(folder):
 
 
 def openhands_calls(folder):
-    """Calls by the response that they stand in; before there were any, an action was a call."""
+    """Returns calls by their response; in early versions an action was a call."""
     found = set()
     legacy = {"run", "run_ipython", "finish"}
     for name, item in everything(folder):
@@ -196,9 +196,9 @@ def openhands_calls(folder):
 
 
 def openhands_sdk_calls(folder):
-    """Requests repeat the calls before them; events of actions have one call each.
+    """Returns calls: requests repeat earlier calls; events of actions have one call each.
 
-    A model without calls of its own wrote them into its text, and got an id for each.
+    A model without native calls wrote them into its text, and got an id for each.
     """
     found = set()
     for _, item in everything(folder):
@@ -217,7 +217,7 @@ def qwen_code_calls(folder):
 
 
 def sharegpt_calls(folder):
-    """One for each function_call turn, or each of its list, and each part of type tool_call."""
+    """Returns one per function_call turn or item of its list, and per part of type tool_call."""
     found = []
     for _, value in documents(folder):
         for row in value if isinstance(value, list) else []:
@@ -240,7 +240,7 @@ def smolagents_calls(folder):
 
 
 def span_calls(folder):
-    """By id and arguments: parts in texts, numbered attributes, and tools' own spans."""
+    """Returns calls by id and arguments: parts in texts, numbered attributes, tool spans."""
     found = set()
     for _, span in everything(folder):
         texts = [text for text in span.values() if isinstance(text, str) and text[:1] in "[{"]
@@ -259,7 +259,7 @@ def span_calls(folder):
 
 
 def swe_agent_calls(folder):
-    """The calls of the history; the older dialects write commands into the text, no calls."""
+    """Returns the calls of the history; older dialects write commands into the text."""
     return {
         (name, number, call["id"])
         for name, value in documents(folder)
@@ -280,7 +280,7 @@ def swe_smith_calls(folder):
 
 
 def tau_bench_calls(folder):
-    """By position: ids repeat within a conversation."""
+    """Returns calls by position: ids repeat within a conversation."""
     return {
         (name, row, number, place)
         for name, value in documents(folder)
@@ -296,7 +296,7 @@ def tau2_bench_calls(folder):
 
 
 def toolbench_calls(folder):
-    """One for each node of the search that chose a tool; messages repeat its path."""
+    """Returns one per node of the search that chose a tool; messages repeat its path."""
     return [
         item
         for _, value in documents(folder)
@@ -307,7 +307,7 @@ def toolbench_calls(folder):
 
 
 def xlam_calls(folder):
-    """The answers; rows of API-Bank repeat one another, and Hammer's prompts hold text."""
+    """Returns the answers; rows of API-Bank repeat one another, and Hammer's prompts are text."""
     found = set()
     for name, value in documents(folder):
         for number, row in enumerate(value):

@@ -1,4 +1,4 @@
-"""Samples as strangers write them, for laws that hold for any dataset."""
+"""Samples in the form that other programs write them, for properties of any dataset."""
 
 from hypothesis import strategies as st
 from strategies import json_values, texts

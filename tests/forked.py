@@ -1,4 +1,4 @@
-"""What tests of worker processes run in them, and the processes that serve them."""
+"""Functions that tests run in worker processes, and lookups of helper processes."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import time
 
 
 def helpers(kind):
-    """The pids of this process's helpers: "forkserver" or "resource_tracker"."""
+    """Returns the pids of this process's helpers: "forkserver" or "resource_tracker"."""
     listed = subprocess.run(
         ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(os.getpid())],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Laws of scrubbing, on random conversations full of hostile text with secrets planted in them."""
+"""Properties of scrubbing, on random conversations of hostile text with planted secrets."""
 
 from dataclasses import replace
 from itertools import cycle
@@ -35,14 +35,14 @@ def scrubber():
 
 
 def planted(turn, plants):
-    """The turn with something planted in each of its texts."""
+    """Returns the turn with something planted in each of its texts."""
     content = turn.content and f"{turn.content}{PLANTS[next(plants)]}."
     responses = tuple(f"{text}{PLANTS[next(plants)]}" for text in turn.responses)
     return replace(turn, content=content, responses=responses)
 
 
 def unproven(verifier, dialogue, unit):
-    """Whether something else keeps a sample of it out: a name that breaks the JSON of a call."""
+    """Returns whether another fault rejects the sample: a name that breaks the JSON of a call."""
     return any(
         verifier.check(flatten(one.dialogue), one.dialogue, one.targets).findings
         for one in examples(dialogue, unit)

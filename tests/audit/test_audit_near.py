@@ -78,7 +78,7 @@ def test_pairs_are_found_and_strangers_are_not(size):
     texts = [words(seed, size) for seed in range(100)]
     twins = [changed(text, max(size // 100, 1), seed) for seed, text in enumerate(texts[:50])]
     found = near_repeats([*texts, *twins])
-    # three standard errors above: the estimate of none of them should be below
+    # three standard errors above: no estimate should be below
     wanted = {100 + at: at for at in range(50) if jaccard(texts[at], twins[at]) > SIMILAR + 0.1}
     assert wanted or size < 100
     assert wanted.items() <= found.items()

@@ -1,4 +1,4 @@
-"""The class of behaviour: each rule, and which one wins."""
+"""Classification of behaviour: each rule, and which one takes precedence."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The audit of a dataset: planted faults are found where they are, clean data pass the gates."""
+"""The audit of a dataset: planted faults are found in their places, clean data pass the gates."""
 
 import json
 
@@ -80,7 +80,7 @@ def table(audited, key):
 def test_clean_data_have_no_findings_and_exit_0(tmp_path, capsys):
     path = write(tmp_path / "d.jsonl", CLEAN)
     assert run(path).findings == ()
-    gates = [name for name in CODES if name != "contamination"]  # needs a set to look for
+    gates = [name for name in CODES if name != "contamination"]  # needs an evaluation set
     assert cli.main(["audit", str(path), "--fail-on", ",".join(gates)]) == 0
     out = capsys.readouterr().out
     assert "6 samples" in out
@@ -331,7 +331,7 @@ def test_any_rows_are_audited(tmp_path_factory, rows):
     path = write(tmp_path_factory.mktemp("any") / "d.jsonl", rows)
     try:
         audited = run(path)
-    except UsageError:  # objects, but none of a known form: one line instead of a finding for each
+    except UsageError:  # objects of no known form: one line instead of a finding for each
         assert any(isinstance(row, dict) and row for row in rows)
         assert not any(isinstance(row, dict) and "messages" in row for row in rows)
         return

@@ -1,4 +1,4 @@
-"""What the audit of turns looks for first, held to what it looks for."""
+"""The audit of turns: its cues agree with its patterns, and it detects scripts and languages."""
 
 import pytest
 from hypothesis import given

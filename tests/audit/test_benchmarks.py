@@ -1,4 +1,4 @@
-"""Runs of public benchmarks are named as such, and may be selected by how they ended."""
+"""Runs of public benchmarks are labelled, and can be selected by their outcome."""
 
 import html
 import json
@@ -16,7 +16,7 @@ REWARDS = [1.0, 0.0, 1.0, 0.5, 1.0]
 
 
 def run_of(number, reward):
-    """A run of tau-bench as its harness writes it."""
+    """Returns a run of tau-bench in the form that its harness writes."""
     call = {"name": "get_user", "arguments": json.dumps({"id": number})}
     return {
         "task_id": number,
@@ -122,7 +122,7 @@ def test_select_by_outcome_gives_exactly_those_runs(runs, tmp_path, where, kept)
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_select_by_reward_gives_the_real_runs_with_that_reward(shared, tmp_path, reward):
-    """The raw log says which runs have the reward; what cannot be built is counted from rejects."""
+    """The oracle is the raw log; runs that cannot be built are counted from the rejects."""
     folder = shared / "corpus" / "tau-bench"
     (path,) = folder.glob("*trajectories*.json")
     raw = json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of builds."""
+"""Fixtures of the build tests."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from builder.build import task as work
 
 @pytest.fixture
 def done(monkeypatch):
-    """The names of the sources that were worked on, not taken from the state."""
+    """Returns the names of the sources that were converted rather than taken from the state."""
     worked = []
     process = work.process_source
     monkeypatch.setattr(

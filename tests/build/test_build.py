@@ -1,4 +1,4 @@
-"""The output folder: its layout, its ledger, its determinism, and that a change is seen."""
+"""The output folder: layout, ledger, determinism, and detection of changes."""
 
 import json
 import random
@@ -97,7 +97,7 @@ def test_the_same_bytes_where_parts_are_made_some_at_a_time(
     monkeypatch.setattr(engine, "BATCH_TASKS", 3)
     assert build(tmp_path / "again", "--workers", "2") == 0
     parts = len(json.loads((built / "manifest.json").read_bytes())["inputs"])
-    passes = 2  # sessions that lack tool definitions are scanned first
+    passes = 2  # sessions without tool definitions are scanned first
     assert 2 < pooled_tasks.count("_run_batch") <= passes * (parts // 3 + 1)
     assert files(tmp_path / "again") == files(built)
 
@@ -112,7 +112,7 @@ def test_the_listing_order_of_a_folder_does_not_matter(built, tmp_path):
         shutil.copyfile(path, copy)
     assert build(tmp_path / "out", "--workers", "1", inputs=[shuffled]) == 0
     mine, theirs = files(tmp_path / "out"), files(built)
-    del mine["manifest.json"], theirs["manifest.json"]  # it names the input folder
+    del mine["manifest.json"], theirs["manifest.json"]  # it contains the path of the input folder
     assert mine == theirs
 
 

@@ -1,4 +1,4 @@
-"""Large files are cut into pieces: the bytes are those of the whole, whatever the file is."""
+"""Large files are split into chunks: the output is that of the whole file in every format."""
 
 import contextlib
 import gzip
@@ -36,7 +36,7 @@ SHARES = "split: {validation: 0.2, test: 0.2}\ninputs: [{path: PATH, weight: 0.7
 
 @pytest.fixture
 def small(monkeypatch):
-    """Files of a few KB are large; gives how to say that they are not."""
+    """Makes files of a few KB count as large; returns a function that undoes it."""
     monkeypatch.setattr(pieces, "WINDOW_BYTES", 2000)
     return lambda: monkeypatch.setattr(pieces, "WINDOW_BYTES", 1 << 30)
 
@@ -46,7 +46,7 @@ def tasks(path, format_="auto"):
 
 
 def passes(path):
-    """How often each piece is read: once more for the tools that sessions of an agent share."""
+    """How often each chunk is read: once more for the tools that sessions of an agent share."""
     (name,) = recognise(Source(path.name, path))
     return 2 if readers()[name].is_agent else 1
 
@@ -75,11 +75,11 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled_tasks)
     assert all(files(tmp_path / workers) == whole for workers in counts)
 
 
-# -- going on, and files that change -------------------------------------------------------------
+# -- resuming, and files that change -------------------------------------------------------------
 
 
 def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):
-    monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a piece is longer than the head of its file
+    monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a chunk is longer than the head of its file
     logs = tmp_path / "logs"
     logs.mkdir()
     paths = [make(logs, 40) for make in (goose, parquet, jsonl)]
@@ -183,7 +183,7 @@ def test_a_log_beside_a_database_leaves_it_whole_and_comes_too_late_for_pieces(t
     assert apart == whole
 
 
-# -- what stays whole ----------------------------------------------------------------------------
+# -- what is not split ---------------------------------------------------------------------------
 
 
 def test_what_cannot_be_read_from_its_middle_stays_whole(tmp_path, small):
@@ -220,7 +220,7 @@ def test_lines_that_are_blank_are_no_empty_file(tmp_path, small):
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
 
 
-# -- each piece reads its own --------------------------------------------------------------------
+# -- each chunk reads its own records -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["opencode", "goose", "hermes-agent", "egirl", "langchain"])
@@ -241,7 +241,8 @@ def test_a_piece_asks_a_database_for_its_own_sessions(tmp_path, small, monkeypat
         asked.clear()
         assert list(readers()[kind].read(task.source))
         found.append(sorted(asked))
-    found = [names for names in found if names]  # the last may be what is in no session
+    # The last chunk may be the records without a session.
+    found = [names for names in found if names]
     assert len(found) > 4
     assert all(one[-1] < other[0] for one, other in pairwise(found))
 

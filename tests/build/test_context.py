@@ -1,4 +1,4 @@
-"""The level of context: required, reported, and counted for what shows it."""
+"""The level of context: required, reported, and counted per target."""
 
 import json
 

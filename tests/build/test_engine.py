@@ -1,4 +1,4 @@
-"""The choice of the engine, where Ray is not installed or not asked for."""
+"""The choice of the engine if Ray is not installed or not requested."""
 
 import contextlib
 import os
@@ -53,12 +53,12 @@ def test_what_is_not_asked_for_is_not_imported(tmp_path):
 
 @pytest.fixture
 def tasks(tmp_path):
-    """Files of 1, 1, 1, 9, 1 MB; a store, one in memory, one that is gone; then of 1, 1 MB."""
+    """Returns tasks: files of 1, 1, 1, 9, 1 MB; a store, one in memory, a missing one; 1, 1 MB."""
 
     def file(name, size):
         path = tmp_path / name
         path.touch()
-        os.truncate(path, size << 20)  # a store's folder has a size too, which is small
+        os.truncate(path, size << 20)  # a store's folder has a size too, a small one
         return Source(name, path)
 
     sources = [file(f"{at}", size) for at, size in enumerate((1, 1, 1, 9, 1))]
@@ -87,7 +87,7 @@ def test_no_task_makes_no_batch():
 class Pool(Executor):
     """An executor without processes; its workers die at the tasks in `fatal`.
 
-    A list of (workers, indices of the tasks) for each submission is kept in `submitted`.
+    `submitted` has a list of (workers, indices of the tasks) for each submission.
     """
 
     def __init__(self, fatal):

@@ -1,4 +1,4 @@
-"""The cost of a training unit, said before the work."""
+"""The cost of a training unit is printed before the work starts."""
 
 import json
 

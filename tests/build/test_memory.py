@@ -1,4 +1,4 @@
-"""How much memory and time one long record takes: a build of it in a process of its own."""
+"""Memory and time of one long record: it is built in a process of its own."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ pytest.importorskip("resource", reason="the system does not say how much memory 
 
 LONG = 2_000_000
 FIXED_BYTES = 120_000_000
-"""What a longer text takes no more of: caches that fill, and pages that the allocator keeps."""
+"""Memory that does not grow with the text: caches, and pages that the allocator keeps."""
 BYTES_PER_CODE_POINT = 60
 MEASURE = """
 import resource, subprocess, sys
@@ -29,7 +29,7 @@ TEXTS = {
 
 
 def peak(folder, text, answer):
-    """The most bytes of memory that a build of one row took."""
+    """Returns the peak memory in bytes of a build of one row."""
     messages = [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
     log = folder / "log.jsonl"
     log.write_text(json.dumps({"messages": messages}) + "\n")

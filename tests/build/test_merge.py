@@ -1,4 +1,4 @@
-"""Built datasets merged without their logs, and datasets compared."""
+"""Merges built datasets without their logs, and compares datasets."""
 
 import json
 import shutil

@@ -1,6 +1,6 @@
-"""The job on Ray: a cluster of two nodes, on this machine, whose parts are killed on purpose.
+"""Builds on Ray: a cluster of two nodes on this machine, whose workers are killed on purpose.
 
-Starting the cluster takes longer than what the tests do on it: they share one.
+Starting the cluster takes longer than the tests themselves, so they share one.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from logs import write_logs
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("default"),  # what another library warns of is its own
+    pytest.mark.filterwarnings("default"),  # warnings of other libraries
 ]
 
 
@@ -49,7 +49,7 @@ def shared_cluster():
 
 @pytest.fixture
 def cluster(shared_cluster):
-    """Two nodes that do nothing: one that a test removed is replaced, its last tasks have ended."""
+    """Two idle nodes: a node that a test removed is replaced, and its last tasks have ended."""
     if not shared_cluster.worker_nodes:
         shared_cluster.add_node(**SMALL)
     shared_cluster.wait_for_nodes()
@@ -61,7 +61,7 @@ def cluster(shared_cluster):
 
 
 def data_of(made):
-    """What does not say where the inputs are."""
+    """Returns the output without the paths of the inputs."""
     return {
         name: data for name, data in made.items() if name.startswith(("data/", "meta/", "rejects"))
     }
@@ -77,13 +77,13 @@ def start(cluster, logs, out, **environment):
 
 
 def run_here(cluster, logs, out, *more):
-    """Builds on the cluster; this process is the driver. Gives the exit code."""
+    """Builds on the cluster with this process as the driver; returns the exit code."""
     engine = ("--engine", "ray", "--ray-address", cluster.address)
     return build(out, *engine, *more, inputs=[logs])
 
 
 def below(pid):
-    """All processes that this one, or one below it, has started."""
+    """Returns all descendants of a process."""
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError):
             for child in (task / "children").read_text().split():
@@ -92,7 +92,7 @@ def below(pid):
 
 
 def at_work():
-    """The workers of our cluster that are doing a task now."""
+    """Returns the workers of our cluster that are running a task."""
     found = []
     for pid in below(os.getpid()):
         with contextlib.suppress(OSError):
@@ -113,7 +113,7 @@ def finished(out):
 
 
 def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # what is relative to the driver's folder is nothing elsewhere
+    monkeypatch.chdir(tmp_path)  # paths relative to the driver's folder do not exist elsewhere
     Path("logs").symlink_to(logs)
     assert build("out", "--engine", "ray", "--workers", "2", inputs=["logs"]) == 0
     assert data_of(files(tmp_path / "out")) == data_of(undisturbed)
@@ -181,7 +181,7 @@ def test_machines_without_a_common_folder_share_parts_in_a_store(
 
 
 def refused(monkeypatch, capsys, cluster, logs, out, name, other):
-    """What the command says if on the nodes `name` of the engine is `other`."""
+    """Returns the command's message if the engine's `name` is `other` on the nodes."""
     from builder.build import ray_engine as engine_ray
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])

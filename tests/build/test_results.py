@@ -1,4 +1,4 @@
-"""A part that is not as it was written is no part: its work is done again."""
+"""A stored result that is corrupt is discarded, and its chunk is converted again."""
 
 from __future__ import annotations
 

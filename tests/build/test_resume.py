@@ -1,4 +1,4 @@
-"""Going on where a run stopped: the same bytes as an undisturbed one, whatever happened before."""
+"""Resuming a run gives the same bytes as an undisturbed one, whatever happened before."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def test_a_damaged_part_is_done_again(logs, tmp_path, done):
         lambda data: data[:-1],
         lambda data: data[1:],
         lambda data: data[:-50] + b"{" + data[-49:],
-        lambda data: data[:-1] + b"1",  # of a version that wrote another form
+        lambda data: data[:-1] + b"1",  # of a version with another format
     )
     for damage, part in zip(
         damages, sorted((out / ".state" / "results").glob("??/*")), strict=False
@@ -138,7 +138,7 @@ def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, don
     source = DATA / "claude-code"
     monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
     config = tmp_path / "once.yaml"
-    config.write_text("normalize: {tool_scope: conversation}\n")  # else it is read twice
+    config.write_text("normalize: {tool_scope: conversation}\n")  # otherwise it is read twice
     assert build(tmp_path / "out", "--config", config, "--workers", "1", inputs=[source]) == 0
     assert done
     assert len(done) == len(set(done)), "pieces share the origin of their source"

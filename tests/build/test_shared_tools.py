@@ -1,4 +1,4 @@
-"""Tool definitions that sessions of an agent share: one for each tool, whatever the order."""
+"""Tool definitions shared by sessions of an agent: one per tool, whatever the order."""
 
 import json
 import random
@@ -17,7 +17,7 @@ CALLS = [
     [{"path": "c", "limit": 2.5, "lines": [1, 2]}],
     [{"path": "d", "lines": []}, {"path": "e", "limit": None}],
 ]
-"""The arguments of the calls of `Read` in each session."""
+"""The arguments of the calls to `Read` in each session."""
 
 READ = {
     "type": "object",
@@ -69,7 +69,7 @@ def logs(tmp_path):
 
 
 def definitions(out):
-    """{name: its parameters, one for each form in data/}."""
+    """Returns {name: parameters, one for each distinct definition in data/}."""
     found = {}
     for row in lines(out / "data" / "train-00000-of-00001.jsonl"):
         for tool in row["tools"]:

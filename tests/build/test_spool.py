@@ -1,4 +1,4 @@
-"""What a scan has read is read again from its spool, whole or not at all."""
+"""Records of a scan are read back from its spool, completely or not at all."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-"""A worker that is killed: its task is tried again, then it is a reject; nothing else is lost.
+"""A killed worker: its task is retried, then rejected; nothing else is lost.
 
-The killer is a reader of another package, which the processes find by its entry point.
+The task that kills it is a reader of another package, found by its entry point.
 """
 
 import json
@@ -46,7 +46,7 @@ ALWAYS = "1000000"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Builds in a process of its own; gives the ledger and how often the fatal log was read."""
+    """Builds in a separate process; returns the ledger and how often the fatal log was read."""
     folder = tmp_path_factory.mktemp("died")
     info = folder / "site" / "fatal-1.0.dist-info"
     info.mkdir(parents=True)
@@ -78,7 +78,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(run, tmp_path_factory):
-    """What is built if no worker dies."""
+    """The output if no worker dies."""
     out = tmp_path_factory.mktemp("whole") / "out"
     ledger, tries = run(out, "0", "1")
     assert (tries, ledger["conversations"]["built"]) == (1, 74)

@@ -1,4 +1,4 @@
-"""The dataset card: what the Hub reads of it, what it says, and that text of logs stays text."""
+"""The dataset card: its metadata for the Hub, its text, and that text of logs stays text."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """A log whose model, tool and licence are markup."""
+    """A log whose model, tool and licence contain markup."""
     folder = tmp_path_factory.mktemp("hostile")
     call = {"name": TOOL, "arguments": "{}"}
     row = {
@@ -60,7 +60,7 @@ def hostile(tmp_path_factory):
 
 
 def parts(out):
-    """(front matter, text)."""
+    """Returns (front matter, text)."""
     _, head, text = (out / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     return yaml.safe_load(head), text
 

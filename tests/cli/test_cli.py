@@ -1,4 +1,4 @@
-"""What the commands print, and what they do not import."""
+"""The output of the commands, and modules that they do not import."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A server that echoes the request's headers: no command prints the token that was sent."""
+"""No command prints the token it sends, even if a server echoes the request's headers."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from builder.credentials import HidingStream, hide
 
 TOKEN = "hf" + "_" + "EchoedTokenOfNobody0123456789abcdef"
 ODD = "odd-" + "0123456789abcdefghij"
-"""A token of no known form: it is recognised by the variable that holds it."""
+"""A token without a known form: it is recognised by the variable that holds it."""
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Mistakes and unlucky files: each is told in one line, and none ends in a traceback."""
+"""Mistakes and faulty files: each is reported in one line, and none ends in a traceback."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ LINE = json.dumps(ROW) + "\n"
 
 @pytest.fixture
 def run(capsys):
-    """The exit code, what is on stdout, what is on stderr."""
+    """Returns (exit code, stdout, stderr)."""
 
     def run(*arguments):
         code = cli.main([str(item) for item in arguments])
@@ -161,7 +161,7 @@ def test_an_empty_name_is_not_the_current_folder(run, command, tmp_path, monkeyp
     assert (code, err) == (2, "builder: build: -o OUT is missing: where should the dataset go?\n")
 
 
-# manifests of others
+# manifests of other programs
 
 
 @pytest.fixture
@@ -325,7 +325,8 @@ def test_other_inputs_do_not_replace_a_dataset_unasked(run, made, tmp_path):
         " name another folder, or replace its content with --fresh\n"
     )
     more = [tmp_path / "x.jsonl", tmp_path / "z.jsonl"]
-    assert run("build", *more, "-o", made, "--quiet") == (0, "", "")  # more of them is no surprise
+    # More of the same inputs are accepted.
+    assert run("build", *more, "-o", made, "--quiet") == (0, "", "")
     assert run("build", tmp_path / "z.jsonl", "-o", made, "--quiet", "--fresh") == (0, "", "")
 
 

@@ -140,7 +140,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with a dataset, a folder that is not ours, and configurations with mistakes."""
+    """A folder with a dataset, a foreign folder, and configurations with mistakes."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.jsonl").write_text(json.dumps(ROW) + "\n")
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
@@ -229,7 +229,7 @@ def test_the_time_left_is_said_only_where_it_is_known():
 
 
 def test_the_rate_is_that_of_the_recent_past():
-    """The workers start for ten seconds; then a tenth is done in each second."""
+    """The workers take ten seconds to start; then a tenth is finished each second."""
     rate = RecentRate(100.0)
     rates = [rate.after(10 * second, 110.0 + second) for second in range(1, 10)]
     assert rates[0] == pytest.approx(10 / 11)
@@ -239,7 +239,7 @@ def test_the_rate_is_that_of_the_recent_past():
 
 
 def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
-    """Sessions that take the tools of others are read again: the bar names that."""
+    """Sessions that use the tools of others are read twice: the progress bar names the phase."""
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)

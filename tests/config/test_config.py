@@ -1,4 +1,4 @@
-"""The configuration: one declaration of each key, which everything else is derived from."""
+"""The configuration: each key is declared once, and everything else is derived from it."""
 
 import re
 from dataclasses import fields
@@ -16,7 +16,7 @@ DEFAULT = ROOT / "configs" / "default.yaml"
 
 
 def documented():
-    """{key: its line of configs/default.yaml with the comment}, keys of inputs[] among them."""
+    """Returns {key: its line in configs/default.yaml with the comment}, including inputs[]."""
     found, section = {}, ""
     for line in DEFAULT.read_text().splitlines():
         text = line.replace("#  - ", "    ").replace("#    ", "    ")
@@ -27,7 +27,7 @@ def documented():
         elif match:
             found[f"{section}.{match[2]}"] = line
         elif found and line.lstrip().startswith("#"):
-            found[next(reversed(found))] += line  # the comment goes on
+            found[next(reversed(found))] += line  # the comment continues
     return found
 
 
@@ -52,7 +52,7 @@ def test_the_default_file_documents_every_key_and_every_choice():
 
 
 def choices(kind, item):
-    """The choices of a Literal field, also of a tuple of them."""
+    """Returns the choices of a Literal field, or of a tuple of them."""
     for owner in (kind, *(hint for hint in get_type_hints(kind).values())):
         hint = getattr(owner, "__dataclass_fields__", {}).get(item.name)
         if hint is item:

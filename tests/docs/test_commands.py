@@ -1,7 +1,7 @@
-"""Every command in README and docs/ is run as written; what is elsewhere has a stand-in.
+"""Runs every command in README and docs/ as written, with stand-ins for remote services.
 
-A stand-in of the Hub on the loopback serves `hf://`; names that the pages leave to the reader
-(`LOGS`, `out/mine`) are files made here.
+A stand-in of the Hub on loopback serves `hf://`; placeholder names of the pages (`LOGS`,
+`out/mine`) are files created here.
 """
 
 import json
@@ -33,7 +33,7 @@ from builder.testing import assert_proven
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {"cli.md": "is made from the code", "readers.md": "tests/readers/test_third_party.py"}
-"""Pages whose commands are checked otherwise."""
+"""Pages whose commands are checked elsewhere, and where."""
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 SHAREGPT = {
@@ -52,14 +52,14 @@ STAND_INS = {
     "s3://": "file://{here}/store/",
     " --engine ray --ray-address auto": "",
 }
-"""What a test does not have: an account, a model on the Hub, a store, a cluster."""
+"""Replacements for what a test does not have: an account, a Hub model, a store, a cluster."""
 
 OTHER_PROGRAMS = {"scripts/quickstart.sh", "scripts/test.sh", "pip", "uvx", "python", "trl", "hf"}
-"""Programs besides `builder` that the pages show; the two scripts are run by CI."""
+"""Programs other than `builder` on the pages; CI runs the two scripts."""
 
 
 def commands(text):
-    """The commands of a text: lines of shell blocks, and indented lines that begin with one."""
+    """Returns the commands of a text: lines of shell blocks, and indented lines with a command."""
     text = text.replace("\\\n", " ")
     for block in re.findall(r"^```(?:sh|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         yield from (line.removeprefix("$ ").strip() for line in block.splitlines())
@@ -71,7 +71,7 @@ def of_builder(text):
 
 
 def sections():
-    """{name: commands} of each recipe of the README and of each page."""
+    """Returns {name: commands} of each recipe of the README and of each page."""
     recipes = README.read_text().partition("## Recipes")[2].partition("\n## ")[0]
     titled = re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", recipes, re.MULTILINE | re.DOTALL)
     found = {title: of_builder(body) for title, body in titled}
@@ -88,7 +88,7 @@ SECTIONS = sections()
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
-    """(folder with what the pages name, a process that runs commands in it)."""
+    """Yields (folder with the files that the pages name, a process that runs commands in it)."""
     here = tmp_path_factory.mktemp("docs")
     logs = here / "home" / ".claude" / "projects" / "shop"
     logs.mkdir(parents=True)
@@ -118,7 +118,7 @@ def shell(tmp_path_factory):
 
 
 def named_files(text):
-    """(name, content) of each block whose first line is a comment with a file's name."""
+    """Yields (name, content) of each block whose first line is a comment with a file name."""
     return re.findall(r"```yaml\n# ([\w.]+)\n(.*?)```", text, re.DOTALL)
 
 
@@ -145,12 +145,12 @@ def test_the_commands_run_as_written(shell, name, monkeypatch):
 
 
 def expected(arguments):
-    """1 where the page shows what differs or what a gate stops, else 0."""
+    """Returns the expected exit code: 1 for a difference or a failed gate, else 0."""
     return 1 if arguments[0] == "diff" else 0
 
 
 def viewed(here, arguments, monkeypatch):
-    """Runs `view` until its first page was fetched; returns the page."""
+    """Runs `view` until its first page has been fetched; returns the page."""
     pages = []
 
     def serve_one(server, *_):
@@ -190,7 +190,7 @@ def test_other_programs_are_known_and_scripts_exist(page):
 
 
 def test_every_command_of_every_page_has_options_that_exist():
-    """Commands in running text and blocks: each named command and option is declared."""
+    """In running text and blocks, each named command and option is declared."""
     declared = (ROOT / "docs" / "cli.md").read_text()
     sections = dict(re.findall(r"^## builder (\w+)\n(.*?)(?=^## |\Z)", declared, re.M | re.S))
     assert set(sections) == set(COMMANDS)

@@ -1,4 +1,4 @@
-"""Variants for trainers: what is written is loaded again and gives the bytes that were proven."""
+"""Variants for trainers: written files are loaded again and give the proven bytes."""
 
 import functools
 import hashlib
@@ -39,7 +39,7 @@ def export(built, out, to):
 
 @pytest.fixture(scope="module")
 def exported(built, tmp_path_factory):
-    """Exports to a variant and loads it, once for all tests: gives the folder and its splits."""
+    """Exports to a variant and loads it, once for all tests; returns the folder and its splits."""
 
     @functools.cache
     def once(name):
@@ -81,7 +81,7 @@ TRAINERS = {
     "verl": ("verl.sh", r"_files=(\S+)"),
     "nemo-rl": ("nemo_rl.yaml", r"data_path: (\S+)"),
 }
-"""{trainer: (its file in configs/, what names the data in it)}."""
+"""{trainer: (its file in configs/, the text in it that names the data)}."""
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
@@ -175,7 +175,7 @@ def test_trajectories_read_again_give_the_messages(built, tmp_path, name):
 
 
 def test_what_a_variant_loses_is_seen(built, tmp_path, monkeypatch, capsys):
-    """A writer that loses a byte is found by loading what it wrote."""
+    """A writer that loses a byte is detected by loading its output."""
     from dataclasses import replace
 
     real = VARIANTS["messages"]

@@ -1,4 +1,4 @@
-"""Where an export or a report cannot be written, and what a killed one leaves."""
+"""Places where an export or a report cannot be written, and the files of a killed export."""
 
 import json
 import resource
@@ -49,7 +49,7 @@ def test_a_report_that_cannot_be_written_is_one_line(dataset, tmp_path, capsys):
 
 
 def limited(*arguments):
-    """Runs the command line where no file may grow beyond 2,000 bytes, as on a full disk."""
+    """Runs the command line with files limited to 2,000 bytes, as on a full disk."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))

@@ -1,4 +1,4 @@
-"""Preference pairs: two continuations that a log itself holds, both proven, nothing made up."""
+"""Preference pairs: two continuations from the same log, both proven, nothing invented."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ ABSOLUTE = call("Bash", "t1", command="cat b", description="Show b")
 
 
 def made(tmp_path, *logs, config=None):
-    """Build logs, each of its own session; gives the folder and what the manifest says of pairs."""
+    """Builds logs, one session each; returns the folder and the manifest's facts about pairs."""
     (tmp_path / "in").mkdir(parents=True)
     for number, log in enumerate(logs):
         (tmp_path / "in" / f"{number}.jsonl").write_text(log.replace('"s1"', f'"s{number}"'))
@@ -77,7 +77,7 @@ PAIRS = {
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
-    """All logs of `PAIRS` built together: (folder, exported folder, rows)."""
+    """Builds all logs of `PAIRS` together: (folder, exported folder, rows)."""
     folder = tmp_path_factory.mktemp("pairs")
     out, counts = made(folder, *(log for log, *_ in PAIRS.values()))
     assert counts == {"pairs": len(PAIRS), "left_out": {}}
@@ -103,7 +103,7 @@ def test_a_pair_is_what_was_left_and_what_came_instead(pairs, number, verifier):
 
 
 def assert_trl_sees_one_prompt(row, target):
-    """By the rule of TRL's DPO code: the prompt with the generation prompt begins both sides."""
+    """Asserts that both sides start with the prompt and generation prompt, as in TRL's DPO code."""
     prompt = target.render(row["prompt"], row["tools"] or None, add_generation_prompt=True)
     for side in ("chosen", "rejected"):
         whole = target.render([*row["prompt"], *row[side]], row["tools"] or None)
@@ -172,7 +172,7 @@ def test_two_kept_answers_do_not_say_which_one_replaced_the_third(tmp_path):
 
 
 def test_a_pair_needs_the_same_tools(tmp_path):
-    """The request was sent again with other definitions."""
+    """The request was repeated with other definitions."""
     first, again, later = (json.loads(line) for line in captured(["a", "b"]).splitlines())
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
     again["request"]["tools"] = [tool]
@@ -262,7 +262,7 @@ def test_both_answers_are_exported_as_they_were_logged(tmp_path):
 
 
 def test_calls_that_a_real_tool_refused_are_paired_with_their_correction(shared, tmp_path):
-    """Of the captures of Gemini: a tool without parameters that is first called with one."""
+    """From the Gemini captures: a tool without parameters that is first called with one."""
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[shared / "corpus" / "gemini"]) == 0
     code, rows = exported(out, tmp_path / "pairs")

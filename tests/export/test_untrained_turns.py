@@ -1,4 +1,4 @@
-"""Exports of samples with assistant turns that are context only: expressed, or refused."""
+"""Exports of samples with context-only assistant turns: supported, or refused."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ OF_SAMPLES = [name for name, item in VARIANTS.items() if not item.of_pairs]
 
 @pytest.fixture(scope="module")
 def turns(tmp_path_factory):
-    """A dataset with a sample for each assistant turn: all turns before it are context."""
+    """A dataset with a sample for each assistant turn: all earlier turns are context."""
     out = tmp_path_factory.mktemp("turns") / "built"
     config = out.parent / "c.yaml"
     config.write_text("normalize: {control_tokens: neutralise, unit: turn}")
@@ -37,7 +37,7 @@ def turns(tmp_path_factory):
 
 @pytest.fixture
 def export(turns, tmp_path, capsys):
-    """Runs an export; gives its exit code, folder and standard error."""
+    """Runs an export; returns its exit code, folder and standard error."""
 
     def run(to):
         code = cli.main(["export", str(turns), "--to", to, "-o", str(tmp_path / to), "--quiet"])
@@ -59,7 +59,7 @@ ABLE = {
     "sharegpt": {"llama-factory"},
     "tokenized": {"trl", "axolotl", "unsloth"},
 }
-"""Trainers that can leave all turns but the last untrained; of other variants none can."""
+"""Trainers that can leave all turns but the last untrained; for other variants, none."""
 
 FILES = {
     "trl": "trl.yaml",

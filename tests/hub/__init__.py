@@ -1,1 +1,1 @@
-"""A stand-in for the Hub on loopback: what the released client asks for, and faults on demand."""
+"""A stand-in for the Hub on loopback: the released client's endpoints, and faults on demand."""

@@ -1,4 +1,4 @@
-"""Small datasets to be pushed, and changes to them."""
+"""Small datasets for pushing, and changes to them."""
 
 import importlib.util
 import json
@@ -16,7 +16,7 @@ XET_PATH = pytest.param(
     ),
 )
 PATHS = (LFS, XET_PATH)
-"""The ways in which large files go to the Hub, those that the client knows here."""
+"""The upload paths for large files that the installed client supports."""
 
 ALLOWED = ("--allow", "unaudited")
 
@@ -30,7 +30,7 @@ def write_logs(path, texts):
 
 
 def build(folder, texts, name="out", **config):
-    """A dataset of one turn each."""
+    """Builds a dataset of conversations with one turn each."""
     logs = folder / f"{name}.jsonl"
     write_logs(logs, texts)
     about = {"inputs": [{"path": str(logs), "license": "mit"}], **config}
@@ -42,7 +42,7 @@ def build(folder, texts, name="out", **config):
 
 
 def listed(out):
-    """The paths that a push of the folder puts on the Hub."""
+    """Returns the paths that a push of the folder creates on the Hub."""
     files = json.loads((out / "manifest.json").read_bytes())["files"]
     return {item["path"] for item in files} | {"manifest.json"}
 

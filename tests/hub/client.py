@@ -1,6 +1,6 @@
 """A process that runs builder's commands against a Hub: one start for many commands.
 
-(The client reads its endpoint and its upload path when it is imported.)
+(The client reads its endpoint and its upload path at import.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Ran(NamedTuple):
 
 
 class Client:
-    """`run(*arguments)` is `builder …` with a token."""
+    """`run(*arguments)` runs `builder …` with a token."""
 
     def __init__(self, env: dict[str, str], cwd: Path = ROOT) -> None:
         self._process = subprocess.Popen(
@@ -52,7 +52,7 @@ class Client:
         return json.loads(self._process.stdout.readline())
 
     def set(self, module: str, name: str, value: object) -> None:
-        """Set a name of a module in that process."""
+        """Sets an attribute of a module in that process."""
         self._send(["set", module, name, value])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong on demand, at a step of the protocol."""
+"""Faults on demand at a step of the protocol."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 RESET = "reset"  # the connection breaks before the request is handled
 CUT = "cut"  # the connection breaks while the body is read
-LOST = "lost"  # handled, but the answer never arrives
+LOST = "lost"  # handled, but the response never arrives
 LATE = "late"  # handled, but answered with 500
 
 
@@ -15,7 +15,7 @@ LATE = "late"  # handled, but answered with 500
 class Fault:
     """`kind` is one of these or a status; it happens `times` times after `skip` requests.
 
-    `run` is called instead, where given: something that happens on the Hub meanwhile.
+    `run` is called instead, if given: an event that happens on the Hub in the meantime.
     """
 
     step: str

@@ -1,4 +1,4 @@
-"""The steps that concern repositories: their commits, trees, branches, tags, pull requests."""
+"""Protocol steps for repositories: commits, trees, branches, tags, pull requests."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def git_oid(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file of a commit: its bytes, or the sha256 of an object that was uploaded apart."""
+    """A file of a commit: its bytes, or the sha256 of a separately uploaded object."""
 
     size: int
     oid: str
@@ -43,8 +43,8 @@ class Repo:
     private: bool
     commits: dict[str, Commit] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
-    titles: list[str] = field(default_factory=list)  # of pull requests, from number 1
-    ignored: set[str] = field(default_factory=set)  # what its .gitignore keeps out
+    titles: list[str] = field(default_factory=list)  # commits of pull requests, from number 1
+    ignored: set[str] = field(default_factory=set)  # patterns that its .gitignore excludes
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def commit(self, ref: str, title: str, tree: dict[str, Entry]) -> str:
@@ -58,7 +58,7 @@ class Repo:
         return oid
 
     def resolve(self, revision: str) -> str | None:
-        """The commit that a branch, tag, other ref or commit id names."""
+        """Returns the commit of a branch, tag, other ref or commit id."""
         if revision in self.commits:
             return revision
         for ref in (f"refs/heads/{revision}", f"refs/tags/{revision}", revision):
@@ -71,7 +71,7 @@ class Repo:
         return dict(self.commits[commit].tree) if commit else {}
 
     def history(self, revision: str = "main") -> list[str]:
-        """The titles of its commits, the latest first."""
+        """Returns the titles of its commits, the latest first."""
         titles, at = [], self.resolve(revision)
         while at is not None:
             titles.append(self.commits[at].title)

@@ -1,7 +1,7 @@
-"""Pushes under faults, in one process: each with a dataset of its own, so nothing is cached.
+"""Pushes under faults, in one process: each with its own dataset, so nothing is cached.
 
-Run by scripts/push_faults.py, which prints the table, and by the tests, which judge it. The waits
-of the client itself are cut short; everything else is the released client.
+Run by scripts/push_faults.py, which prints the table, and by the tests, which check it. The waits
+of the client itself are shortened; everything else is the released client.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from hub.state import READER, STRANGER, WRITER
 from hub.xet import Storage
 
 LFS, XET = "lfs", "xet"
-LARGE = 4000  # bytes from which a file is a large object here
+LARGE = 4000  # bytes from which a file counts as a large object here
 
 
 @dataclass
 class Scenario:
-    """A push of a new dataset to a repository of its own; `faults` strike on the way.
+    """A push of a new dataset to its own repository; `faults` occur on the way.
 
-    before  files (of someone else) that are on the Hub already, None: no repository
-    code    the exit code to expect
+    before  files (of someone else) that are already on the Hub, None: no repository
+    code    the expected exit code
     commits that the push makes
     """
 
@@ -49,7 +49,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it. `twice`: bytes of file content that the server received more than once."""
+    """The outcome. `twice`: bytes of file content that the server received more than once."""
 
     scenario: str
     path: str
@@ -106,7 +106,7 @@ def _fault(step: str, kind: str | int) -> Fault:
 
 
 def environment(path: str, endpoint: str, home: str) -> dict[str, str]:
-    """The environment of the client: what it reads when it is imported."""
+    """Returns the environment that the client reads at import."""
     return {
         **{key: value for key, value in os.environ.items() if key != "HF_TOKEN"},
         "HF_ENDPOINT": endpoint,
@@ -119,7 +119,7 @@ def environment(path: str, endpoint: str, home: str) -> dict[str, str]:
 
 
 def run_all(path: str, wanted: Callable[[Scenario], bool] = lambda _: True) -> Iterator[Outcome]:
-    """Every scenario of a path (only one path a process: the client reads it when imported)."""
+    """Runs every scenario of a path (one path per process: the client reads it at import)."""
     with Hub(lfs_from=LARGE) as hub, tempfile.TemporaryDirectory() as home:
         os.environ.update(environment(path, hub.url, home))
         _no_waiting()
@@ -138,7 +138,7 @@ def _no_waiting() -> None:
 
 
 def _forget(hub: Hub, home: Path) -> None:
-    """What both sides remember of the bytes of an earlier push."""
+    """Clears what both sides remember of the bytes of an earlier push."""
     with contextlib.suppress(ImportError):  # clients before 2 keep no session
         from huggingface_hub.utils._xet import abort_xet_session
 
@@ -193,7 +193,7 @@ def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> O
         item["path"] in there
         and hub.content(there[item["path"]]) == (dataset / item["path"]).read_bytes()
         for item in files
-        if item["path"] != "README.md"  # it names what was overruled
+        if item["path"] != "README.md"  # it names the gate that was overruled
     )
     return Outcome(
         scenario.name,

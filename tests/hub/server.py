@@ -46,7 +46,7 @@ ROUTES = [
     ("xorb-bytes", "GET", STORAGE + r"/xorb-bytes/" + HASH, storage_steps.xorb_bytes),
 ]
 WRITES = {"create", "preupload", "commit", "branch", "tag", "batch", "pull"}
-KEYED = {"put", "complete", "xorb", "shard", "rebuild", "xorb-bytes"}  # keys of their own
+KEYED = {"put", "complete", "xorb", "shard", "rebuild", "xorb-bytes"}  # their own keys
 
 
 class Hub(State):
@@ -72,12 +72,12 @@ class _Server(ThreadingHTTPServer):
     hub: Hub
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that was killed or cut off is no news."""
+        """Ignores clients that were killed or disconnected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or an answer in two pieces waits 40 ms for the client
+    disable_nagle_algorithm = True  # or a response in two pieces waits 40 ms for the client
     server: _Server
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def fail(self, status: int, retry_after: int | None) -> None:
-        """As a proxy does it: no JSON, and it repeats what it was sent."""
+        """Responds like a proxy: no JSON, and the request is quoted."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         seen = self.headers.get("authorization", "")
         headers["X-Error-Message"] = {
@@ -174,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _allow(asked: Asked, step: str) -> None:
-    """As the Hub does it: what is private is not there for strangers."""
+    """Hides private repositories from strangers, like the Hub."""
     token = asked.headers.get("authorization", "").removeprefix("Bearer ")
     if token and token not in USERS:
         raise Refused(401, "Invalid credentials in Authorization header")

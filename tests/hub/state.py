@@ -1,4 +1,4 @@
-"""What the stand-in holds and counts, and a request as its steps see it."""
+"""The state and counters of the stand-in, and a request as its steps see it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Answer = tuple[int, bytes, dict[str, str]]
 
 
 class Refused(Exception):
-    """An answer that is an error."""
+    """An error response."""
 
     def __init__(self, status: int, message: str, code: str = "", **body: object) -> None:
         self.status, self.message, self.code, self.body = status, message, code, body
 
 
 class State:
-    """Everything on the stand-in.
+    """The state of the stand-in.
 
-    requests      how many of each step
-    received      bytes of file content that arrived, by object: whole or cut off
+    requests      number of requests of each step
+    received      bytes of file content that arrived, by object: complete or cut off
     commits_made  by clients, in all repositories
-    spoiled       by path: bytes that downloads hold in place of others
-    lfs_from      files of this size on are uploaded apart from the commit
+    spoiled       by path: bytes that downloads contain in place of others
+    lfs_from      files of at least this size are uploaded separately from the commit
     page, part    entries on a page of a tree; bytes of a part of an upload (0: in one piece)
     """
 
@@ -60,7 +60,7 @@ class State:
         return repo
 
     def change(self, name: str, files: dict[str, bytes]) -> None:
-        """A commit that another client makes."""
+        """Makes a commit as another client."""
         repo = self.repos[name]
         tree = repo.tree() | {path: regular(content) for path, content in files.items()}
         repo.commit("refs/heads/main", "by someone else", tree)
@@ -70,14 +70,14 @@ class State:
             self.received.setdefault(name, []).append(size)
 
     def twice(self) -> int:
-        """Bytes of content that arrived more than once: all but the largest arrival of each."""
+        """Returns bytes of content that arrived more than once: all but each largest arrival."""
         return sum(sum(sizes) - max(sizes) for sizes in self.received.values())
 
     def has(self, sha256: str) -> bool:
         return sha256 in self.objects or sha256 in self.xet.hashes
 
     def content(self, entry: Entry) -> bytes:
-        """The bytes of a file, those in Xet storage put together by the released client."""
+        """Returns the bytes of a file; the released client assembles those in Xet storage."""
         if entry.content is not None:
             return entry.content
         assert entry.sha256 is not None
@@ -115,7 +115,7 @@ class Asked:
         return repo
 
     def at(self, repo: Repo) -> str:
-        """The commit that the path names."""
+        """Returns the commit that the path names."""
         commit = repo.resolve(self.named.get("rev", "main"))
         if commit is None:
             raise Refused(404, "Invalid rev id", "RevisionNotFound")

@@ -1,4 +1,4 @@
-"""The steps that concern the bytes of files: LFS, Xet storage, downloads."""
+"""Protocol steps for the bytes of files: LFS, Xet storage, downloads."""
 
 from __future__ import annotations
 

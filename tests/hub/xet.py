@@ -19,7 +19,7 @@ class Term:
     xorb: str
     size: int
     start: int  # the first chunk
-    end: int  # behind the last chunk
+    end: int  # after the last chunk
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Storage:
                 at += ENTRY
 
     def reconstruction(self, name: str, first: int, last: int, base: str) -> dict[str, object]:
-        """How to put bytes `first` to `last` of a file together."""
+        """Returns how to assemble bytes `first` to `last` of a file."""
         terms, skipped, at = [], 0, 0
         for term in self.files[name]:
             if at + term.size > first and at <= last:
@@ -84,12 +84,12 @@ def _term(shard: bytes, at: int) -> Term:
 
 
 def _hex(hashed: bytes) -> str:
-    """A hash as Xet writes it: four little-endian numbers."""
+    """Returns a hash in Xet's form: four little-endian numbers."""
     return "".join(f"{number:016x}" for number in struct.unpack("<4Q", hashed))
 
 
 def _extent(xorb: bytes) -> tuple[int, int]:
-    """(number of chunks, bytes that they take) of a serialised xorb."""
+    """Returns (number of chunks, their bytes) of a serialised xorb."""
     chunks = at = 0
     while at + 8 <= len(xorb) and xorb[at] == 0:
         at += 8 + int.from_bytes(xorb[at + 1 : at + 4], "little")
