@@ -29,7 +29,7 @@ from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parity import counts
-from builder.readers import Reader, read_events, readers, recognise
+from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
 from builder.select.splits import session_key
@@ -133,7 +133,7 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
         detail = f"claimed by {', '.join(claims)}: name one with --format"
         writer.reject(Problem("ambiguous", "file", detail))
     else:
-        detail = f"no reader recognises it ({source.peek.kind}): see `builder formats`"
+        detail = f"{unrecognised(source)}: see `builder formats`"
         writer.reject(source.peek.problem or Problem("unrecognised", "file", detail))
     return None
 

@@ -170,7 +170,8 @@ def _reasons(rejects: Path) -> list[str]:
     for line in rejects.read_bytes().splitlines()[:REASONS]:
         item = loads(line)
         assert isinstance(item, dict)
-        found.append(f"{item['source']}: {item['code']}: {item['message']}")
+        place = "" if item["record"] in ("", "file") else f" {item['record']}:"
+        found.append(f"{item['source']}:{place} {item['code']}: {item['message']}")
     return found
 
 

@@ -108,7 +108,7 @@ def summarise(
         )
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
     if not ledger.samples:
-        where = "see rejects.jsonl" if is_written else "nothing in the inputs is a conversation"
+        where = "see rejects.jsonl" if is_written else _nothing_in(ledger, config)
         if not is_written and ledger.found:
             where = "the previous content of the folder is kept"
         for reason in built.reasons:
@@ -118,6 +118,21 @@ def summarise(
         print(f"builder: no sample could be built: {where}", file=sys.stderr)
         return 1
     return 1 if built.bugs or (strict and rejected) else 0
+
+
+def _nothing_in(ledger: Ledger, config: Config) -> str:
+    """Returns why the inputs contain no conversation."""
+    empty = ledger.ignored["empty_file"]
+    if not ledger.read:
+        return "the inputs contain no file"
+    if not empty:
+        return "nothing in the inputs is a conversation"
+    if empty < ledger.read:
+        files = f"{counted(empty, 'file')} {'is' if empty == 1 else 'are'} empty"
+        return f"nothing in the inputs is a conversation; {files}"
+    names = ", ".join(item.path.written for item in config.inputs[:5])
+    what = "is empty" if empty == 1 else f"{empty:,} files, all of them empty"
+    return escaped(f"{names}: {what}")
 
 
 def start(

@@ -18,7 +18,7 @@ from builder.normalize.options import LengthOptions
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import load
-from builder.readers import read_events, readers, recognise
+from builder.readers import read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
@@ -132,7 +132,7 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
     if not claims and problem is not None:
         raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
-        found = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
+        found = f"claimed by {', '.join(claims)}" if claims else unrecognised(source)
         raise UsageError(f"{source.name}: {found}; name a format with --format")
     return next(iter(claims.items()))
 

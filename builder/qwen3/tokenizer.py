@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ EMBEDDED = "qwen3"
 _ASSETS = files("builder.qwen3") / "assets"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
+
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 @dataclass(frozen=True)
@@ -209,8 +212,28 @@ def _fetch(name: str) -> Path:
         close = difflib.get_close_matches(name, [EMBEDDED], n=1)
         hint = f" (did you mean {EMBEDDED!r}?)" if close else ""
         raise UsageError(
-            f"tokenizer {name!r}: no such folder{hint}, and not had from the Hub: {reason(error)}"
+            f"tokenizer {name!r}: no such folder{hint}; on the Hub: {hub_reason(error)}"
         ) from None
+
+
+def hub_reason(error: Exception) -> str:
+    """Returns in one line why the Hub client had no tokenizer; its own texts have paragraphs."""
+    from huggingface_hub import errors  # noqa: PLC0415 - only for Hub ids
+
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if isinstance(cause, errors.OfflineModeIsEnabled):
+        return "not asked, since offline mode is enabled (HF_HUB_OFFLINE)"
+    fault = _ERRNO.sub("", reason(cause, 120))
+    known: tuple[tuple[type[Exception], str], ...] = (
+        (errors.HFValidationError, "this is not the form of an id (NAME or OWNER/NAME)"),
+        (errors.GatedRepoError, "access must be requested on its page, and needs a token"),
+        (errors.RepositoryNotFoundError, "no such repository, or no token for a private one"),
+        (errors.RevisionNotFoundError, "no such revision"),
+        (errors.LocalEntryNotFoundError, f"it cannot be reached: {fault}"),
+    )
+    return next((text for kind, text in known if isinstance(error, kind)), fault)
 
 
 def _embedded() -> Target:

@@ -27,6 +27,7 @@ from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.sources.listing import Listing
 from builder.sources.source import Source
+from builder.sources.zip_file import first_fault
 
 ENTRY_POINT_GROUP = "builder.readers"
 
@@ -152,6 +153,13 @@ def recognise(source: Source) -> dict[str, str]:
     several make it ambiguous; none leaves it unrecognised.
     """
     return _claims(source, generic=False) or _claims(source, generic=True)
+
+
+def unrecognised(source: Source) -> str:
+    """Returns why no reader recognises a source: its kind, and what of it cannot be read."""
+    kind = source.peek.kind
+    fault = first_fault(source) if kind == "zip" else ""
+    return f"no reader recognises it ({kind}{': ' if fault else ''}{fault})"
 
 
 def _claims(source: Source, *, generic: bool) -> dict[str, str]:

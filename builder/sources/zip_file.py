@@ -77,6 +77,19 @@ def member(source: Source, name: str) -> bytes | Problem | None:
         return None
 
 
+def first_fault(source: Source) -> str:
+    """Returns what cannot be read of an archive: its directory, or its first such member; or ""."""
+    try:
+        with source.open() as stream, zipfile.ZipFile(stream) as archive:
+            for info in _files(archive.infolist()):
+                found = _unpack(stream, info, source.max_record_bytes)
+                if isinstance(found, Problem):
+                    return f"its member {info.filename!r} cannot be read: {found.detail}"
+    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS) as error:
+        return f"its directory cannot be read: {str(error) or type(error).__name__}"
+    return ""
+
+
 def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     """Yields (name, bytes) of each member in the order of the archive; counts each as a record.
 

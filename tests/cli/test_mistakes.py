@@ -291,7 +291,7 @@ def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_pa
     code, out, err = run("build", tmp_path / "in", "-o", tmp_path / "out")
     assert code == 1
     assert out == ""
-    assert err == "builder: no sample could be built: nothing in the inputs is a conversation\n"
+    assert err == "builder: no sample could be built: the inputs contain no file\n"
     assert not (tmp_path / "out").exists()
     (tmp_path / "in" / "x.jsonl").write_text("{broken\n")
     code, _, err = run("build", tmp_path / "in", "-o", tmp_path / "out")

@@ -87,7 +87,7 @@ MISTAKES = {
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
-    "inspect noise.bin": "no reader recognises it; name a format with --format",
+    "inspect noise.bin": "no reader recognises it (binary); name a format with --format",
     # configuration
     "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
     "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",
