@@ -1,6 +1,6 @@
-"""Inputs that a reader takes in pieces, each of `count` conversations, a few of them damaged.
+"""Inputs that a reader takes in chunks, each of `count` conversations, a few of them corrupt.
 
-`MAKERS[kind](folder, count)` writes one and gives its path.
+`MAKERS[kind](folder, count)` writes one and returns its path.
 """
 
 import json
@@ -13,11 +13,11 @@ import pyarrow.parquet
 from places import CASES
 
 BROKEN = 7
-"""One conversation of so many has a record that cannot be read."""
+"""One in this many conversations has a record that cannot be read."""
 
 
 def content(number):
-    """(role, text) of a conversation: numbers repeat in none, so that no two are alike."""
+    """Yields (role, text) of a conversation: numbers never repeat, so that no two are equal."""
     turns = 1 + number % 3
     return [
         (role, f"{number} {turn} {role} " + "x" * (40 * (number % 5)))
@@ -68,7 +68,7 @@ def arrow_zstd(folder, count):
 
 
 def database(path, schema, tables):
-    """A database of `{statement: rows}`, its schema that of a reader's case."""
+    """Writes a database of `{statement: rows}`, with the schema of a reader's case."""
     script = (CASES / schema).read_text(encoding="utf-8")
     with sqlite3.connect(path) as store:
         for statement in script.split(";\n"):
@@ -81,7 +81,7 @@ def database(path, schema, tables):
 
 
 def messages(count):
-    """(session's number, message's number in all, role, text or None if it is broken)."""
+    """Yields (session number, message number in all, role, text or None if it is broken)."""
     at = 0
     for number in range(count):
         for turn, (role, text) in enumerate(content(number)):
@@ -165,7 +165,7 @@ def egirl(folder, count):
 
 
 def checkpoints(folder, count):
-    """A state after each turn of a thread, what its steps wrote, and writes of no thread."""
+    """Yields a state after each turn of a thread, its steps' writes, and writes of no thread."""
     states, writes = [], [("none", "1", "t", 0, "x", b"{}")]
     for number in range(count):
         turns = [

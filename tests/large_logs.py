@@ -9,7 +9,7 @@ from builder.parallel import pool
 
 
 def text(seed, size):
-    """So many characters of words that are no other seed's."""
+    """Returns text of the given length, different for each seed."""
     draw = random.Random(seed)
     found = ""
     while len(found) < size:
@@ -18,7 +18,7 @@ def text(seed, size):
 
 
 def large_logs(folder):
-    """Logs of twelve files that are worth the start of a pool: by spaces, which cost no time."""
+    """Writes twelve files large enough to start a pool, by spaces, which are fast to read."""
     folder.mkdir()
     for name in range(12):
         texts = [text(f"{name}.{number}", 800) for number in range(6)]

@@ -1,10 +1,10 @@
-"""Logs for tests of whole runs: files of JSONL conversations, and one with a broken line."""
+"""Logs for tests of complete runs: files of JSONL conversations, and one with a broken line."""
 
 import json
 
 
 def row(name, turns=1):
-    """A line with a conversation of so many turns; the name makes it another than the rest."""
+    """Returns a line with a conversation of so many turns; the name makes it unique."""
     content = [
         {"role": role, "content": f"{name} {turn} {role}"}
         for turn in range(turns)
@@ -14,7 +14,7 @@ def row(name, turns=1):
 
 
 def write_logs(folder, rows):
-    """Twelve files of so many conversations each, and bad.jsonl."""
+    """Writes twelve files with so many conversations each, and bad.jsonl."""
     folder.mkdir(exist_ok=True)
     for name in range(12):
         text = "".join(row(f"{name}.{number}", 1 + number % 3) for number in range(rows))

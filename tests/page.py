@@ -1,4 +1,4 @@
-"""The blocks of docs/differences.md: what is said there is what the tests get."""
+"""The blocks of docs/differences.md: the tests compare them with actual results."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,14 @@ PAGE = Path(__file__).parents[1] / "docs" / "differences.md"
 
 
 def blocks(kind):
-    """{(who, case): text} of the blocks named `<!-- KIND: WHO: CASE -->`."""
+    """Returns {(who, case): text} of the blocks named `<!-- KIND: WHO: CASE -->`."""
     page = PAGE.read_text(encoding="utf-8")
     found = re.findall(rf"<!-- {kind}: (.+?): (.+?) -->\n```text\n(.*?)```\n", page, re.DOTALL)
     return {(who, case): text for who, case, text in found}
 
 
 def is_shown(text, block):
-    """Is the block the text, ended by a newline, or, ending with an ellipsis, its beginning?"""
+    """Returns whether the block is the text and a newline, or its beginning and an ellipsis."""
     if block.endswith("…\n"):
         return text.startswith(block.removesuffix("…\n"))
     return block in (text, f"{text}\n")

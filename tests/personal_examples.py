@@ -1,4 +1,4 @@
-"""Texts with personal data of nobody, and texts that only look so."""
+"""Texts with personal data of invented people, and texts that only look similar."""
 
 PERSONAL = {
     "mail": ("mail ada.l@mail.example.org, please", "ada.l@mail.example.org"),

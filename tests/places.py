@@ -1,4 +1,4 @@
-"""Where things lie in the project."""
+"""Paths within the project."""
 
 from pathlib import Path
 
@@ -6,4 +6,4 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 DATA = ROOT / "data"
 CASES = TESTS / "readers"
-"""A folder for each reader; in it a folder for each case."""
+"""A folder for each reader, with a folder for each case."""

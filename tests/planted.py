@@ -1,4 +1,4 @@
-"""Secrets that are nobody's, texts that hold them or only look so, and rows of logs with them."""
+"""Invented secrets, texts that contain them or only look similar, and rows of logs with them."""
 
 import json
 import random
@@ -12,7 +12,7 @@ ALNUM = string.ascii_letters + string.digits
 
 
 def made(length, alphabet=ALNUM, seed=1):
-    """A value that is nobody's: never written down, so that no scanner finds it in this file."""
+    """Returns an invented value: assembled here, so that no scanner finds it in this file."""
     return "".join(random.Random(f"{seed}/{length}").choices(alphabet, k=length))
 
 

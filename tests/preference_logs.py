@@ -1,10 +1,10 @@
-"""Logs that hold two continuations of one context, written as their programs write them."""
+"""Logs with two continuations of one context, in the form that their programs write."""
 
 import json
 
 
 def claude_lines(turns):
-    """Lines of a Claude Code session from (uuid, parent, role, content)."""
+    """Returns lines of a Claude Code session from (uuid, parent, role, content)."""
     made = []
     for number, (uuid, parent, role, content) in enumerate(turns):
         message = {"role": role, "content": content}
@@ -54,7 +54,7 @@ def rewound(left=FIRST, kept=SECOND, again="Do it"):
 
 
 def corrected(first, second, error="refused", *, outcome="ok", words="", between=None):
-    """A session in which a call went wrong and another one followed."""
+    """A session in which a call failed and another one followed."""
     turns = [
         ("u1", None, "user", "Change it"),
         ("a1", "u1", "assistant", first),
@@ -86,7 +86,7 @@ DENIED = (
 
 
 def captured(answers, next_request=True):
-    """A request that was sent for each of two answers; the conversation goes on from the first."""
+    """A request sent for each of two answers; the conversation continues from the first."""
     asked = [{"role": "user", "content": "What time is it?"}]
     rows = [exchange(asked, answer) for answer in answers]
     if next_request:

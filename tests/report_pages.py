@@ -27,7 +27,7 @@ HOSTILE = [
 
 
 class Page(HTMLParser):
-    """What a browser would see: elements, attributes, texts, and whether each is closed."""
+    """A page as parsed: elements, attributes, texts, and whether each element is closed."""
 
     VOID = frozenset({"meta", "input", "br", "hr"})
 
@@ -57,7 +57,7 @@ class Page(HTMLParser):
 
 
 def audit():
-    """An audit with one of everything."""
+    """Returns an audit with one finding of each kind."""
     place = "data/train-00000-of-00001.jsonl:1"
     return Audit(
         samples=3,
@@ -90,7 +90,7 @@ def manifest(folder):
 
 
 def dataset(path, contents, tools=()):
-    """A dataset of another origin: one sample for each content, in every place that takes text."""
+    """Writes a foreign dataset: one sample for each content, in every place that takes text."""
     with path.open("w", encoding="utf-8") as stream:
         for content in contents:
             messages = [

@@ -1,4 +1,4 @@
-"""Expands the examples of the secret rules: values that are nobody's and stand in no file."""
+"""Expands the examples of the secret rules: invented values that are in no file."""
 
 import random
 import re
@@ -22,7 +22,7 @@ _FIELD = re.compile(r"\{(?:([ABLUWdhlnt])(\d+)|(u)|(p))\}")
 
 
 def expand(template, seed=0):
-    """(text, the secrets that must be found in it): `«` and `»` enclose each of them."""
+    """Returns (text, the secrets that must be found in it): `«` and `»` enclose each of them."""
     drawn = random.Random(f"{seed}/{template}")
 
     def value(field):

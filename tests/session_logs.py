@@ -1,6 +1,6 @@
-"""Writes logs of Claude Code in the shape of 2.1.330: lines, and the requests that they name.
+"""Writes logs of Claude Code in the form of 2.1.330: lines, and the requests that they name.
 
-The digests are computed here, by the rule that was seen on the wire, not by the reader's code.
+The digests are computed here, by the rule observed on the wire, not by the reader's code.
 """
 
 import copy
@@ -15,13 +15,13 @@ SESSION = "0a0a0a0a-0000-4000-8000-000000000001"
 
 
 def conversations(lines):
-    """What the reader makes of a session file with these lines."""
+    """Returns what the reader makes of a session file with these lines."""
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     return [e for e in READER.read(Source("s.jsonl", data=data)) if isinstance(e, Conversation)]
 
 
 def contexts(conversation):
-    """The context of each target."""
+    """Returns the context of each target."""
     return [
         message.context or conversation.context
         for message in conversation.messages
@@ -44,7 +44,7 @@ def tool(name, description):
 
 
 class SessionLog:
-    """A session as it grows, line by line, with the history that its next request would hold."""
+    """A session that grows line by line, with the history that its next request would contain."""
 
     def __init__(self, system="You help. Today is 2026-01-01."):
         self.lines = []
@@ -63,27 +63,27 @@ class SessionLog:
         return line
 
     def user(self, content, *, sent=True, **values):
-        """A user line, and the message that it is in the next request."""
+        """Adds a user line, and its message in the next request."""
         self._line("user", message={"role": "user", "content": content}, **values)
         if sent:
             blocks = [text(content)] if isinstance(content, str) else content
             self.history.append({"role": "user", "content": blocks})
 
     def note(self, kind, words, **values):
-        """A line of the program that no request holds, such as an error in an answer's place."""
+        """Adds a line that is in no request, such as an error in place of an answer."""
         message = {"role": kind, "content": [text(words)]}
         if kind == "assistant":
             message |= {"id": f"note_{len(self.lines)}", "type": "message", "model": "<synthetic>"}
         return self._line(kind, message=message, **values)
 
     def attachment(self, words, role="system"):
-        """An attachment; where it stands in a request is up to the test."""
+        """Adds an attachment; its place in a request is up to the test."""
         rendered = [{"content": f"<system-reminder>\n{words}\n</system-reminder>"}]
         attached = {"type": "note", "words": words}
         self._line("attachment", attachment=attached, rendered=rendered, renderedRole=role)
 
     def sent(self, role, *blocks):
-        """A message of the next request that no line is."""
+        """Adds a message of the next request that has no line."""
         message = {"role": role, "content": list(blocks)}
         self.history.append(message)
         if digest(message) not in self._known:
@@ -92,7 +92,7 @@ class SessionLog:
             self.lines.append({**blob, "sessionId": SESSION})
 
     def answer(self, *blocks, response=None):
-        """The request with the history so far, and the model's answer to it."""
+        """Adds the request with the history so far, and the model's answer to it."""
         name = digest(self.shape)
         if name not in self._known:
             self._known.add(name)
@@ -122,12 +122,12 @@ class SessionLog:
         self.history.append({"role": "assistant", "content": list(blocks)})
 
     def call(self, name="Read", path="a.txt"):
-        """A call block with an id of its own."""
+        """Returns a call block with a new id."""
         number = sum(line["type"] == "assistant" for line in self.lines)
         return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {"path": path}}
 
     def result(self, call, words):
-        """The line that answers a call."""
+        """Adds the line that answers a call."""
         self.user([{"type": "tool_result", "tool_use_id": call["id"], "content": words}])
 
     def data(self):
@@ -135,7 +135,7 @@ class SessionLog:
 
 
 def plain_session():
-    """A prompt with reminders around it, a call, a reminder after its result, an answer."""
+    """A prompt surrounded by reminders, a call, a reminder after its result, an answer."""
     log = SessionLog()
     log.user("What is in a.txt?", sent=False)
     log.attachment("The project uses tabs.", role="user")

@@ -1,4 +1,4 @@
-"""What inputs and datasets in stores hold."""
+"""Contents of inputs and datasets in stores."""
 
 import json
 
@@ -13,7 +13,7 @@ def data_of(made):
 
 
 def stored(system, root):
-    """All bytes below a folder of a store, as `files` gives those of a folder here."""
+    """Returns the contents of a store's folder, as `files` does for local folders."""
     found = {
         path.removeprefix(root).lstrip("/"): system.cat_file(path)
         for path in system.find(root)

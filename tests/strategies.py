@@ -1,4 +1,4 @@
-"""Random conversations full of what breaks templates."""
+"""Random conversations full of text that breaks templates."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from builder.conversation import (
 from builder.qwen3.constants import ADDED_TOKENS
 
 MANY = settings(max_examples=4 * settings.default.max_examples)
-"""For the laws that all rests on: 2,000 examples under the profile `ci`."""
+"""For the fundamental properties: 2,000 examples under the profile `ci`."""
 
 HOSTILE = [
     *ADDED_TOKENS,
@@ -117,7 +117,7 @@ messages = st.one_of(
 
 
 def _exchange(text, call_list, order, code):
-    """A turn that calls, with an answer for each call, in any order."""
+    """A turn with calls, and an answer for each call, in any order."""
     calls = tuple(
         ToolCall(call.name, call.arguments, str(number)) for number, call in enumerate(call_list)
     )
@@ -129,7 +129,7 @@ def _exchange(text, call_list, order, code):
 
 
 def _talks(calls, codes=untrained):
-    """A query, then groups of messages that belong together, then an answer."""
+    """A query, then groups of related messages, then an answer."""
     exchanges = st.builds(
         _exchange,
         texts,
@@ -166,7 +166,7 @@ fit = st.builds(
     st.lists(texts, max_size=1),
     _talks(st.builds(ToolCall, good_names, objects, ids), st.none()),
 )
-"""Hostile in its texts, values and thoughts alone: almost all of them become samples."""
+"""Hostile only in its texts, values and thoughts: almost all of them become samples."""
 definitions = st.one_of(
     st.none(),
     st.lists(

@@ -1,4 +1,4 @@
-"""Tokenizer folders: the embedded tokenizer with another chat template."""
+"""Tokenizer folders: the embedded tokenizer with a different chat template."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ ASSETS = Path(builder.qwen3.__file__).parent / "assets"
 CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
 TEMPLATE = CONFIG["chat_template"]
 
-# The template with its thoughts taken out, as the instruct-2507 models have it.
+# The template without thoughts, as in the instruct-2507 models.
 NO_THOUGHTS = (
     TEMPLATE.replace("'</think>' in message.content", "false")
     .replace("loop.index0 > ns.last_query_index", "false")
@@ -18,7 +18,7 @@ NO_THOUGHTS = (
 
 
 def tokenizer_folder(folder, template):
-    """A folder with the embedded tokenizer and this chat template, for `load`."""
+    """Writes a folder with the embedded tokenizer and this chat template, for `load`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tokenizer.json").symlink_to(ASSETS / "tokenizer.json")
     config = {**CONFIG, "chat_template": template}

@@ -1,4 +1,4 @@
-"""The public API: its names, its documentation run as it is written, its cost."""
+"""The public API: its names, its documentation run as written, its cost."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch, capsys):
-    """In order, from the folder that Jupyter starts in, without Jupyter."""
+    """In order, in the folder where Jupyter starts, without Jupyter."""
     shutil.copytree(DATA, tmp_path / "data")
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path / "docs")

@@ -1,6 +1,6 @@
-"""The floor plan of the package (docs/architecture.md): which room may import which.
+"""The structure of the package (docs/architecture.md): which room may import which.
 
-The test reads the imports out of the source text, those inside functions as well.
+The test parses the imports in the source, including those inside functions.
 """
 
 import ast
@@ -16,14 +16,14 @@ ORDER = (
     "dataset", "output", "verify", "trainers", "audit", "export", "report", "select", "config",
     "card", "build", "push", "api", "testing", "cli", "__main__",
 )  # fmt: skip
-"""From the ground up: a room imports only rooms that come before it."""
+"""From the ground up: a room imports only rooms listed before it."""
 
 PACKAGE = ROOT / "builder"
 
 
 @cache
 def modules():
-    """{dotted name below builder: its parsed source}."""
+    """Returns {dotted name below builder: its parsed source}."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -33,7 +33,7 @@ def modules():
 
 
 def imports(name):
-    """The modules below builder that a module imports."""
+    """Returns the modules below builder that a module imports."""
     for node in ast.walk(modules()[name]):
         if isinstance(node, ast.ImportFrom) and node.module:
             if node.module.split(".")[0] == "builder":

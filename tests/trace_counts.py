@@ -1,6 +1,6 @@
-"""Calls of Gemini, Converse, BFCL, Langfuse and LangChain logs, counted over the raw JSON.
+"""Counts calls of Gemini, Converse, BFCL, Langfuse and LangChain logs over the raw JSON.
 
-Each function gives names of calls: what a log repeats stands once in a set.
+Each function returns identifiers of calls: a repeated call occurs once in the set.
 """
 
 import json
@@ -9,7 +9,7 @@ from corpus_counts import rows
 
 
 def documents(path):
-    """The exchanges of a file: its lines, the items of its list, or all of a stream's lines."""
+    """Returns the exchanges of a file: its lines, the items of its list, or a stream's lines."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".json":
         value = json.loads(text)
@@ -20,7 +20,7 @@ def documents(path):
 
 
 def inside(value):
-    """All objects in a value; the text of a stream is read line by line."""
+    """Yields all objects in a value; the text of a stream is read line by line."""
     if isinstance(value, str) and value.startswith("data: "):
         for line in value.splitlines():
             if line.startswith("data: {"):
@@ -33,7 +33,7 @@ def inside(value):
 
 
 def most(folder, kind):
-    """Of each kind of call in a file as many as the exchange with the most of them holds."""
+    """Returns, for each kind of call, the largest number of them in one exchange of a file."""
     found = set()
     for path in sorted(folder.rglob("*")):
         for exchange in documents(path) if path.is_file() else ():
@@ -54,7 +54,7 @@ def gemini_calls(folder):
 
 
 def converse_calls(folder):
-    """By id; InvokeModel has Anthropic's blocks."""
+    """Returns calls by id; InvokeModel has Anthropic's blocks."""
 
     def kind(item):
         call = item.get("toolUse")
@@ -66,7 +66,7 @@ def converse_calls(folder):
 
 
 def bfcl_calls(folder):
-    """Of possible answers each call, of those in several turns each call of a turn."""
+    """Returns each call of possible answers, over all turns."""
     found = set()
     for path in sorted(folder.glob("possible_answer*.json")):
         for row, item in enumerate(rows(path)):
@@ -77,7 +77,7 @@ def bfcl_calls(folder):
 
 
 def decoded(value):
-    """JSON texts inside of values, opened."""
+    """Returns a value with JSON texts inside it decoded."""
     for _ in range(4):
         if isinstance(value, str) and value[:1] in ("[", "{", '"'):
             try:
@@ -97,7 +97,7 @@ def walk(value):
 
 
 def langfuse_calls(folder):
-    """Distinct (file, name, arguments) in what generations were given and gave."""
+    """Returns distinct (file, name, arguments) in inputs and outputs of generations."""
     found = set()
     for path in folder.glob("*.trace.json"):
         for step in json.loads(path.read_bytes())["observations"]:
@@ -118,7 +118,7 @@ def is_generation(step):
 
 
 def langchain_calls(folder):
-    """By the id of each call: `tool_calls`, else blocks of the content."""
+    """Returns calls by id: `tool_calls`, else blocks of the content."""
     found = set()
     for path in folder.glob("*.json"):
         for message in json.loads(path.read_bytes()):

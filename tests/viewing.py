@@ -1,4 +1,4 @@
-"""The viewer, served on the loopback for a test."""
+"""The viewer, served on loopback for a test."""
 
 import contextlib
 import threading
@@ -12,7 +12,7 @@ from builder.report.viewer import Viewer
 
 
 def viewer_of(name, manifest, scratch, logs=None):
-    """The viewer of a dataset once everything is indexed; its review is in the scratch folder."""
+    """Yields the viewer of a dataset once everything is indexed; its review is in scratch."""
     folder = Path(name) if Path(name).is_dir() else None
     rows = Rows(dataset_files(str(name)), scratch)
     viewer = Viewer(folder, rows, manifest, "qwen3", ReviewFile(scratch / "r.review.jsonl"), logs)

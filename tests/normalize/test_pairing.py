@@ -1,4 +1,4 @@
-"""Results to calls: the rule as one would say it, one result and one call at a time."""
+"""Pairing of results and calls, against the rule in its simplest form: one result at a time."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ RESULTS = st.lists(st.tuples(st.sampled_from([None, None, *NAMES, "h"]), IDS), m
 
 
 def text(calls, results):
-    """(answer of each call, orphans): by id, then by name, then by order."""
+    """Returns (answer of each call, orphans): by id, then by name, then by order."""
     answers = {}
 
     def give(number, fits):

@@ -1,4 +1,4 @@
-"""Each value of the options that decide what a sample shows and what it trains."""
+"""Each value of the options that decide what a sample contains and what it trains."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def made(*messages, tools=(), problems=(), context=None, recorded=False, **optio
 
 
 def visible(normalised):
-    """The dialogue, a word for each turn: its role's letter, text and calls; - is not trained."""
+    """Returns a word per turn: its role's letter, text and calls; - marks untrained turns."""
     assert normalised.problem is None, normalised.problem
     return [
         f"{turn.role[0]}{'' if turn.trained else '-'} "
@@ -183,7 +183,7 @@ def test_a_turn_that_could_not_be_parsed_stays_as_context_where_its_text_is_all_
     assert visible(ends) == ["u hi", "a a"]
 
 
-# -- turns that are no targets ----------------------------------------------------------------
+# -- turns that are not targets ------------------------------------------------------------------
 
 REPEATED = (
     user("hi"),

@@ -1,4 +1,4 @@
-"""Tool definitions of any vendor become wrapped ones; nothing that was described is lost."""
+"""Tool definitions of any vendor become wrapped ones; no description is lost."""
 
 from collections import Counter
 

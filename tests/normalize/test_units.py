@@ -1,4 +1,4 @@
-"""Training units and parity with inference; the template itself says what a server shows."""
+"""Training units and parity with inference; the oracle is the template itself."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def test_an_example_keeps_the_thoughts_after_its_last_query():
 @MANY
 @given(foreign, wrapped)
 def test_parity_is_what_the_template_says(verifier, messages, tools):
-    """On any messages, for every assistant turn and mode, against the template's own context."""
+    """For any messages, every assistant turn and mode, against the template's own context."""
     target = verifier.target
     rows = [{"role": role, "content": content} for role, content in messages]
     rendering = render(messages, tools)
@@ -100,7 +100,7 @@ def test_parity_is_what_the_template_says(verifier, messages, tools):
     turns = [at for at, (role, _) in enumerate(messages) if role == "assistant"]
     for at, found in zip(turns, modes, strict=True):
         if not at:
-            continue  # nothing stands before it: the template takes no empty list
+            continue  # nothing precedes it: the template takes no empty list
         for thinking, mode in ((True, "thinking"), (False, "non-thinking")):
             visible = target.render(
                 rows[:at], tools, add_generation_prompt=True, enable_thinking=thinking
@@ -184,7 +184,7 @@ def test_thoughts_of_each_query_are_taught_in_its_own_sample(tmp_path):
 
 
 def build_turns(tmp_path, logs, more=""):
-    """A sample for each turn of these logs, {name: messages}; the output folder."""
+    """Builds a sample for each turn of the logs {name: messages}; returns the output folder."""
     (tmp_path / "in").mkdir()
     for name, messages in logs.items():
         line = json.dumps({"messages": messages, "tools": []}) + "\n"

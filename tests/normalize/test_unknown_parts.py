@@ -1,4 +1,4 @@
-"""A part of an unknown type costs the turns that depend on it, wherever it stands."""
+"""A part of an unknown type removes the turns that depend on it, wherever it occurs."""
 
 import pytest
 
@@ -20,21 +20,21 @@ def built(*messages):
 @pytest.mark.parametrize(
     ("messages", "roles", "missing"),
     [
-        # left out of a message that holds more
+        # left out of a message that has other parts
         (
             (ASK, ANSWER, Message("user", (Text("c"), STRANGE)), LAST),
             "uaua",
             [[], ["unknown_part"]],
         ),
         ((Message("user", (STRANGE, Text("a"))), ANSWER), "ua", [["unknown_part"]]),
-        # of a result, or next to one: the roles go on
+        # in a result, or next to one: the roles continue
         (
             (ASK, CALL, Message("tool", (ToolResult((STRANGE, Text("r")), "1"),)), LAST),
             "uata",
             [[], ["unknown_part"]],
         ),
         ((ASK, CALL, RESULT, Message("user", (STRANGE,)), LAST), "uata", [[], ["unknown_part"]]),
-        # the sample ends before a message of which nothing is known, and before such an answer
+        # the sample ends before a message without known parts, and before such an answer
         ((ASK, ANSWER, Message("user", (STRANGE,)), LAST), "ua", [[]]),
         ((ASK, ANSWER, Message("user", (STRANGE,)), AGAIN, LAST), "ua", [[]]),
         ((ASK, ANSWER, AGAIN, Message("assistant", (STRANGE, Text("d")), turn="9")), "ua", [[]]),

@@ -1,4 +1,4 @@
-"""Samples that are too long: windows that tear nothing and cover every target once."""
+"""Samples that are too long: windows keep calls with results and cover every target once."""
 
 import json
 
@@ -207,7 +207,8 @@ def test_every_window_is_proven_and_no_target_is_lost(
         return
     proofs = list(prove(normalised, options, LengthOptions(), verifier))
     if any(proof.problem is not None for proof in proofs):
-        return  # what no length mends, such as a number that the loader would change
+        # Faults that no shorter sample avoids, such as a number that the loader would change.
+        return
     limit = int(proofs[-1].verdict.tokens * share) + 1
     lengths = LengthOptions(max_tokens=limit, too_long=too_long)
     trained, left_out, windows = [], 0, 0

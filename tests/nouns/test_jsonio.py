@@ -1,4 +1,4 @@
-"""JSON is read exactly: the standard library says what a text holds."""
+"""JSON is read exactly; the oracle is the standard library."""
 
 import json
 
@@ -37,7 +37,7 @@ documents = st.recursive(
 @MANY
 @given(documents)
 def test_a_text_holds_what_the_standard_library_says(text):
-    """No number is rounded, whatever its digits; 1, 1.0 and the order of keys are told apart."""
+    """Numbers are never rounded; 1, 1.0 and different orders of keys are distinguished."""
     assert repr(loads(text)) == repr(loads(text.encode("utf-8"))) == repr(json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""Work shared among processes: in order, as if there were one."""
+"""Work distributed among processes: results in order, as from a single one."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Signals: SIGTERM ends a run in time whatever it computes, and killed helpers are survived."""
+"""Signals: SIGTERM ends a run in time during any computation; killed helpers are survived."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for 
 
 SECONDS = 2.0
 SLACK = 4.0
-"""What a loaded machine may add: less than the endless calls by far."""
+"""Extra seconds for a busy machine: far less than the endless calls take."""
 
 STUCK = "sum(range(10**15))  # one call that holds the interpreter for days"
 START = "import os, sys, time; from builder.parallel.signals import interrupt_on_sigterm\n"
@@ -138,7 +138,7 @@ def test_work_goes_on_when_the_fork_server_is_killed():
 
 
 def test_a_fork_server_that_is_gone_is_an_error_of_one_line():
-    """In a process of its own: reaping the server behind Python's back is not to be undone."""
+    """In a separate process: reaping the server behind Python's back cannot be undone."""
     reaped = (
         "from forked import double, helpers\n"
         "from builder.parallel.pool import WorkersNotStarted, worker_pool\n"

@@ -1,4 +1,4 @@
-"""A resource tracker that the system kills: one line, and no traceback of another one."""
+"""A resource tracker killed by the system: one line of warning, and no second traceback."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of push: a stand-in for the Hub on loopback, and a client of it."""
+"""Fixtures of the push tests: a stand-in for the Hub on loopback, and a client of it."""
 
 import pytest
 from hub.built import PATHS, build
@@ -10,7 +10,10 @@ from hub.state import WRITER
 
 @pytest.fixture(scope="module", params=PATHS)
 def server(request, tmp_path_factory):
-    """A Hub, and a process that pushes to it. Pages and parts are small, so there are several."""
+    """A Hub, and a process that pushes to it.
+
+    Pages and parts are small, so that there are several.
+    """
     with Hub(lfs_from=1000, page=3, part=3000) as hub:
         hub.env = environment(request.param, hub.url, str(tmp_path_factory.mktemp("home")))
         client = Client(hub.env)

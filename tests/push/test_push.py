@@ -1,4 +1,4 @@
-"""Onto the Hub: the released client against a stand-in on loopback, on both of its upload paths."""
+"""Pushing: the released client against a stand-in on loopback, on both of its upload paths."""
 
 import json
 import os
@@ -175,7 +175,7 @@ def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
 
 @pytest.fixture(params=[1 << 31, 1])
 def limit(request, hub):
-    """Of which datasets all rows are read back: of every one, of none."""
+    """Maximum size of datasets whose rows are all read back: any, or none."""
     hub.set("builder.push.arrival", "LOADED_BYTES", request.param)
     yield request.param
     hub.set("builder.push.arrival", "LOADED_BYTES", 2 << 30)
@@ -200,7 +200,7 @@ def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
 
 @pytest.mark.parametrize("reported", ["fewer", "more"])
 def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, reported):
-    """In as many bytes: one row in place of the last two, or two in place of the last."""
+    """With the same number of bytes: one row in place of the last two, or two for the last."""
     assert push(out, *ALLOWED).code == 0
     (path,) = out.glob("data/*")
     *_, row, last = path.read_bytes().splitlines(keepends=True)
@@ -278,7 +278,7 @@ def test_no_token(hub, out):
     assert "HF_TOKEN" in ran.err
 
 
-# what goes wrong on the way
+# faults on the way
 
 
 @pytest.mark.parametrize("step", ["last object", "commit"])

@@ -1,4 +1,4 @@
-"""What goes wrong on the way to the Hub: what is tried again, how often, and what is said."""
+"""Faults on the way to the Hub: what is retried, how often, and the messages."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def test_the_hub_says_how_long_to_wait(outcomes):
 
 @pytest.mark.slow
 def test_nothing_that_was_finished_is_sent_again(outcomes):
-    """Only the object that was on its way when it broke."""
+    """Only the object that was being sent when the connection broke is sent again."""
     for wanted, found in outcomes:
         if not any(fault.step in ("put", "xorb") for fault in wanted.faults):
             assert found["twice"] == 0, found

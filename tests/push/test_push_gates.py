@@ -1,4 +1,4 @@
-"""What keeps a dataset from being pushed: what its audit found, and what is not as it was built."""
+"""Gates of a push: findings of the audit, and files that differ from the build."""
 
 import json
 
@@ -58,7 +58,7 @@ def linked(out):
 
 
 def unproven(out):
-    """A bad sample with a manifest and meta/ that fit it."""
+    """A bad sample with a matching manifest and meta/."""
     (path,) = out.glob("data/*")
     path.write_bytes(path.read_bytes().replace(b'"assistant"', b'"user"'))
     files, _ = listed_files(out, read_manifest(out))

@@ -1,4 +1,4 @@
-"""Laws of the whole path, on random conversations full of hostile text."""
+"""Properties of the whole pipeline, on random conversations of hostile text."""
 
 import contextlib
 from dataclasses import replace
@@ -43,7 +43,7 @@ options = st.builds(
 @MANY
 @given(conversations, options)
 def test_what_is_normalised_is_proven(verifier, conversation, options):
-    """Every sample of our own passes every check; every call is kept or dropped with a code."""
+    """Each of our samples passes every check; every call is kept or dropped with a code."""
     normalised = normalise(conversation, options)
     total = sum(isinstance(p, ToolCall) for m in conversation.messages for p in m.parts)
     assert normalised.kept.isdisjoint(normalised.dropped)
@@ -102,7 +102,7 @@ def test_hostile_text_goes_there_and_back(verifier, conversation, reasoning):
 
 @given(conversations)
 def test_neutralised_arguments_keep_their_value(conversation):
-    """Escapes inside arguments change no decoded value."""
+    """Escapes inside arguments do not change decoded values."""
     normalised = normalise(conversation, NormalizeOptions(control_tokens="neutralise"))
     for turn in normalised.dialogue.turns if normalised.dialogue else ():
         for call in turn.calls:
@@ -131,7 +131,7 @@ def test_normalising_is_deterministic(conversation, options):
 @MANY
 @given(foreign, wrapped)
 def test_our_renderer_gives_the_bytes_of_the_template(verifier, messages, tools):
-    """On any messages, also on those that no sample may hold."""
+    """For any messages, including those that no sample may contain."""
     rows = [{"role": role, "content": content} for role, content in messages]
     assert render(messages, tools).text == verifier.target.render(rows, tools)
 
@@ -139,7 +139,7 @@ def test_our_renderer_gives_the_bytes_of_the_template(verifier, messages, tools)
 @MANY
 @given(foreign, wrapped)
 def test_any_foreign_sample_gets_a_verdict(verifier, messages, tools):
-    """No crash; and what is proven reads back from its rendering."""
+    """No crash, and a proven sample reads back from its rendering."""
     sample = Sample(tuple(messages), tuple(tools))
     verdict = verifier.check(sample)
     if not verdict.findings:
@@ -148,7 +148,7 @@ def test_any_foreign_sample_gets_a_verdict(verifier, messages, tools):
 
 @given(st.one_of(st.text(), texts, st.binary()))
 def test_any_bytes_are_a_value_or_a_fault(data):
-    """Neither JSON nor the parser of renderings raises anything of its own."""
+    """Neither the JSON reader nor the parser of renderings raises other exceptions."""
     with contextlib.suppress(JsonFault):
         read_sample(loads(data))
     if isinstance(data, str):

@@ -1,4 +1,4 @@
-"""The inverse of rendering, and what an assistant content means."""
+"""The inverse of rendering, and the parsing of assistant contents."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 
 @pytest.mark.parametrize("system", [None, "", "\n\n", "be kind", QUOTED, QUOTED + "\n\n"])
 def test_the_system_text_and_the_tools_are_told_apart(system):
-    """Even if the system text quotes a tools block itself."""
+    """Even if the system text itself quotes a tools block."""
     head = [] if system is None else [("system", system)]
     sample = Sample((*head, ("user", "a"), ("assistant", "b")), (TOOL,))
     assert parse(render(sample.messages, sample.tools).text) == sample

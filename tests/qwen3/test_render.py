@@ -1,4 +1,4 @@
-"""The independent renderer: what it knows beyond the text, namely spans and control tokens."""
+"""The independent renderer: what it returns besides the text, namely spans and control tokens."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ TOOL = {"type": "function", "function": {"name": "f", "description": "writes <to
 
 
 def visible(messages, tools=(), style=SPECIFIED):
-    """(trained texts, control tokens that the structure puts) of a rendering."""
+    """Returns (trained texts, structural control tokens) of a rendering."""
     rendering = render(messages, tools, style)
     for offset, token in rendering.control:
         assert rendering.text.startswith(token, offset)
@@ -51,7 +51,7 @@ def test_calls_and_responses_are_structure_and_what_text_mentions_is_not():
     call = ["<tool_call>", "</tool_call>"]
     response = ["<tool_response>", "</tool_response>"]
     assert control == [
-        *["<|im_start|>", *call, *call, "<|im_end|>"],  # the system turn that the tools make
+        *["<|im_start|>", *call, *call, "<|im_end|>"],  # the system turn that contains the tools
         *["<|im_start|>", "<|im_end|>"],
         *["<|im_start|>", *call, *call, "<|im_end|>"],
         *["<|im_start|>", *response, *response, "<|im_end|>"],

@@ -44,7 +44,7 @@ def visible(other, target, messages, tools=None):
 
 
 def sampled(other, target, messages, tools):
-    """The stretches that it says the model has said, as token ids."""
+    """Returns the token ids that it attributes to the model, by run."""
     found = other.render(messages, tools=list(tools) or None)
     stretches, last = [], False
     for number, message in zip(found.token_ids, found.sampled_mask, strict=True):
@@ -57,7 +57,7 @@ def sampled(other, target, messages, tools):
 
 
 def agrees(other, verifier, sample, dialogue):
-    """Flat and structured, bytes and tokens, what is trained, and the calls that are read back."""
+    """Checks flat and structured forms: bytes, tokens, trained text, and calls read back."""
     target = verifier.target
     text = target.render_sample(sample)
     flat = rows(sample.messages)
@@ -107,7 +107,7 @@ def test_random_samples(other, verifier, conversation, reasoning):
 
 
 def reasons(messages):
-    """Why it may differ from the official template on these messages, by name."""
+    """Returns the known reasons why it may differ from the official template on these messages."""
     for role, content in messages:
         if role == "assistant" and content.count("</think>") > 1:
             yield "it splits at the first </think>, the template at the last"
@@ -118,12 +118,12 @@ def reasons(messages):
 @MANY
 @given(foreign, wrapped)
 def test_any_messages(other, verifier, messages, tools):
-    """On messages that no sample may hold: the same bytes, or a difference that has a name."""
+    """For messages that no sample may contain: equal bytes, or a known difference."""
     target = verifier.target
     text = target.render(rows(messages), tools)
     message = text + "".join(content for _, content in messages)
     if any("\ud800" <= character <= "\udfff" for character in message):
-        return  # nothing tokenises lone surrogates
+        return  # lone surrogates cannot be tokenised
     if visible(other, target, rows(messages), tools) != target.decode(target.encode(text).ids):
         named = list(reasons(messages))
         assert named
@@ -156,7 +156,7 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_differences(other, verifier, name):
-    """(messages, the official template's bytes, theirs), as docs/differences.md has them."""
+    """(messages, the official template's bytes, theirs), as in docs/differences.md."""
     messages, official, theirs = DIFFERENCES[name]
     assert verifier.target.render(rows(messages), []) == official
     assert visible(other, verifier.target, rows(messages)) == theirs
@@ -166,7 +166,7 @@ def test_differences(other, verifier, name):
 
 
 def test_without_thinking_it_keeps_the_empty_block_of_earlier_turns(verifier):
-    """Their documented deviation: what was generated stays as it was."""
+    """Their documented deviation: generated text stays unchanged."""
     target = verifier.target
     config = configs.Qwen3RendererConfig(enable_thinking=False)
     other = qwen3.Qwen3Renderer(target.tokenizer, config)

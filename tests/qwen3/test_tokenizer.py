@@ -1,4 +1,4 @@
-"""Targets: which tokenizers are taken, which are refused, and in what words."""
+"""Targets: which tokenizers are accepted, which are refused, and the messages."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8
 TEMPLATE = CONFIG["chat_template"]
 MESSAGES = (("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb"), ("user", "c"))
 
-# The template with its thoughts taken out, as the instruct-2507 models have it.
+# The template without thoughts, as in the instruct-2507 models.
 NO_THOUGHTS = TEMPLATE.replace("'</think>' in message.content", "false").replace(
     "loop.index0 > ns.last_query_index", "false"
 )
@@ -38,7 +38,7 @@ NO_THOUGHTS = TEMPLATE.replace("'</think>' in message.content", "false").replace
 
 @pytest.fixture
 def saved(tmp_path):
-    """Make a tokenizer folder from the embedded one, its configuration or file changed."""
+    """Writes a tokenizer folder from the embedded one, with its configuration or files changed."""
 
     def make(tokenizer=None, **changes):
         config = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
@@ -64,7 +64,7 @@ def test_the_provenance_note_names_the_files_as_they_are():
 
 
 def test_the_encoding_is_that_of_the_tokenizer_itself():
-    """The ids come from its backend, and the offsets from the ids, of a text in NFC."""
+    """The ids come from its backend, and the offsets from the ids, for a text in NFC."""
     target = load()
     text = target.render([{"role": "user", "content": "\x00\u00e9 <think> 12 \U0001f600\r\n"}], [])
     encoded = target.encode(text)
@@ -92,7 +92,7 @@ def test_what_the_configuration_of_the_embedded_one_tells_is_what_is_loaded():
 def test_an_installation_that_cannot_load_the_embedded_one_is_no_verdict(
     tmp_path, monkeypatch, capsys
 ):
-    """It ends the run in one line, and the next run takes nothing of it for finished."""
+    """It ends the run with one line, and the next run treats none of it as finished."""
     row = {"messages": [{"role": role, "content": "a"} for role in ("user", "assistant")]}
     (tmp_path / "in.jsonl").write_text(json.dumps({**row, "tools": []}) + "\n")
     command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "--quiet"]
@@ -181,7 +181,7 @@ def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
 
 
 class Shim:
-    """What fastokens offers, over the true tokenizer; `off` is added to each id."""
+    """The interface of fastokens over the real tokenizer; `off` is added to each id."""
 
     off = 0
 
@@ -268,7 +268,7 @@ def test_what_follows_from_ids_is_what_the_tokenizer_says(verifier, text, with_m
 
 @pytest.fixture(scope="module")
 def embedded():
-    """The embedded tokenizer as it is loaded where fastokens is installed."""
+    """The embedded tokenizer as loaded with fastokens installed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokenizer, "fastokens", lambda: True)
         target = load()
@@ -283,7 +283,7 @@ def test_where_fastokens_is_missing_others_load_it_alike(monkeypatch):
 
 @pytest.fixture(scope="module")
 def automatic():
-    """What AutoTokenizer, with which others load them, makes of the embedded files."""
+    """The embedded files as loaded with AutoTokenizer, as other programs do."""
     return load(str(ASSETS))
 
 
@@ -327,7 +327,7 @@ def test_both_render_and_tokenise_alike(embedded, automatic, text, with_thoughts
 
 
 def test_a_folder_without_tokenizer_json_is_refused(tmp_path, capsys):
-    """transformers makes a tokenizer with an empty vocabulary of it."""
+    """transformers would create a tokenizer with an empty vocabulary."""
     (tmp_path / "tokenizer_config.json").write_bytes(
         (ASSETS / "tokenizer_config.json").read_bytes()
     )

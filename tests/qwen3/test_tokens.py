@@ -1,4 +1,4 @@
-"""Tokens of long texts: pieces give the ids of the whole, whatever the text is."""
+"""Tokens of long texts: tokenising in pieces gives the ids of the whole, for any text."""
 
 import random
 import unicodedata

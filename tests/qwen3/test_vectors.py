@@ -1,4 +1,4 @@
-"""Outside evidence: facts of other projects' test vectors, restated; each test names its source."""
+"""External evidence: facts of other projects' test vectors; each test names its source."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Outputs of model calls as platforms log them: what each form says."""
+"""Outputs of model calls as platforms log them, and how each form is read."""
 
 import json
 

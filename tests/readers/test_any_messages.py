@@ -1,4 +1,4 @@
-"""What platforms log may be anything: no reading of it raises, and each holds to its promises."""
+"""Platforms may log anything: reading it never raises, and the invariants hold."""
 
 import json
 import random
@@ -82,7 +82,7 @@ def places(value, path=()):
 
 
 def changed(value, pick):
-    """The value with something else in one of its places, or one level more or less there."""
+    """Returns the value with one place replaced, or with one level more or less there."""
     value = json.loads(json.dumps(value))
     *above, last = pick.choice([path for path in places(value) if path])
     inside = value

@@ -1,6 +1,6 @@
-"""Laws of streamed answers: however they are cut into events, they come back whole or not at all.
+"""Properties of streamed answers: however split into events, they are read whole or not at all.
 
-And histories that a server keeps say the same as histories that each request repeats.
+Also: histories stored by a server are read like histories repeated in each request.
 """
 
 import json
@@ -27,7 +27,7 @@ ARGUMENTS = st.dictionaries(TEXT, st.integers() | TEXT, max_size=3)
 
 
 def pieces(draw, text):
-    """The text cut at some places, its pieces in order."""
+    """Returns the text split at some places."""
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
@@ -54,7 +54,7 @@ BLOCKS = st.lists(
 
 
 def anthropic_events(draw, blocks):
-    """The events of a message with these blocks: (those of the blocks, those of the end)."""
+    """Returns the events of a message with these blocks: (events of blocks, final events)."""
     events = [{"type": "message_start", "message": {"content": [], "stop_reason": None}}]
     for at, block in enumerate(blocks):
         kind = block["type"]
@@ -123,7 +123,7 @@ def response(items, **keys):
 
 
 def responses_events(draw, items):
-    """The events of a response with these items, but for the last."""
+    """Returns the events of a response with these items, except the last event."""
     start = response([], status="in_progress")
     events = [{"type": "response.created", "response": start}]
     for at, made in enumerate(items):

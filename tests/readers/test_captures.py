@@ -1,4 +1,4 @@
-"""The envelopes of API captures, and the laws of what is made of them."""
+"""Envelopes of API captures, and properties of the conversations read from them."""
 
 import gzip
 import json
@@ -279,7 +279,7 @@ CALLS = st.lists(st.dictionaries(TEXT, st.integers() | TEXT, max_size=3), max_si
 
 
 def pieces(draw, text):
-    """The text cut at some places, its pieces in order."""
+    """Returns the text split at some places."""
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 

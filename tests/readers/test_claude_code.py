@@ -1,4 +1,4 @@
-"""Claude Code's requests: rebuilt from digests, and what becomes of logs that were edited."""
+"""Claude Code's requests: rebuilt from digests, and the handling of edited logs."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ from builder.sources.source import Source
 
 
 def spoken(conversation):
-    """(role, text) of each message."""
+    """Returns (role, text) of each message."""
     return [
         (message.role, "|".join(getattr(part, "text", "*") for part in message.parts))
         for message in conversation.messages
@@ -38,7 +38,7 @@ def test_a_request_that_agrees_with_its_digests_is_proven():
 
 
 def test_the_lines_alone_give_the_same_messages():
-    """As in versions that render what they attach, but name no requests."""
+    """As in versions that render attachments, but name no requests."""
     log = plain_session()
     lines = [copy.deepcopy(line) for line in log.lines if not line["type"].startswith("api-")]
     for line in lines:
@@ -141,7 +141,7 @@ def test_an_edit_of_an_answer_is_found_in_the_turns_after_it():
 
 
 def two_prompts(change):
-    """Two questions with answers; `change` is made between them."""
+    """Writes two questions with answers; `change` is applied between them."""
     log = SessionLog()
     log.user("One?")
     log.answer(text("1."))

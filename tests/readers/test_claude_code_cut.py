@@ -1,4 +1,4 @@
-"""Claude Code: answers that broke off, that a fork cut or a compaction kept, are no targets."""
+"""Claude Code: answers broken off, cut by a fork or kept by a compaction are not targets."""
 
 import copy
 
@@ -12,7 +12,7 @@ ERROR = "API Error: Server error mid-response. The response above may be incompl
 
 
 def answers(conversation):
-    """(text of the first part, why it is no target) of each assistant message."""
+    """Returns (text of the first part, why it is not a target) of each assistant message."""
     found = []
     for message in conversation.messages:
         if message.role == "assistant":
@@ -114,7 +114,7 @@ def test_a_session_resumed_in_the_middle_of_a_turn_that_logs_no_requests():
 
 
 def compacted(log):
-    """The session from its compaction on, as a fork of it holds it; the last answer was kept."""
+    """Returns the session from its compaction on, as in a fork of it; the last answer was kept."""
     answer = {**copy.deepcopy(log.lines[-1]), "uuid": "kept", "requestRef": "earlier"}
     answer["message"]["id"] = "msg_kept"
     place = {"sessionId": answer["sessionId"], "isSidechain": False}
@@ -143,7 +143,7 @@ def test_an_answer_that_a_compaction_kept_is_no_target_after_it():
 
 
 def rendered(log):
-    """The lines of a version that renders what it attaches, but names no requests."""
+    """Returns the lines of a version that renders attachments, but names no requests."""
     snapshot = {
         "type": "prompt_snapshot",
         "systemPrompt": ["You help."],
@@ -248,7 +248,7 @@ def snapshot(log, *names):
 
 
 def two_processes(*later):
-    """A session that was resumed; `later`: the tools that a snapshot of the second process has."""
+    """A resumed session; `later`: the tools in a snapshot of the second process."""
     log = SessionLog()
     log.user("One?")
     log.attachment("Mind the style.")

@@ -1,4 +1,4 @@
-"""Histories that repeat one another: what is remembered of them changes nothing."""
+"""Histories that repeat one another: caching parts of them changes nothing."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ steps = st.tuples(
 @MANY
 @given(st.lists(steps, min_size=1, max_size=8))
 def test_marks_are_the_digests(histories):
-    """Whatever of another history a history begins with, also where it only looks equal."""
+    """For any common prefix of two histories, also where they only look equal."""
     marks, last = Marks(), []
     for kept, new, session, again in histories:
         last = [*last[:kept], *new] if again else new

@@ -1,6 +1,6 @@
-"""On real logs, where they lie beside the project: recognised, accounted for, proven, repeatable.
+"""Real logs, if available next to the project: recognised, accounted for, proven, repeatable.
 
-The number of calls is counted by independent means, in corpus_counts.py and answered_counts.py.
+The number of calls is counted independently, in corpus_counts.py and answered_counts.py.
 """
 
 import json
@@ -59,20 +59,20 @@ FOLDERS = {
 ONE_CALL = {
     "gemini": 2,  # two pairs of captures begin with the same request, answer and result
 }
-"""How many calls the raw count of a folder has too many: one call under two ids or in two files."""
+"""Excess of a folder's raw count of calls: one call under two ids or in two files."""
 
 NOTHING = {
     "bfcl": "evaluation data",
     "langchain": "the example's calls have arguments that are no JSON",
     "tau2-bench": "speech to speech: no text of turns",
 }
-"""Folders that hold nothing to train on, and why: such a build exits 1."""
+"""Folders with nothing to train on, and the reason: such a build exits with 1."""
 
 
 ANSWERED = {
     "claude-code/entire": (answered_counts.claude_answered_calls, 0.99),
     "claude-code/real_projects": (answered_counts.claude_answered_calls, 0.99),
-    # One file begins after the user's message.
+    # One file starts after the user's message.
     "codex": (answered_counts.codex_answered_calls, 0.98),
     "gemini-cli": (answered_counts.gemini_cli_answered_calls, 1),
     "mini-swe-agent": (counts.mini_swe_calls, 1),
@@ -83,22 +83,22 @@ ANSWERED = {
     "swe-agent": (counts.swe_agent_calls, 1),
     "swe-smith": (counts.swe_smith_calls, 1),
 }
-"""Raw count of the calls that must be kept, and the share of them that is."""
+"""Raw count of the calls that must be kept, and the share that is kept."""
 
 CAPTURED = {
     "anthropic-messages": 0,
     "bedrock-converse": 0,
-    "gemini": 4,  # two without any words of a user, a search by the provider, a redacted password
+    "gemini": 4,  # two without user text, a search by the provider, a redacted password
     "openai-chat": 0,
-    "openai-responses": 2,  # one after a search by the provider, one right after a made-up turn
+    "openai-responses": 2,  # one after a search by the provider, one right after an inserted turn
 }
-"""How many of the calls in recorded responses are not trained, and why."""
+"""How many calls in recorded responses are not trained, and why."""
 
 WARM_UPS = {"claude-code/real_projects": counts.claude_warm_ups}
-"""Conversations that only warm up a cache; none of them is learnt."""
+"""Conversations that only warm up a cache; none of them is trained."""
 
 LARGE = "claude-code/entire"
-"""Half of the bytes of the corpus, in a format that other folders hold as well."""
+"""Half of the corpus by size, in a format that other folders have as well."""
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -129,7 +129,7 @@ def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
 
 
 def test_folders_of_all_formats_together(shared, tmp_path):
-    """Every sample is proven, no file has two readers, and workers do not matter."""
+    """Every sample is proven, no file has two readers, and the number of workers has no effect."""
     folders = [str(shared / "corpus" / name) for name in FOLDERS if name != LARGE]
     manifests = []
     for workers in ("1", "2"):

@@ -1,4 +1,4 @@
-"""What a reader case cannot show of egirl's store: views, limits, damaged pages."""
+"""Cases of egirl's store that a reader case cannot express: views, limits, corrupt pages."""
 
 import sqlite3
 
@@ -27,7 +27,7 @@ CREATE VIEW messages AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 
 
 @pytest.fixture
 def store(tmp_path):
-    """Makes a store by a script and rows of (session, role, content, tool_calls)."""
+    """Creates a store from a script and rows of (session, role, content, tool_calls)."""
 
     def make(script, rows=()):
         path = tmp_path / "conversations.db"

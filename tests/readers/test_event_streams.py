@@ -1,4 +1,4 @@
-"""Laws of streamed Gemini and Converse answers and of frames: whole however cut, or no target."""
+"""Properties of streamed Gemini and Converse answers and of frames: whole, or not a target."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ ARGUMENTS = st.dictionaries(
 
 
 def pieces(draw, text):
-    """The text cut at some places, its pieces in order."""
+    """Returns the text split at some places."""
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
@@ -106,7 +106,7 @@ def chunk(*parts, finish=None):
 
 
 def partial(draw, value, path):
-    """The `partialArgs` of a value at a path, its texts in pieces."""
+    """Returns the `partialArgs` of a value at a path, with its texts in pieces."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from partial(draw, item, f"{path}.{key}")
@@ -126,7 +126,7 @@ def partial(draw, value, path):
 
 
 def filled(value):
-    """Without the empty objects, of which no partial argument tells."""
+    """Returns the value without empty objects, which no partial argument describes."""
     if isinstance(value, dict):
         kept = {key: filled(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item != {}}

@@ -1,4 +1,4 @@
-"""Calls written as `<function=…>` text are read back as they were."""
+"""Calls written as `<function=…>` text are read back unchanged."""
 
 from collections import Counter
 
@@ -9,13 +9,13 @@ from builder.conversation import Text, ToolCall, Unparsed
 from builder.readers.toolkit.function_text import assistant_parts, take_definitions
 
 NAMES = st.text("abcdefghij_", min_size=1, max_size=8)
-# The protocol has no escapes: a value cannot hold what ends it.
+# The protocol has no escapes: a value cannot contain its terminator.
 VALUES = st.text(st.characters(codec="utf-8", exclude_characters="<>"), max_size=40)
 WRAPPED = frozenset({"old_str", "new_str", "file_text"})
 
 
 def written(name, arguments):
-    """A call as SWE-smith's converter writes it."""
+    """Returns a call as SWE-smith's converter writes it."""
     lines = [f"<function={name}>"]
     for key, value in arguments.items():
         text = f"\n{value}\n" if key in WRAPPED else value

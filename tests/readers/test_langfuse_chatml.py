@@ -1,8 +1,8 @@
-"""Langfuse's traces against the platform's own reading of them (`*.chatml.json` beside them).
+"""Compares Langfuse's traces with the platform's own reading (`*.chatml.json` next to them).
 
-For each generation that the platform could read, some conversation of ours begins with exactly its
-messages: roles, texts, calls and results. Where the two differ, `tests/readers/langfuse/README.md`
-says why, and what is done here to the platform's side is written below.
+For each generation that the platform could read, one of our conversations starts with exactly its
+messages: roles, texts, calls and results. `tests/readers/langfuse/README.md` explains the
+differences; adjustments to the platform's side are commented below.
 """
 
 import json
@@ -15,11 +15,11 @@ from builder.sources.source import Source
 
 ROLES = {"model": "assistant"}
 SYSTEM_ELSEWHERE = {"csharp-agent-with-gemini-2026-03-09", "openai-agents-2025-09-30"}
-"""Traces whose system text is in the metadata or the response, where the platform does not look."""
+"""Traces whose system text is in the metadata or the response, which the platform ignores."""
 
 
 def value_of(text):
-    """A text as the JSON value that it is, if it is one: both sides write objects in their way."""
+    """Returns a text as JSON value if it is one, as the two sides format objects differently."""
     try:
         return json.loads(text) if isinstance(text, str) else text
     except ValueError:
@@ -27,7 +27,7 @@ def value_of(text):
 
 
 def parts_of(message):
-    """(role, value, calls) of one of our messages, or of each result of a message of results."""
+    """Yields (role, value, calls) of one of our messages, or of each of its results."""
     if message.role == "tool":
         for result in message.parts:
             assert isinstance(result, ToolResult)
@@ -47,7 +47,7 @@ def parts_of(message):
 
 
 def ours(messages):
-    """Our messages; those of one turn as one, their results after it."""
+    """Returns our messages; those of one turn are merged, followed by their results."""
     found, turns = [], {}
     for message in messages:
         if message.turn in turns:
@@ -60,7 +60,7 @@ def ours(messages):
 
 
 def koog_calls(text):
-    """The calls of Koog, which the platform leaves as the text of a message."""
+    """Returns the calls of Koog, which the platform leaves as the text of a message."""
     value = value_of(text)
     if not isinstance(value, list) or not all("function" in item for item in value):
         return []
@@ -84,13 +84,13 @@ def theirs(messages):
             role, text, made = "assistant", "", wording
             koog = made
         elif role == "user" and found and found[-1][2]:
-            role = "tool"  # ADK: a function's response, which the platform leaves to the user
+            role = "tool"  # ADK: a function's response, which the platform attributes to the user
         found.append((role, value_of(text), made))
     return found
 
 
 def read_by_platform(trace, view):
-    """(id, messages) of the generations that the platform read; wrappers are not compared."""
+    """Yields (id, messages) of generations that the platform read; wrappers are skipped."""
     parents = {one["parentObservationId"] for one in trace if one["type"] == "GENERATION"}
     for one in trace:
         sides = view.get(one["id"], {})
@@ -98,7 +98,7 @@ def read_by_platform(trace, view):
         if one["type"] == "GENERATION" and one["id"] not in parents and wording.get("success"):
             output = sides.get("output", {})
             answers = output["data"] if output.get("success") else []
-            # Without a role it is an event of the instrumentation, left as it was.
+            # Without a role it is an event of the instrumentation and stays as it was.
             answers = [answer.get("json", {}).get("message", answer) for answer in answers]
             yield one["id"], [*wording["data"], *answers]
 

@@ -1,4 +1,4 @@
-"""MessagePack: what each mark means, and that no bytes do harm."""
+"""MessagePack: the meaning of each marker, and that no bytes are harmful."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A long output of the terminal is shown as OpenHands' SDK sends it: without its middle."""
+"""Long terminal output is clipped in the middle, as OpenHands' SDK sends it."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def text(content):
 
 
 def observed(tmp_path, output, folder):
-    """The result of a command in the sample that is built."""
+    """Returns the result of a command in the built sample."""
     call = {
         "id": "c",
         "name": "terminal",
@@ -57,7 +57,7 @@ def test_the_middle_of_a_long_output_is_replaced(tmp_path, folder):
     output = "".join(f"{number:09}\n" for number in range(3_100))
     ending = "\n[Command finished with exit code 0]"
     whole = output + ending
-    # 29,887 characters besides the shorter notice, one more of them at the beginning.
+    # 29,887 characters in addition to the shorter notice, with one more at the beginning.
     assert len(NOTICE.format("")) == 113
     kept, tail = "", 14_943
     if folder:

@@ -1,6 +1,6 @@
 """Every folder `tests/readers/<reader>/<case>/` is a test.
 
-`input/` holds log files written by us, `expected.json` the golden events that the reader gives
+`input/` contains log files written by us, `expected.json` the golden events that the reader returns
 for them (scripts/golden.py writes it; review it as a diff).
 """
 
@@ -78,7 +78,7 @@ def test_rows_that_look_like_a_datasets_are_not_taken_for_it(row, owner):
 
 
 def test_a_copy_with_another_type_differs_in_one_value():
-    """The copies that the contract suite tries: in the row, in its columns, in JSON inside them."""
+    """The copies that the contract suite makes: in the row, its columns, JSON inside them."""
     row = {"id": "a", "turns": '[{"role": "user"}]'}
     source = Source("x", data=f"{json.dumps(row)}\nno json\n".encode())
     changed = set()
@@ -101,7 +101,7 @@ def test_a_copy_with_another_type_differs_in_one_value():
 
 
 def failing(is_wrong, calls):
-    """A reader of lines that only Codex's reader claims, which raises for some of them.
+    """A reader of lines claimed by Codex's reader only, which raises for some of them.
 
     It appends to `calls` at each reading.
     """
@@ -118,7 +118,7 @@ def failing(is_wrong, calls):
 
 @pytest.fixture
 def rows(tmp_path):
-    """Six lines, and the source that they are."""
+    """Six lines, and a source of them."""
     values = [
         {"type": "event_msg", "payload": {"type": "error"}, "turns": [number, number]}
         for number in range(6)

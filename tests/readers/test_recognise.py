@@ -1,4 +1,4 @@
-"""Recognition looks at a file once: what it decoded is read, what readers share is judged once."""
+"""Recognition reads a file once: decoded records are reused, and shared checks run once."""
 
 import gc
 import json

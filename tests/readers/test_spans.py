@@ -1,4 +1,4 @@
-"""Spans come in any order, in any piece of a file: what they tell is the same."""
+"""Spans in any order and any part of a file give the same conversations."""
 
 import json
 import random

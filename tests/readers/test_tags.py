@@ -1,4 +1,4 @@
-"""Laws of text that holds calls, results and literals; definitions taken out of system texts."""
+"""Properties of text with calls, results and literals, and of definitions in system texts."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ named = st.tuples(
 
 
 def normal(value):
-    """A value as JSON has it: tuples are lists."""
+    """Returns a value as in JSON: tuples become lists."""
     if isinstance(value, (list, tuple)):
         return [normal(item) for item in value]
     return {k: normal(v) for k, v in value.items()} if isinstance(value, dict) else value
@@ -39,7 +39,7 @@ def test_any_text_is_read_or_is_a_fault(text):
 
 
 def written(words, calls, thought=""):
-    """An assistant text as the chat template writes it."""
+    """Returns an assistant text as the chat template writes it."""
     blocks = [
         f'<tool_call>\n{{"name": {dumps(name)}, "arguments": {dumps(arguments)}}}\n</tool_call>'
         for name, arguments in calls

@@ -1,4 +1,4 @@
-"""Readers in packages of their own, installed beside the project and found by their entry points.
+"""Readers in separate packages, installed next to the project and found by entry point.
 
 The wheels are made here: a build backend would have to be downloaded, and a wheel is four files.
 """
@@ -60,7 +60,7 @@ def make_wheel(package, folder):
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    """The files of docs/readers.md, in a folder of their own."""
+    """The files of docs/readers.md, in a separate folder."""
     folder = tmp_path_factory.mktemp("acme")
     for name, text in re.findall(r"\*\*`([\w.]+)`\*\*\n\n```\w+\n(.*?)```", PAGE, re.DOTALL):
         (folder / name).write_text(text, encoding="utf-8")
@@ -129,7 +129,7 @@ def test_the_test_of_the_page_passes(python, acme):
 
 
 def test_rows_with_one_key_of_their_own_are_recognised(python, acme):
-    """By a generic reader where it is not installed; by the specific one alone where it is."""
+    """By a generic reader if the package is not installed, else by its specific reader alone."""
     log = acme / "example.jsonl"
     assert list(recognise(Source(log.name, log))) == ["openai-chat"]
     visible = python("-m", "builder", "formats", "--explain", str(log))

@@ -1,4 +1,4 @@
-"""A trial of Harbor is one source; what else lies in its folder is read as before."""
+"""A trial of Harbor is one source; other files in its folder are read as usual."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the report."""
+"""Fixtures of the report tests."""
 
 import pytest
 from browsing import DESK, browser
@@ -23,14 +23,14 @@ def server(built, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chromium():
-    """One browser for a module: its event loop must not outlive the tests that need it."""
+    """One browser per module: its event loop must not outlive the tests that need it."""
     with browser() as launched:
         yield launched
 
 
 @pytest.fixture
 def opened(chromium):
-    """Opens an address; afterwards: no message on the console, no request but for pages."""
+    """Opens an address; then checks that the console is empty and only pages were requested."""
     content, asked, pages = [], [], []
 
     def visit(address, size=DESK, scheme="light"):

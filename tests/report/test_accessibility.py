@@ -1,4 +1,4 @@
-"""axe-core finds nothing on any page of the report and the viewer, in light and dark, at any size.
+"""axe-core finds nothing on any page of report and viewer, in light and dark, at any size.
 
 Needs the extra `browser` (playwright, axe-playwright-python) and the system's Chromium.
 """
@@ -58,7 +58,7 @@ def reports(folder, verifier, tmp_path_factory):
 
 
 def violations(page, *rules):
-    """(rule, what is wrong, where) of everything that axe-core finds, by these rules or all."""
+    """Returns (rule, description, place) of all axe-core findings for these rules, or all rules."""
     options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(axe.Axe().axe_script)
@@ -73,7 +73,7 @@ for (const item of document.querySelectorAll('details')) {
   item.open = !others && !item.querySelector('.tokens');
 }
 """
-"""Opens what is folded: of many samples the first, and not the thousands of tokens."""
+"""Opens folded elements: of many samples the first, and not the thousands of tokens."""
 
 CONTRAST = ("color-contrast", "link-in-text-block")
 """The rules that depend on the colours."""
@@ -89,7 +89,7 @@ def page(chromium, size):
 
 
 def check(page, size):
-    """Asserts that nothing is wrong with the page, in light and dark, and that it fits."""
+    """Asserts that the page has no violations in light and dark mode, and that it fits."""
     page.evaluate(OPEN)
     for scheme, rules in (("light", ()), ("dark", CONTRAST)):
         page.emulate_media(color_scheme=scheme)

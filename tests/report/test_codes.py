@@ -16,13 +16,13 @@ MADE = re.compile(r'\b(?:Problem|JsonFault|Finding)\(\s*"(\w+)"')
 
 
 def literal_codes():
-    """The codes that the source gives to faults."""
+    """Returns the codes of faults in the source."""
     for path in sorted((ROOT / "builder").rglob("*.py")):
         yield from MADE.findall(path.read_text(encoding="utf-8"))
 
 
 def golden_codes():
-    """The codes of the problems in the golden cases of all readers."""
+    """Returns the codes of the problems in the golden cases of all readers."""
     for path in sorted(CASES.rglob("expected.json")):
         for items in json.loads(path.read_bytes()).values():
             problems = (item for item in items if isinstance(item, dict))
@@ -59,7 +59,8 @@ def test_a_text_is_whole(code):
         assert words.count("`") % 2 == 0
     known = remedy(code, NormalizeOptions())
     if known is not None and known.startswith("normalize."):
-        assert known.split(":")[0] in found.remedy  # one remedy on every page and in the summary
+        # The same remedy on every page and in the summary.
+        assert known.split(":")[0] in found.remedy
 
 
 def test_conditions_are_explained_and_kinds_of_records_are_not():

@@ -1,4 +1,4 @@
-"""The report: whole, closed to the outside, bounded, the same each time, hostile text inert."""
+"""The report: complete, self-contained, bounded, deterministic; hostile text is inert."""
 
 import base64
 import hashlib
@@ -33,7 +33,7 @@ from builder.report.verdict import verdict
 
 
 def check_closed(data):
-    """One file, every element closed, nothing that could run or fetch."""
+    """Checks for one file, with every element closed, nothing to execute or fetch."""
     page = Page(data)
     assert page.open == []
     assert max(page.ids.values()) == 1
@@ -130,7 +130,7 @@ def test_without_an_audit_the_page_says_that_there_was_none(built, verifier):
 
 
 def test_the_trained_text_is_marked_exactly(built, verifier):
-    """What stands in `mark` is what the spans of meta/ say, to the character."""
+    """The text in `mark` is exactly that of the spans in meta/."""
     text = report_html(str(built), manifest(built), None, verifier.target).decode()
     metas = lines(built / "meta/train-00000-of-00001.jsonl")
     rows = lines(built / "data/train-00000-of-00001.jsonl")
@@ -310,7 +310,7 @@ def test_the_command_gives_the_bytes_of_the_build(built, tmp_path, capsys):
 
 
 def test_text_can_be_read_on_every_background():
-    """WCAG contrast of the palette, light and dark: 4.5 for text, 3 for what is drawn."""
+    """WCAG contrast of the palette, light and dark: 4.5 for text, 3 for graphics."""
     light, dark = (
         dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
         for block in asset("report.css").split("@media", 2)[:2]

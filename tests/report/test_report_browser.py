@@ -1,6 +1,6 @@
-"""The report in a real browser: what is drawn, what works, what cannot happen.
+"""The report in a real browser: rendering, interaction, and content security.
 
-Needs the extra `browser` (playwright) and the system's Chromium; skipped where one is missing.
+Needs the extra `browser` (playwright) and the system's Chromium; skipped if one is missing.
 """
 
 import json
@@ -138,7 +138,7 @@ def test_hostile_samples_are_inert(opened, hostile, size):
 
 
 def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
-    """The policy itself, with an element planted that no escaping has seen."""
+    """The policy itself, with an injected element that was not escaped."""
     text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
     planted = (
         "<script>window.owned = 1</script>"

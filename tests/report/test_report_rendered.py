@@ -1,4 +1,4 @@
-"""A rendering as the report shows it: cut between tokens, and no more tokenised than is shown."""
+"""A rendering in the report: cut between tokens, and only the displayed part is tokenised."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`builder view`: any row of any dataset without reading it whole, for this machine alone."""
+"""`builder view`: any row of any dataset without reading it whole, on this machine only."""
 
 import gzip
 import http.client
@@ -26,7 +26,7 @@ FAR = 1 << 40
 
 
 def ask(server, path, *, host=None, method="GET"):
-    """(status, headers, body) of a request for a path below the token."""
+    """Returns (status, headers, body) of a request for a path below the token."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     begin = urlsplit(server.url).path
     headers = {"Host": host} if host is not None else {}
@@ -39,7 +39,7 @@ def ask(server, path, *, host=None, method="GET"):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A built-like folder of two files with 300 and 10 rows and their meta/."""
+    """A folder like one of `build`, with two files of 300 and 10 rows and their meta/."""
     folder = tmp_path_factory.mktemp("many") / "ds"
     (folder / "data").mkdir(parents=True)
     (folder / "meta").mkdir()
@@ -329,7 +329,7 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
 
 
 def test_the_next_sample_is_the_next_of_the_result(large):
-    """Every seventh row calls tool_3: the steps follow the search, and lead back to it."""
+    """Every seventh row calls tool_3: the links follow the search, and lead back to it."""
     listed = ask(large, "?tool=tool_3")[2].decode()
     first = re.search(r'href="(row\?tool=tool_3&amp;at=0\.3)"', listed)
     assert first is not None

@@ -1,6 +1,6 @@
-"""The viewer in a real browser: from the list to a sample, keys, the review, nothing that acts.
+"""The viewer in a real browser: from the list to a sample, keys, the review, inert content.
 
-Needs the extra `browser` (playwright) and the system's Chromium; skipped where one is missing.
+Needs the extra `browser` (playwright) and the system's Chromium; skipped if one is missing.
 """
 
 import json
@@ -115,7 +115,7 @@ def test_a_search_marks_what_it_found_and_leads_to_it(opened, long):
     assert page.locator(".excerpt mark.hit").first.inner_text() == "file 4"
     page.locator(".rows a").click()
     expect(page.locator(".turns mark.hit")).to_have_count(60)
-    # The fold that holds it is open, the others are not.
+    # The fold that contains it is open, the others are not.
     assert page.locator("details.fold[open]").count() == 1
     expect(page.locator(".turns mark.hit").first).to_be_in_viewport()
 

@@ -1,6 +1,6 @@
-"""`builder view` and `report` of rows in other forms: converted, named, searched; or raw with why.
+"""`builder view` and `report` of rows in other forms: converted, named, searched; or raw.
 
-The oracle is the text of each row as it was written down here for the form of `build`.
+The oracle is the text of each row, written down here in the form of `build`.
 """
 
 import json
@@ -102,7 +102,7 @@ BAD = {
     "prompt-completion": ({"prompt": 5, "completion": []}, "format"),
     "text": ({"text": "<|im_start|>robot"}, "format"),
 }
-"""{form: a row that has no sample, the code of its problem}."""
+"""{form: (a row without a sample, the code of its problem)}."""
 
 
 def write(path, rows):

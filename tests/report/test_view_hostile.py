@@ -1,4 +1,4 @@
-"""The viewer over meta/ of any content: every request gets an answer."""
+"""The viewer with any content in meta/: every request gets a response."""
 
 import http.client
 import json

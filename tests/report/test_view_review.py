@@ -1,4 +1,4 @@
-"""The review in the viewer: who may write, what is kept, and what a build makes of it."""
+"""The review in the viewer: who may write, what is stored, and its effect on a build."""
 
 import csv
 import hashlib
@@ -22,7 +22,7 @@ from builder.report.server import MAX_FORM
 
 
 def post(server, fields, *, path="review", **headers):
-    """(status, headers) of a form that is sent as a page of the server would send it."""
+    """Returns (status, headers) of a form posted as by a page of the server."""
     parts = urlsplit(server.url)
     body = fields if isinstance(fields, bytes) else urlencode(fields).encode()
     given = {
@@ -79,7 +79,7 @@ def test_a_decision_is_kept_shown_filtered_and_taken_back(built, reviewed):
     assert 'class="state rejected"' in get(server, "?review=rejected")
     assert "1 of 3 samples" in get(server, "?review=undecided")
     assert "1 of 3 samples" in get(server, "?review=with+a+note")
-    # The note of a decision that is taken back stays; without either nothing is left.
+    # The note of a withdrawn decision stays; without either, nothing is left.
     assert post(server, {"at": "0.1", "decision": "none"})[0] == 303
     assert read_review(path).decisions[second] == Decision("", "<b>wrong</b>\ntool")
     assert post(server, {"at": "0.1", "decision": "note", "note": ""})[0] == 303

@@ -1,4 +1,4 @@
-"""What `builder view` finds without reading a file whole: raw records of a log, rows by number."""
+"""Lookups of `builder view` without reading a whole file: raw records, rows by number."""
 
 import json
 

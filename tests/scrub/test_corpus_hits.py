@@ -1,4 +1,4 @@
-"""Precision on real logs: each hit on the corpus was looked at once and is listed by digest."""
+"""Precision on real logs: each hit in the corpus was reviewed once and is listed by digest."""
 
 import sys
 

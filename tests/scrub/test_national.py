@@ -1,4 +1,4 @@
-"""National phone and identity numbers; the numbers are those of the libraries' documentation."""
+"""National phone and identity numbers, from the documentation of the libraries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Personal data: found by form and check digits; replaced by pseudonyms that are found no more."""
+"""Personal data: found by form and check digits; pseudonyms are not found again."""
 
 import json
 import shutil

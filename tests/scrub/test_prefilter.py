@@ -1,4 +1,4 @@
-"""How the rules are searched: fast, and with the hits of the plain rules, for every text."""
+"""Prefilters of the rules: fast, and with the same hits as the plain rules for every text."""
 
 import importlib.util
 import re
@@ -21,7 +21,7 @@ from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary, project
 
 
 def copy_of(module):
-    """A second, independent module of the same file."""
+    """Returns a second, independent module of the same file."""
     spec = importlib.util.spec_from_file_location(f"plain_{module.__name__}", module.__file__)
     copy = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(copy)
@@ -29,11 +29,11 @@ def copy_of(module):
 
 
 DRAWN = []
-"""For each rule of personal data, in order: what it matches, with nothing about what is before."""
+"""For each rule of personal data, in order: its pattern without conditions on preceding text."""
 
 
 def plain_rule(listed, *patterns, end=""):
-    """The rule as one would write it: what stands before comes first."""
+    """The rule in its plain form: the condition on preceding text comes first."""
     DRAWN.append(re.compile("|".join(patterns)))
     pattern = f"{rules.behind_none_of(listed)}(?:{'|'.join(patterns)}){end}"
     return rules.Rule(re.compile(pattern), "")
@@ -58,7 +58,7 @@ def plain_personal():
 
 
 def plain_secrets():
-    """Without prefilters: every rule and every line is examined."""
+    """Finds secrets without prefilters: every rule and every line is examined."""
     named, runs, copy = copy_of(assignments), copy_of(encoded), copy_of(secrets)
     tables = copy_of(columns)
     rows = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES)
@@ -88,7 +88,7 @@ DISGUISES = [
     str.maketrans(" ", "\x1c"),
     str.maketrans("0123456789", "".join(map(chr, range(0x660, 0x66A)))),
 ]
-"""What Python's `re` takes for a letter, a space or a digit too."""
+"""Characters that Python's `re` also takes for a letter, a space or a digit."""
 BEFORE = ["", " ", "\n", "a", "_", "\\n", "\\\\t", "%2F", "1m", "\u0663m", '"', "/", "\u00e9"]
 
 _BEHIND = re.compile(r"\(\?<[=!][^()]*\)")
@@ -118,7 +118,7 @@ BODIES = [
         *DRAWN,
     )
 ]
-"""For each pattern what it matches, with nothing about what stands before."""
+"""Each pattern without its conditions on preceding text."""
 assert len(BODIES) == len(ASKED)
 any_match = st.tuples(
     st.sampled_from([*BODIES, assignments.NAMED]).flatmap(
@@ -145,7 +145,7 @@ hostile = st.lists(
 
 
 def each_engine():
-    """With RE2 and without it."""
+    """Yields once with RE2 enabled and once without it."""
     for engine in (gates.re2, None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gates, "re2", engine)
@@ -182,7 +182,7 @@ def test_texts_of_the_rules(text):
 
 
 STEP = 7
-"""Of so many combinations one is tried for each name; coprime to the numbers of their parts."""
+"""One in this many combinations is tried for each name; coprime to the numbers of parts."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -246,7 +246,7 @@ def test_each_rule(number, data):
 
 
 def test_conditions_are_no_more_than_that():
-    """They keep out what is next to a hit: else they would be no use."""
+    """They exclude text next to a hit, as otherwise they would be useless."""
     assert not holds(necessary(r"sk-[a-z]{3,8}\d{2}", ignore_case=True), "sk-aa11")
     assert holds(necessary(r"sk-[a-z]{3,8}\d{2}", ignore_case=True), "S\u212a-aa\u017f1\u0663")
     assert not holds(necessary(r"a[^\s\"]{3}\bb"), "aéé b")

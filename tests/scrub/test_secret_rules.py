@@ -1,4 +1,4 @@
-"""The tables of secret rules: examples of each record, its prefilter, and what code keeps."""
+"""Tables of secret rules: examples of each record, its prefilter, and rules implemented in code."""
 
 import re
 from collections import Counter

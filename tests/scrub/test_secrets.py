@@ -1,4 +1,4 @@
-"""Secrets: found by form, place and name; replaced alike everywhere; in none of the files."""
+"""Secrets: found by form, place and name; replaced consistently; in none of the files."""
 
 import base64
 import json

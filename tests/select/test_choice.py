@@ -1,4 +1,4 @@
-"""The choice of samples: a pure function of the table, held against hand-made tables."""
+"""The selection of samples: a pure function of the table, tested on hand-made tables."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def digest(text):
 
 
 def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=(), reviews=()):
-    """A conversation: "ab" has two assistant turns; `ends` names the prefixes that end samples."""
+    """A conversation: "ab" has two assistant turns; `ends` lists the prefixes that end samples."""
     steps = [prefixes[: at + 1] for at in range(len(prefixes))]
     ends = [prefixes] if ends is None else ends
     return ConversationRow(

@@ -1,4 +1,4 @@
-"""`select`: conditions, shares by any field and the budget of tokens."""
+"""`select`: conditions, shares by any field and the token budget."""
 
 import json
 from collections import Counter
@@ -136,7 +136,7 @@ def test_a_token_budget_holds_and_the_same_seed_gives_the_same_rows(tmp_path, lo
 
 
 def test_calls_of_samples_that_are_left_out_are_dropped(tmp_path, logs):
-    """In the unit `turn` the answers after the call are the longer samples, which go."""
+    """With the unit `turn`, the answers after the call are the longer samples, which go."""
     where = {"pattern": {"not": ["direct_answer"]}, "assistant_turns": {"max": 1}}
     everything, before, _ = selected(tmp_path, logs, {}, unit="turn")
     short = sorted(line["tokens"] for line in everything if line["source"] == "read.jsonl")[0]

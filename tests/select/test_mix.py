@@ -1,4 +1,4 @@
-"""Down-sampling to shares: the shares hold, nothing else decides, and the ledger says what went."""
+"""Down-sampling to shares: the shares are met, by nothing else, and recorded in the ledger."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""`select.review`: decisions of people, by the id of the sample."""
+"""`select.review`: decisions of reviewers, by the id of the sample."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def test_what_a_review_rejects_is_left_out_and_counted(tmp_path, logs):
     assert (before["samples"], before["calls"]["kept"]) == (4, 4)
     path = review(tmp_path / "r.jsonl", **{ids[3]: "reject", ids[0]: "accept", "gone": "reject"})
     kept, ledger, rejects = built(tmp_path / "out", logs, "--review", path)
-    # The beginning of the rejected conversation does not take its place.
+    # The beginning of the rejected conversation does not replace it.
     assert kept == ids[:3]
     assert ledger["conversations"]["rejected"] == rejects == {"review": 1}
     assert ledger["calls"]["dropped"] == {"review": 1}

@@ -13,6 +13,6 @@ def store():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """The folder in which datasets for stores are made."""
+    """The folder in which datasets for stores are built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"

@@ -26,7 +26,7 @@ LINE = json.dumps(GOOD).encode()
 
 
 def row(text):
-    """A row whose user text is `text`, as JSON source, so that escapes stay escapes."""
+    """Returns a row whose user text is `text` as JSON source, so that escapes stay escapes."""
     return LINE.replace(b'"hi"', b'"' + text + b'"')
 
 
@@ -149,7 +149,7 @@ def test_a_truncated_stream_is_a_reject_and_its_whole_lines_are_built(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
-    """A part's write fails as on a full disk: exit 2, nothing under a final name."""
+    """A write fails as on a full disk: exit 2, nothing under a final name."""
     from builder import cli
     from builder.build import results as parts
 
@@ -203,7 +203,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
     ],
 )
 def test_the_users_mistakes_are_one_clear_line(tmp_path, arguments):
-    apart = "--tokenizer" in arguments  # a name that is no folder is looked for on the Hub
+    apart = "--tokenizer" in arguments  # a name that is not a folder is looked up on the Hub
     done = (run_apart if apart else run)(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""Logs in stores: the same bytes as from a folder; a store that fails is no fault of the data."""
+"""Logs in stores: the same bytes as from a folder; failures of a store are not faults of data."""
 
 import gzip
 import json
@@ -20,18 +20,18 @@ from builder.sources.store import StoredObject, is_url
 
 
 def but_config(made):
-    """All files, but of the manifest only what does not say where the inputs are."""
+    """Returns all files, without the paths of inputs in the manifest."""
     manifest = json.loads(made["manifest.json"])
     return {**made, "manifest.json": {key: manifest[key] for key in ("inputs", "ledger")}}
 
 
 def members(spec):
-    """The names of the members of each source; a store's name is that of its folder."""
+    """Returns the member names of each source; a store is named after its folder."""
     return {item.name: [member.name for member in item.members] for item in find_sources(spec)}
 
 
 def put(store, *paths, data=b"{}"):
-    """Objects under names that `pipe` would change."""
+    """Writes objects under names that `pipe` would change."""
     for path in paths:
         store.store[path] = fsspec.implementations.memory.MemoryFile(store, path, data)
 
@@ -133,7 +133,8 @@ def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
 
     monkeypatch.setattr(type(store), "get_file", fail)
     config = tmp_path / "config.yaml"
-    config.write_text("normalize: {tool_scope: conversation}\n")  # else agents' logs are read twice
+    # Otherwise agents' logs are read twice.
+    config.write_text("normalize: {tool_scope: conversation}\n")
     options = ("--workers", "1", "-c", config)
     assert build(out, *options, inputs=["memory://logs"]) == 2
     assert "no route; the same command goes on" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Datasets in stores: the same bytes as in a folder; the manifest goes first and comes last."""
+"""Datasets in stores: the same bytes as in a folder; the manifest goes first, comes last."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""S3, by a stand-in on this machine: the same bytes as from folders; faults are one clear line."""
+"""S3, with a local stand-in: the same bytes as from folders; faults are one clear line."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from stores import data_of, names, stored
 
 @pytest.fixture(scope="module")
 def bucket():
-    """The address of an empty bucket of an S3 server on this machine."""
+    """The address of an empty bucket on a local S3 server."""
     pytest.importorskip("s3fs", reason="the extra `s3` is not installed")
     moto = pytest.importorskip("moto.server", reason="moto, the stand-in for S3, is not installed")
     server = moto.ThreadedMotoServer("127.0.0.1", port=0)
@@ -28,7 +28,7 @@ def bucket():
     server.stop()
 
 
-s3 = pytest.mark.filterwarnings("default")  # what those libraries warn of is their own
+s3 = pytest.mark.filterwarnings("default")  # warnings of those libraries
 
 
 @s3

@@ -1,4 +1,4 @@
-"""Tables are read as the JSONL of their rows: Parquet, Arrow files, datasets on the Hub."""
+"""Tables are read like the JSONL of their rows: Parquet, Arrow files, datasets on the Hub."""
 
 import json
 
@@ -62,7 +62,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory):
-    """data/ of the same rows as JSONL."""
+    """Returns data/ of the same rows as JSONL."""
     folder = tmp_path_factory.mktemp("lines")
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     return built(folder / "rows.jsonl", folder / "out")
@@ -82,7 +82,7 @@ def as_text(row):
 
 
 def as_json(rows):
-    """A dataset whose definitions are columns of JSON."""
+    """A dataset whose definitions are JSON columns."""
     part = {"role": datasets.Value("string"), "content": datasets.Value("string")}
     function = {"name": datasets.Value("string"), "arguments": datasets.Value("string")}
     call = {"id": datasets.Value("string"), "type": datasets.Value("string"), "function": function}
@@ -146,7 +146,7 @@ def test_a_damaged_table_is_one_reject(tmp_path):
 
 
 def lying(path, kind):
-    """A table of four groups of rows, whose second says of its texts what cannot be."""
+    """A table of four row groups, the second of which has an impossible text length."""
     texts = [f"{number:04}" for number in range(8)]
     table = pyarrow.table({"messages": texts})
     if kind == "parquet":

@@ -1,4 +1,4 @@
-"""The reader of zip members: what zipfile cannot unpack, and archives made to do harm."""
+"""The reader of zip members: methods that zipfile cannot unpack, and malicious archives."""
 
 import io
 import struct
@@ -20,7 +20,7 @@ else:
 
 
 def archive(*entries, flags=0):
-    """A zip of (name, method, packed bytes, the member's size, its checksum)."""
+    """Returns a zip of (name, method, packed bytes, the member's size, its checksum)."""
     body = directory = b""
     for name, method, packed, size, checksum in entries:
         common = struct.pack(
@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_a_problem():
 
 
 def as_zip64(data):
-    """The archive with its end said in zip64's records (APPNOTE 4.3.14, 4.3.15)."""
+    """Returns the archive with zip64 end records (APPNOTE 4.3.14, 4.3.15)."""
     body, end = data[:-22], data[-22:]
     count, size, at = struct.unpack("<HII", end[10:20])
     large = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, at)

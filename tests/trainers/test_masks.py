@@ -1,4 +1,4 @@
-"""What each trainer would train, written out by hand: trained text stands between ⟦ and ⟧."""
+"""What each trainer would train, written by hand: trained text is between ⟦ and ⟧."""
 
 import json
 
@@ -70,8 +70,8 @@ HYBRID = {
         f"{BEGINS}⟦{LAST}Twelve.<|im_end|>⟧",
     },
     "openrlhf-multiturn": {
-        # The first turn is measured as a last one, with the four tokens of an empty block, and so
-        # runs four tokens on after the newline.
+        # The first turn is measured as a last one, with the four tokens of an empty block, so the
+        # mask extends four tokens beyond the newline.
         "two queries": "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
         "⟦b<|im_end|>\n<|im_start|>user\nc⟧<|im_end|>\n<|im_start|>assistant\n"
         f"⟦{NONE}d<|im_end|>⟧",
@@ -109,7 +109,7 @@ VERBATIM = {
 
 @pytest.fixture(scope="module")
 def instruct(tmp_path_factory):
-    """A target without thoughts, known by the name of the published one."""
+    """A target without thoughts, known by its published name."""
     target = load(tokenizer_folder(tmp_path_factory.mktemp("instruct"), NO_THOUGHTS))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(KNOWN_TEMPLATES, target.template_sha256, "Qwen3 Instruct-2507")
@@ -214,7 +214,7 @@ def test_another_text_is_counted_and_none_of_it_is_ours(verifier):
 
 
 def test_answers_lost_in_another_text_are_counted(verifier):
-    """OpenRLHF renders no tools, so its text is another one, and trains the last turn only."""
+    """OpenRLHF renders no tools, so its text differs, and it trains the last turn only."""
     call = tokens(f"{CALL}<|im_end|>")
     found = compared("openrlhf", PLAIN, verifier.target)
     assert (found.other_text, found.answers_lost) == (1, call)
@@ -222,7 +222,7 @@ def test_answers_lost_in_another_text_are_counted(verifier):
     # A thought that the trainer's rendering drops is lost with the turn's call.
     found = compared("openrlhf", THOUGHTS, verifier.target)
     assert found.answers_lost == tokens(THOUGHT) + call
-    # Cut at the limit: what is beyond is lost also where the text begins differently.
+    # Cut at the limit: the rest is lost even if the text begins differently.
     long = Sample((*PLAIN.messages[:-1], ("assistant", "b " * 3000)), PLAIN.tools)
     found = compared("llama-factory", long, verifier.target)
     whole = tokens(f"{CALL}<|im_end|>") + tokens(f"{'b ' * 3000}<|im_end|>")
@@ -254,7 +254,7 @@ def test_what_a_trainer_refuses(verifier, instruct):
 
 
 def test_cuts():
-    """(tokens, trained, limit) to what stays; LLaMA-Factory's numbers worked out by its rule."""
+    """(tokens, trained, limit) and the expected remainder; LLaMA-Factory's by its own rule."""
     assert keep_start(10, [(4, 6)], 5) == [(0, 5)]
     assert keep_pairs(2100, [(2000, 2100)], 1000) == [(0, 900), (2000, 2100)]
     assert keep_pairs(2100, [(100, 2100)], 1000) == [(0, 100), (100, 1000)]
@@ -264,14 +264,14 @@ def test_cuts():
 
 
 def test_a_border_inside_a_token(instruct):
-    """A text that begins with a newline: it and the header's are one token."""
+    """A text that begins with a newline: this and the header's newline are one token."""
     sample = Sample((("user", "a"), ("assistant", "\nb")))
     verdict = Verifier(instruct).check(sample)
     assert verdict.findings == ()
     assert [warning.code for warning in verdict.warnings] == ["border"]
     assert verdict.warnings[0].offset == len("<|im_start|>user\na<|im_end|>\n" + BEGINS)
     assert compared("axolotl", sample, instruct).borders == 1
-    # Ours leaves the shared token out; axolotl and TRL train it.
+    # We exclude the shared token; axolotl and TRL train it.
     assert sum(compared("verl", sample, instruct).theirs.values()) == tokens("b<|im_end|>\n")
     found = compared("axolotl", sample, instruct)
     assert sum(found.theirs.values()) == 1 + tokens("b<|im_end|>")

@@ -1,7 +1,7 @@
-"""What trainers' published code trains of exports with turns that are context only.
+"""What trainers' published code trains in exports with context-only turns.
 
-The functions that load rows and mark what is trained are taken from the trainers' own packages and
-run over an export; the oracle is `meta.spans` of the dataset that was exported.
+The functions that load rows and mark trained tokens are taken from the trainers' own packages and
+run on an export; the oracle is `meta.spans` of the exported dataset.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ def target(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(target, tmp_path_factory):
-    """The datasets of LAST and of SOME."""
+    """Builds the datasets of LAST and of SOME."""
     found = {}
     for name, conversations in (("last", LAST), ("some", SOME)):
         folder = tmp_path_factory.mktemp(name)
@@ -91,7 +91,7 @@ def built(target, tmp_path_factory):
 
 @pytest.fixture
 def export(target, built, tmp_path):
-    """Exports a dataset: (the exit code, its rows, {a rendering's hash: meta})."""
+    """Exports a dataset; returns (exit code, its rows, {a rendering's hash: meta})."""
 
     def run(name, to):
         meta = [row for path in (built[name] / "meta").iterdir() for row in lines(path)]
@@ -107,7 +107,7 @@ def export(target, built, tmp_path):
 
 
 def trained(target, ids, marked):
-    """The texts of the runs of marked tokens."""
+    """Returns the texts of the runs of marked tokens."""
     texts, run = [], []
     for number, is_trained in zip([*ids, None], [*marked, False], strict=True):
         if is_trained:
@@ -119,7 +119,7 @@ def trained(target, ids, marked):
 
 
 def spans(target, ids, meta):
-    """The texts of `meta.spans` of the sample that the tokens are the rendering of."""
+    """Returns the texts of `meta.spans` of the sample whose rendering the tokens are."""
     text = target.decode(ids)
     row = meta[hashlib.sha256(text.encode()).hexdigest()]
     return [text[start:end] for start, end in row["spans"]]
@@ -127,7 +127,7 @@ def spans(target, ids, meta):
 
 @pytest.fixture(scope="module")
 def unsloth():
-    """Unsloth's `sft_prepare_dataset` and `train_on_responses_only`."""
+    """Runs Unsloth's `sft_prepare_dataset` and `train_on_responses_only`."""
     scope = {
         **{name: getattr(typing, name) for name in ("Callable", "Dict", "List", "Optional")},
         "Union": typing.Union,

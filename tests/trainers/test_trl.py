@@ -1,4 +1,4 @@
-"""TRL run for real, on a tiny random model: which tokens its trainer gives a loss.
+"""Runs TRL on a tiny random model: which tokens its trainer computes a loss for.
 
 Needs the extra `trl` (TRL and a CPU torch); scripts/conformance.sh runs it on any machine.
 """
@@ -24,7 +24,7 @@ from builder.verify.verifier import Verifier
 trl = pytest.importorskip("trl", reason="the extra `trl` is not installed")
 torch = pytest.importorskip("torch", reason="the extra `trl` is not installed")
 
-pytestmark = pytest.mark.filterwarnings("default")  # what other packages warn of is theirs
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of other packages
 
 TEXTS = Path(trl.__file__).parent / "chat_templates"
 PUBLISHED = {
@@ -74,7 +74,7 @@ def model():
 
 @pytest.fixture
 def train(model, tmp_path):
-    """Run one step of SFTTrainer over rows; gives (ids, positions with a loss) of each row."""
+    """Runs one step of SFTTrainer; returns (ids, positions with a loss) of each row."""
 
     def run(rows, target, **options):
         from transformers import AutoTokenizer
@@ -167,7 +167,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def proven(built, verifier):
-    """(text, its spans) of each sample of the dataset, in order."""
+    """Returns (text, its spans) of each sample of the dataset, in order."""
     found = []
     for line, about in zip(
         (built / "data" / "train-00000-of-00001.jsonl").read_bytes().splitlines(),
@@ -181,7 +181,7 @@ def proven(built, verifier):
 
 
 def trained(target, ids, positions):
-    """The stretches of text that carry a loss."""
+    """Returns the spans of text with a loss."""
     stretches, last = [], -2
     for at in sorted(positions):
         if at != last + 1:
@@ -227,7 +227,7 @@ def test_assistant_turns_are_trained_as_predicted(built, published, train, tmp_p
 
 
 def learnt(built, train, target, tmp_path, variant):
-    """(row, its text, the stretches with a loss) of each row of a variant, nothing cut."""
+    """Returns (row, its text, the spans with a loss) of each row of a variant, nothing cut."""
     rows = exported(built, tmp_path, variant)
     found = train(rows, target, max_length=None)
     return [
@@ -253,7 +253,7 @@ def test_completions_as_text_are_our_spans(built, verifier, train, tmp_path):
 
 
 def test_completions_as_messages_are_trained_to_the_newline(built, verifier, train, tmp_path):
-    """From the end of the thinking prompt: an empty block is the completion's, unlike in spans."""
+    """From the end of the thinking prompt: unlike in spans, an empty block is in the completion."""
     target = verifier.target
     found = learnt(built, train, target, tmp_path, "prompt-completion")
     assert found
@@ -264,7 +264,7 @@ def test_completions_as_messages_are_trained_to_the_newline(built, verifier, tra
 
 
 def test_the_checks_can_fail(published, train):
-    """A prediction for another trainer is not what TRL does."""
+    """A prediction for another trainer does not match TRL."""
     target = published["Qwen3 revised"]
     verdict = Verifier(target).check(PLAIN)
     ours = MaskTokens(target).trained(Mask(verdict.text, verdict.spans)).numbers

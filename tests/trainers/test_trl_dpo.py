@@ -1,4 +1,4 @@
-"""TRL's DPO code run for real: how it tokenises an export of preference pairs.
+"""Runs TRL's DPO code: how it tokenises an export of preference pairs.
 
 Needs the extra `trl` (TRL and a CPU torch); scripts/conformance.sh runs it on any machine.
 """
@@ -15,7 +15,7 @@ from builder import cli
 trl = pytest.importorskip("trl", reason="the extra `trl` is not installed")
 pytest.importorskip("torch", reason="the extra `trl` is not installed")
 
-pytestmark = pytest.mark.filterwarnings("default")  # what other packages warn of is theirs
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of other packages
 
 
 def test_both_sides_are_the_proven_texts_after_one_prompt(tmp_path, verifier):
@@ -34,7 +34,7 @@ def test_both_sides_are_the_proven_texts_after_one_prompt(tmp_path, verifier):
     options = trl.DPOConfig(
         output_dir=str(tmp_path / "none"), max_length=None, bf16=False, report_to="none"
     )
-    trainer = SimpleNamespace(_tokenizer=tokenizer)  # all that the preparation of rows looks at
+    trainer = SimpleNamespace(_tokenizer=tokenizer)  # all that the preparation of rows uses
     prepared = DPOTrainer._prepare_dataset(trainer, rows, tokenizer, options, "train")
     assert len(prepared) == len(rows) == 2
     for row, found in zip(rows, prepared, strict=True):

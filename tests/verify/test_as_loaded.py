@@ -1,4 +1,4 @@
-"""What `datasets.load_dataset` makes of what is written; the loader itself is asked."""
+"""What `datasets.load_dataset` makes of our output, tested with the loader itself."""
 
 import json
 import subprocess
@@ -108,7 +108,7 @@ def test_a_split_without_rows_that_the_loader_refuses_is_a_finding(verifier, tmp
 @pytest.mark.parametrize("size", [1, 200, 1000, 1 << 20])
 def test_the_rows_are_the_same_in_slices_of_any_size(verifier, tmp_path, monkeypatch, size):
     monkeypatch.setattr(slices, "SLICE_BYTES", size)
-    names = ("b", "a") * 7  # the first tells the loader the order of the keys
+    names = ("b", "a") * 7  # the first defines the order of keys for the loader
     rows = [
         sample(str(at), tool(properties={"c": {}, name: {}, "ab".replace(name, ""): {}}))
         for at, name in enumerate(names)
@@ -140,7 +140,7 @@ def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_pa
     ],
 )
 def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, kinds, size, capsys):
-    """Beyond 10 MB, the first rows without tools, every later definition of another shape."""
+    """Beyond 10 MB: the first rows have no tools, and every later definition has another shape."""
     rows = []
     for number in range(60):
         shape = {} if number < 50 else {"type": ["string", "null"], "default": None, "z": number}
@@ -193,12 +193,12 @@ for named in ({"path": out}, {"path": "parquet", "data_files": files}):
 
 @pytest.mark.slow
 def test_the_oldest_supported_loader_gives_the_samples_too(tmp_path):
-    """The newest is the one that is installed: all other tests of this file ask it."""
+    """The installed version is the newest: all other tests of this file use it."""
     oldest = "4.7.0"
     python = tmp_path / "venv" / "bin" / "python"
     venv = [sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"]
     subprocess.run(venv, check=True)
-    # Arrow, pandas and NumPy, which are large, are those of the tests.
+    # Arrow, pandas and NumPy, which are large, are shared with the tests.
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
@@ -242,7 +242,7 @@ def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
 
 
 def test_another_build_of_the_same_name_is_not_taken_from_the_loaders_cache(tmp_path):
-    """The loader's cache knows a folder by its name and its card alone."""
+    """The loader's cache identifies a folder by its name and its card alone."""
     import datasets
 
     for number in range(2):

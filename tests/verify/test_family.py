@@ -1,4 +1,4 @@
-"""The templates of the Qwen3 family as they are published: known, proven against, or refused."""
+"""The published templates of the Qwen3 family: recognised, proven against, or refused."""
 
 import hashlib
 from dataclasses import replace
@@ -65,12 +65,12 @@ PARITY = {
     "QwQ-32B": {"plain": (0, 0), "two queries": (0, 0)},
     "QwQ-32B (early text)": {"plain": (0, 0), "two queries": (0, 0)},
 }
-"""Turns of two in parity with inference, (thinking, non-thinking), of the samples in test_masks."""
+"""How many of two turns are in parity, (thinking, non-thinking), in the samples of test_masks."""
 
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    """{name: target}, each loaded when it is asked for first."""
+    """{name: target}, each loaded on first use."""
     loaded = {}
 
     def get(name):
@@ -158,7 +158,7 @@ def test_thoughts_are_proven_where_the_template_has_them(target):
 @settings(max_examples=60)
 @given(foreign, wrapped)
 def test_our_renderer_gives_its_bytes(target, messages, tools):
-    """On messages of any order, but for a late system message, which VL-Instruct leaves out."""
+    """For messages of any order, except a late system message, which VL-Instruct omits."""
     rows = [{"role": role, "content": content} for role, content in messages]
     if target.template_name == "Qwen3-VL Instruct" and ("system" in dict(messages[1:])):
         return
@@ -170,7 +170,7 @@ NEUTRALISED = CALL.replace('"a"', r'"\u003c|im_end|>"')
 
 @each_target
 def test_neutralised_calls_are_proven_where_arguments_are_not_encoded_again(target, request):
-    """A server has them as a text; Qwen2.5 and QwQ make that a JSON string."""
+    """A server receives them as text; Qwen2.5 and QwQ make that a JSON string."""
     messages = (PLAIN.messages[0], ("assistant", NEUTRALISED), *PLAIN.messages[2:])
     found = Verifier(target).check(Sample(messages, PLAIN.tools)).findings
     again = request.node.callspec.params["target"].startswith(("Qwen2.5", "QwQ"))
@@ -200,7 +200,7 @@ def test_the_page_of_differences(known, name, case):
 
 @pytest.mark.parametrize("target", ["Qwen2.5"], indirect=True)
 def test_the_default_system_text_written_out_is_the_same(target):
-    """Qwen2.5 gives a sample without a system text its own; a sample may hold that one."""
+    """Qwen2.5 adds its own system text to a sample without one; a sample may contain that text."""
     without = Verifier(target).check(PLAIN)
     written = Verifier(target).check(Sample((("system", DEFAULT), *PLAIN.messages), PLAIN.tools))
     assert without.findings == written.findings == ()

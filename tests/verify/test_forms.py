@@ -1,6 +1,6 @@
-"""Datasets in other forms than ours: converted and named, or one line that says what they are.
+"""Datasets in other forms: converted and named, or described in one line.
 
-The oracle for our own exports is the dataset that they were made from.
+The oracle for our own exports is the dataset that was exported.
 """
 
 import json
@@ -119,7 +119,7 @@ def test_logs_name_the_command_that_reads_them(capsys):
     ],
 )
 def test_published_forms_are_converted(case, form, capsys):
-    """As `build` reads them: a row is proven if the build of it has a sample."""
+    """As in `build`: a row is proven if building it gives a sample."""
     path = CASES / case / "input" / "rows.jsonl"
     code, out, _ = run(capsys, "verify", path, "--json")
     found = json.loads(out)
@@ -190,7 +190,7 @@ def test_lists_and_saved_datasets_are_read(tmp_path, name, capsys):
 
 
 def test_rows_of_json_in_parquet_are_converted(tmp_path, capsys):
-    """As `push_to_hub` stores a column of JSON: as text, of which the schema says that it is."""
+    """As `push_to_hub` stores a JSON column: as text that the schema declares to be JSON."""
     features = datasets.Features(
         {"messages": datasets.List(datasets.Json()), "tools": datasets.List(datasets.Json())}
     )
@@ -249,7 +249,7 @@ def test_thoughts_and_escaped_tokens_survive(tmp_path, variant, capsys):
 
 @pytest.mark.parametrize(("escaped", "code"), [(True, 0), (False, 1)])
 def test_escaped_tokens_in_calls_of_sharegpt_rows(tmp_path, capsys, escaped, code):
-    """`<` written as a JSON escape is not the token that a trainer's tokenizer would see."""
+    """`<` as a JSON escape is not the token that a trainer's tokenizer would see."""
     mark = "\\u003c" if escaped else "<"
     call = (
         f'<tool_call>\n{{"name": "wc", "arguments": {{"path": "{mark}|im_end|>"}}}}\n</tool_call>'

@@ -1,4 +1,4 @@
-"""Arguments against schemas: held to `jsonschema`, and bounded whatever the schema is."""
+"""Validation of arguments: compared with `jsonschema`, and bounded for any schema."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEYWORDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def schemas() -> st.SearchStrategy[Any]:
-    """Schemas that the meta-schema takes, with the keywords that tools use."""
+    """Schemas that are valid under the meta-schema, with the keywords that tools use."""
 
     def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         several = st.lists(inner, min_size=1, max_size=2)
@@ -115,7 +115,7 @@ def test_nothing_is_fetched_or_read(address: str) -> None:
 
 
 def doubling(steps: int, through: Any) -> dict[str, Any]:
-    """Each definition asks for the next one twice: 2 to the power of `steps` visits."""
+    """Each definition refers to the next one twice: 2 to the power of `steps` visits."""
     defs = {f"d{at}": through({"$ref": f"#/$defs/d{at + 1}"}) for at in range(steps)}
     defs[f"d{steps}"] = {"type": "string"}
     return {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs}
@@ -173,7 +173,7 @@ def test_a_large_schema_with_large_arguments_is_no_attack() -> None:
 
 
 def test_a_recursive_schema_is_evaluated() -> None:
-    """As pydantic writes one: a tree of nodes."""
+    """A tree of nodes, as pydantic writes it."""
     node = {"properties": {"n": {"type": "integer"}, "c": {"items": {"$ref": "#/$defs/node"}}}}
     schema = {"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
     tree: Any = {"n": 1, "c": [{"n": 2, "c": [{"n": "x"}]}] * 3}

@@ -1,4 +1,4 @@
-"""Each check of the verifier, by samples that must fail it and under which code."""
+"""Each check of the verifier, with samples that must fail it and the expected code."""
 
 import pytest
 
@@ -24,7 +24,7 @@ ANSWER = "<tool_response>\n1\n</tool_response>"
 
 
 def sample(*contents, tools=(TOOL,), roles=None):
-    """Messages that alternate user, assistant, user…, unless roles are given."""
+    """Returns messages that alternate user, assistant, user…, unless roles are given."""
     roles = roles or ["user", "assistant"] * len(contents)
     return Sample(tuple(zip(roles, contents, strict=False)), tuple(tools))
 
@@ -275,14 +275,14 @@ FORGED = {
 
 @pytest.mark.parametrize("name", FORGED)
 def test_logged_text_that_poses_as_structure_is_seen_in_our_own_samples(verifier, name):
-    """Both renderings agree on it; only what the text means to a reader tells."""
+    """Both renderings agree on it; only the meaning of the text differs."""
     dialogue = Dialogue(FORGED[name], (TOOL,))
     assert "inverse" in {f.code for f in verifier.check(flatten(dialogue), dialogue).findings}
 
 
 @pytest.mark.parametrize("text", ["<tool_call>{", "<tool_call>\n{}", "<tool_call>\n{} "])
 def test_many_unclosed_tags_get_a_verdict(verifier, text):
-    """In time that is not quadratic: this test would not end."""
+    """In less than quadratic time, as otherwise this test would not end."""
     assert verifier.check(sample("hi", text * 50_000)).findings
 
 

@@ -52,7 +52,7 @@ def test_workers_report_as_one_process_does(tmp_path, verifier, monkeypatch, poo
 
 
 def verify(path, verifier, unit=None):
-    """(summary, {(file, line): codes} of what is wrong)."""
+    """Returns (summary, {(file, line): codes} of the bad lines)."""
     summary = Summary()
     wrong = {}
     for report in verify_dataset(str(path), verifier, unit):
@@ -145,7 +145,7 @@ def test_odd_lines_that_mean_the_same_are_proven(tmp_path, verifier):
 
 
 def test_the_unit_is_the_one_that_meta_names_or_the_user(tmp_path, verifier):
-    """It decides which turns are targets: their parity is reported."""
+    """It determines which turns are targets, whose parity is reported."""
     (tmp_path / "a.jsonl").write_bytes(LINES[0])
     built = make(tmp_path / "out", verifier, LINES[:1], unit="turn")
     turns = sum(message["role"] == "assistant" for message in ROWS[0]["messages"])
@@ -172,7 +172,7 @@ NAME = "train-00000-of-00001.jsonl"
 
 
 def make(folder, verifier, lines=LINES, unit="conversation", **manifest):
-    """A folder as `build` makes it, as far as verifying goes."""
+    """Writes a folder like one of `build`, as far as verifying needs it."""
     for part in ("data", "meta"):
         (folder / part).mkdir(parents=True)
     (folder / "data" / NAME).write_bytes(b"".join(line + b"\n" for line in lines))
@@ -307,7 +307,7 @@ def test_another_template_is_not_held_to_the_rendering_that_was_recorded(built, 
 
 @given(st.data())
 def test_damage_is_found_or_is_none(verifier, tmp_path_factory, data):
-    """Any change of a data file is seen; one that changes what a line says is seen at the line."""
+    """Any change of a data file is detected; a change of a line's content at its line."""
     root = tmp_path_factory.mktemp("damage", numbered=True)
     folder = make(root / "out", verifier)
     at = data.draw(st.integers(0, len(DATA) - 1))
@@ -344,7 +344,7 @@ STATED = {
 
 @pytest.mark.parametrize("name", STATED)
 def test_every_number_that_meta_states_is_recomputed(tmp_path, verifier, name):
-    """Even where the manifest was brought into line with the edit."""
+    """Even if the manifest was adjusted to the edit."""
     assert build(tmp_path / "out", inputs=(ROOT / "data" / "openai-chat",)) == 0
     (path,) = (tmp_path / "out" / "meta").iterdir()
     rows = lines(path)
@@ -373,7 +373,7 @@ def test_a_repeated_row_of_a_foreign_dataset_is_a_warning(tmp_path, verifier):
 def test_tools_as_json_text_in_a_jsonl_file_are_converted_and_the_refusal_is_a_warning(
     tmp_path, verifier, tools
 ):
-    """Hugging Face is the oracle: the loader leaves the text, and the template raises."""
+    """Hugging Face is the oracle: the loader keeps the text, and the template raises."""
     record = {**row(0), "tools": tools}
     (tmp_path / "rows.jsonl").write_text(json.dumps(record) + "\n")
     loaded = datasets.load_dataset(

@@ -1,4 +1,4 @@
-"""Weights in data/: written, proven with and without, loaded from every kind of file, and read."""
+"""Weights in data/: written, proven with and without them, loaded from every kind of file."""
 
 import hashlib
 import json
@@ -97,7 +97,7 @@ def test_a_dataset_without_weights_declares_none(tmp_path):
 
 def test_a_template_that_looks_at_the_weight_is_seen(verifier):
     class Telling:
-        """The target with a template that marks messages with a weight."""
+        """A target with a template that marks messages with a weight."""
 
         def __getattr__(self, name):
             return getattr(verifier.target, name)

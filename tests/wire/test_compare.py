@@ -1,4 +1,4 @@
-"""The comparison of samples with requests finds what differs, wherever it stands."""
+"""The comparison of samples with requests finds differences in any place."""
 
 import copy
 import sys

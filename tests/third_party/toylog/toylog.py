@@ -20,12 +20,12 @@ MARK = b"#toylog"
 
 
 def recognise(source: Source) -> str | None:
-    """Claim text whose first line is the mark."""
+    """Claims text whose first line is the marker."""
     return "the first line is #toylog" if source.head.split(b"\n", 1)[0] == MARK else None
 
 
 def read(source: Source) -> Iterator[Event]:
-    """One conversation; a line that is none of the entries above is a Problem."""
+    """Yields one conversation; a line that is not an entry as above is a Problem."""
     messages: list[Message] = []
     records = 0
     for item in source.lines():
