@@ -32,7 +32,7 @@ PASSWORDS = (
 """Keywords whose value need not look generated."""
 TOKENS = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
-    "_pat",
+    "_pat", "pepper", "_salt",
 )  # fmt: skip
 """Keywords whose value must look generated."""
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
@@ -54,7 +54,7 @@ _NO_KEY_BEFORE = re.compile(
 )
 _NOT_SECRET_BEFORE = re.compile(
     r"(?:page|next|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
-    r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|input|output|first|image|start|(?<!back)(?<!front)end)"
+    r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|output|first|image|start|(?<!back)(?<!front)end)"
     r"[_-]?$"
 )
 """Tokens that are not secrets: those of pagination and of language models."""
@@ -63,7 +63,7 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of an unquoted value."""
 _CLOSED = r"(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
-_BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}\t){0,40}"
+_BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]){0,40}"
 """White space, also across a line end, escaped, and with line numbers."""
 _PAIR = (
     rf"[,;{{]?{_BREAK}\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
@@ -72,19 +72,28 @@ _PAIR = (
 )
 """The text between a name and its value in two members, attributes or elements."""
 _SIGN = (
-    rf":=|=>|={{1,2}}|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+    rf":=|=>|={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
     r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
 )
 _VALUE = (
-    r"[ \t]{0,24}(?:\w{1,20} = |[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
+    r"[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuU@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
+    r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
     rf"|\[{_BREAK})?"
     r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,7}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
+_SUFFIX = (
+    r"[_-]?(?:[sS]tring|STRING|[vV]alue|VALUE|[pP]rod|PROD|[sS]taging|STAGING|[dD]ev|DEV|[lL]ive|LIVE"
+    r"|[tT]est|TEST|[pP]roduction|PRODUCTION|[bB]ase64|BASE64|[bB]64|B64|[pP]rimary|PRIMARY"
+    r"|[sS]econdary|SECONDARY|[oO]ld|OLD|[nN]ew|NEW|v?\d{1,2})|__"
+)
+"""What may follow the keyword in a name: `api_key_prod`, `SecretString`."""
+_NAME_SUFFIX = re.compile(rf"(?<=[a-zA-Z])(?:{_SUFFIX})$")
 _TAB = r"(?:\t|\\{1,4}t)"
 """A tab, which may be escaped."""
 NAMED = re.compile(
-    rf"(?P<plural>[sS]?){_CLOSED}(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)|(?P<tab>{_TAB})){_VALUE}"
+    rf"(?P<plural>[sS]?)(?:{_SUFFIX})?{_CLOSED}"
+    rf"(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)|(?P<tab>{_TAB})){_VALUE}"
 )
 """The text after a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
 _NEXT = re.compile(
@@ -100,7 +109,7 @@ _NAME = "|".join((
     necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{_KEY})[_ -]?key")), ignore_case=True),
     necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
 ))  # fmt: skip
-_SIGNED = necessary(f"{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
+_SIGNED = necessary(f"(?:{_SUFFIX})?{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
 _SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
 _QUOTED = necessary(r"(?:\\{0,7}[\"'`])?[ \t]{1,24}\\{0,7}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
 _TABBED = necessary(rf"{_CLOSED}{_TAB}{_VALUE}", ignore_case=True)
@@ -124,6 +133,10 @@ _AWS_SCOPE = re.compile(r"\w{8,40}/\d{8}/")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
+_IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
+"""A file and a line number, as grep prints them."""
+_REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
+"""A regular expression or an alphabet."""
 _INDEXED = re.compile(r"\w+\[.*")
 _LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[ \t]*(?:[+-][ \t]*)?[\w.-]{0,60}\Z")
 
@@ -169,6 +182,7 @@ def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
     if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
         name = name[:-1]  # a list of them
+    name = _NAME_SUFFIX.sub("", name)
     lower = name.lower()
     if not lower.endswith(KEYWORDS) or len(lower) != len(name):
         return False
@@ -207,7 +221,9 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         " \t`*"
     ).endswith("|"):
         return  # printf "$PASSWORD" | sha256sum | cut: no row of a table
-    if (sep == ">" and opened != "<") or (sep == ":" and opened == ":"):
+    if (sep == ">" and opened != "<") or (
+        sep == ":" and opened == ":" and not _IN_FILE.search(text, max(0, start - 60), start)
+    ):
         return  # arn:…:secret:name
     quoted = match["quote"] is not None
     is_loose = sep == "(" or (
@@ -224,7 +240,11 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
     if keyword == "pass" and not prefix and (not quoted or sep == ","):
         is_setting = not quoted and text.startswith("pass", start) and _is_line_start(text, start)
-        if not is_setting or not _MIXED.fullmatch(value) or ("_" in value and is_wordlike(value)):
+        if (
+            not is_setting
+            or not _MIXED.fullmatch(value)
+            or (sep != "=" and "_" in value and is_wordlike(value))
+        ):
             return  # PASS: test_2, ("pass", "arg1")
     if is_loose and keyword in PASSWORDS and not _HAS_SIGN.search(value):
         return  # form.password("confirm")
@@ -301,6 +321,8 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         return False
     if keyword in PASSWORDS:
         return _is_password(value, quoted=quoted, setting=setting)
+    if _REGEX.search(begin):
+        return False
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (looks_random(value) or ((quoted or setting) and is_strong(value)))
 

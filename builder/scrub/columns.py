@@ -71,6 +71,7 @@ def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
     hits: list[Hit] = []
     if not separator or not columns:
         return hits, end
+    is_tight = f"{separator} " not in header  # source code has a space after a comma
     for _ in range(MAX_ROWS):
         start = end + 1
         end = text.find("\n", start)
@@ -83,10 +84,11 @@ def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
         row = line.split(separator)
         if len(row) != len(cells):
             break
+        is_tight = is_tight and " " not in line.strip()
         for column in columns:
             cell = row[column]
             value = cell.strip(_EDGES)
-            may_be_code = separator in ",;" and is_variable(value)
+            may_be_code = separator in ",;" and not is_tight and is_variable(value)
             if not may_be_code and _HAS_SIGN.search(value) and named_secret(cells[column], value):
                 at = start + sum(map(len, row[:column])) + column + cell.index(value)
                 hits.append(Hit(at, at + len(value), "secret", certain=False))

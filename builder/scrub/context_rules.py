@@ -59,7 +59,7 @@ def _rule(
 CONTEXT_RULES = (
     # Headers and cookies
     _rule(r"bearer[ \t]{1,4}(?P<v>[\w.~+/=:-]{16,4000})", "bearer", "authorization: bearer «{A40}»", '"Authorization": "Bearer «{L32}»"', generated=True, misses=("Bearer token-based-authentication", "bearer authenticationMiddleware", "Bearer {token}")),
-    _rule(rf"authorization{_SEP}(?:basic|token|apikey|digest|negotiate|key|ssws|bot|oauth|jwt|splunk|geniekey|pat|private-token)[ \t]{{1,4}}(?!realm=|username=)(?P<v>[\w.~+/=:-]{{8,4000}})", "authorization", '"Authorization": "Basic «{A40}»"', "Authorization: Token «{A40}»", r"{\"Authorization\": \"Token «{A40}»\"}"),
+    _rule(rf"authorization{_SEP}(?:basic|token|apikey|digest|negotiate|key|ssws|bot|oauth|jwt|splunk|geniekey|pat|private-token|api[_-]?key|api[_-]?token)[ \t]{{1,4}}(?!realm=|username=)(?P<v>[\w.~+/=:-]{{8,4000}})", "authorization", '"Authorization": "Basic «{A40}»"', "Authorization: Token «{A40}»", r"{\"Authorization\": \"Token «{A40}»\"}"),
     _rule(rf"authorization{_SEP}(?P<v>[\w.~+/=-]{{16,4000}})", "authorization", "Authorization: «{A40}»", generated=True, misses=("authorization: AWS4-HMAC-SHA256",)),
     _rule(r"cookie(?:\\{0,7}[\"'])?[ \t]{0,4}[:=][^\n\"']{0,400}?(?:session|sess|sid|auth|token|jwt)[\w.-]{0,20}=(?P<v>[\w.~%+/-]{16,4000})", "cookie", "Cookie: theme=dark; sessionid=«{A40}»; a=b", "Set-Cookie: connect.sid=«s%3A{A32}»; Path=/"),
     _rule(r"(?:phpsessid|jsessionid|_gitlab_session|asp\.net_sessionid|connect\.sid|remember_token|laravel_session)=(?P<v>[\w.~%+/-]{16,400})", "phpsessid=|jsessionid=|_gitlab_session=|asp.net_sessionid=|connect.sid=|remember_token=|laravel_session=", "PHPSESSID=«{n26}»"),

@@ -65,7 +65,7 @@ def necessary(pattern: str, *, ignore_case: bool = False) -> str:
             one = _WIDER.get(token["one"], token["one"])
             has_more = one != token["one"] or (ignore_case and one in _THREE_FORMS)
             return f"[{one}?]" if has_more else one
-        listed = token["listed"]
+        listed = token["listed"].replace(r"\u2192", "?")
         if listed.startswith("^"):
             assert "?" not in listed, "it would keep out what is not ASCII"
             return token[0]

@@ -1,7 +1,9 @@
 """Finds secrets in decoded text: by their own form, by their surroundings, and by their name.
 
 - form or surroundings: the tables `builder.scrub.token_rules` and `builder.scrub.context_rules`
+- a word for secrets nearby, and a value that looks generated: `builder.scrub.nearby`
 - a name: `builder.scrub.assignments`, and as the header of a column `builder.scrub.columns`
+- a block that holds secrets: `builder.scrub.blocks`
 - a private key in PEM, complete or cut off
 - base64 of a text that contains one of these: `builder.scrub.encoded`
 
@@ -16,13 +18,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from builder.scrub import assignments, columns, encoded
+from builder.scrub import assignments, blocks, columns, encoded, nearby
 from builder.scrub.assignments import find_named, lines_with_name
+from builder.scrub.blocks import find_in_blocks
 from builder.scrub.columns import find_in_columns
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.encoded import find_encoded
 from builder.scrub.hits import Hit, apart, found_in, remembering
+from builder.scrub.nearby import find_nearby
 from builder.scrub.prefilter import LinePrefilter, LiteralPrefilter, ascii_lower, necessary
+from builder.scrub.prose_rules import PROSE_RULES
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.values import entropy, looks_random
 
@@ -34,13 +39,22 @@ KINDS = tuple(
 )
 """All kinds that a hit can have."""
 
-_RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in (*TOKEN_RULES, *CONTEXT_RULES))
+_RULES_IN = LiteralPrefilter(
+    (*rule.gate, rule) for rule in (*TOKEN_RULES, *CONTEXT_RULES, *PROSE_RULES)
+)
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
-_RARE = LinePrefilter("|".join((necessary(_PEM.pattern), columns.CONDITION, encoded.CONDITION)))
-"""A pattern that matches in every text with a PEM key, a column of secrets or encoded text."""
+_RARE = LinePrefilter(
+    "|".join(
+        (
+            necessary(_PEM.pattern),
+            *(module.CONDITION for module in (columns, blocks, encoded, nearby)),
+        )
+    )
+)
+"""A pattern that matches in every text in which `_rare` or `find_encoded` finds something."""
 MAX_PEM = 20_000
 """Maximum code points of a private key, with everything a viewer put between its lines."""
 
@@ -72,13 +86,19 @@ def _all(text: str) -> Iterator[Hit]:
     """Yields all hits, unordered."""
     yield from _plain(text)
     if _RARE.holds(text):
-        yield from _pems(text)
-        yield from find_in_columns(text)
+        yield from _rare(text)
         yield from find_encoded(text, _find_decoded)
 
 
 def _find_decoded(text: str) -> tuple[Hit, ...]:
-    return apart([*_plain(text), *_pems(text), *find_in_columns(text)])
+    return apart([*_plain(text), *_rare(text)])
+
+
+def _rare(text: str) -> Iterator[Hit]:
+    """Yields the hits of everything but rules and names, unordered."""
+    yield from _pems(text)
+    for find in (find_in_columns, find_in_blocks, find_nearby):
+        yield from find(text)
 
 
 def _plain(text: str) -> Iterator[Hit]:

@@ -14,7 +14,16 @@ from personal_examples import NOT_PERSONAL, PERSONAL
 from planted import NO_SECRETS, SECRETS
 from strategies import MANY
 
-from builder.scrub import assignments, columns, encoded, personal, rules, secrets
+from builder.scrub import (
+    assignments,
+    blocks,
+    columns,
+    encoded,
+    nearby,
+    personal,
+    rules,
+    secrets,
+)
 from builder.scrub import prefilter as gates
 from builder.scrub.hits import SHORT
 from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary, projected
@@ -60,20 +69,22 @@ def plain_personal():
 def plain_secrets():
     """Finds secrets without prefilters: every rule and every line is examined."""
     named, runs, copy = copy_of(assignments), copy_of(encoded), copy_of(secrets)
-    tables = copy_of(columns)
-    rows = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES)
+    tables, parts, near = copy_of(columns), copy_of(blocks), copy_of(nearby)
+    rows = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES, *secrets.PROSE_RULES)
     copy._RULES_IN = lambda text: rows
     copy._RARE = SimpleNamespace(holds=lambda text: True)
     named._LINES_WITH_NAME = runs._LINES = tables._HEADERS = lambda text: [(0, len(text))]
+    parts._LINES = near._LINES = named._LINES_WITH_NAME
     keywords = sorted(CUES, key=len, reverse=True)
     named._KEYWORD = re.compile("|".join(map(re.escape, keywords)))
     copy.find_named, copy.find_encoded = named.find_named, runs.find_encoded
-    copy.find_in_columns = tables.find_in_columns
+    copy.find_in_columns, copy.find_in_blocks = tables.find_in_columns, parts.find_in_blocks
+    copy.find_nearby = near.find_nearby
     return copy.find_secrets.__wrapped__
 
 
 CUES = sorted(assignments.KEYWORDS)
-SECRET_RULES = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES)
+SECRET_RULES = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES, *secrets.PROSE_RULES)
 PLAIN = {
     secrets.find_secrets.__wrapped__: plain_secrets(),
     personal.find_personal.__wrapped__: plain_personal(),

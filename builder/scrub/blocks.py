@@ -1,0 +1,100 @@
+"""Finds secrets in manifests of Kubernetes and in `INSERT` statements, by the block they stand in.
+
+- `kind: Secret`: every value of `data` and `stringData`, in YAML and in JSON
+- `INSERT INTO t (name, password) VALUES (…), (…)`: the values of columns named like a secret
+"""
+
+# ruff: noqa: E501 - patterns
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builder.scrub.assignments import named_secret
+from builder.scrub.hits import Hit
+from builder.scrub.prefilter import LinePrefilter
+from builder.scrub.values import is_stand_in
+
+CONDITION = r"(?i:insert[ \t]+into)|kind\\*[\"']?:[ \t]*\\*[\"']?Secret"
+"""A pattern for RE2 that matches in every text with such a block."""
+_LINES = LinePrefilter(CONDITION)
+
+_BREAK = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"
+_KIND = re.compile(r"kind\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?Secret(?![A-Za-z])")
+MAX_MANIFEST = 8000
+"""Maximum code points before and after `kind: Secret` that belong to the same manifest."""
+_DOCUMENT = re.compile(rf"(?:\A|{_BREAK})[^\S\n]{{0,8}}(?:\d{{1,6}}[\t\u2192])?---")
+_DATA = re.compile(r"(?:string)?data\\{0,7}[\"']?:[ \t]{0,4}(?:\{|(?=[\r\n\\]))", re.IGNORECASE)
+_LINE = r"[ \t]{0,24}(?:\d{1,6}[\t\u2192]|[+-](?=[ \t]))?[ \t]{1,24}"
+_ENTRY = re.compile(
+    rf"{_BREAK}{_LINE}\\{{0,7}}[\"']?[\w.-]{{1,120}}\\{{0,7}}[\"']?:[ \t]{{1,4}}(?P<q>\\{{0,7}}[\"'])?"
+    r"(?P<v>[^\s\"'\\{}|>][^\n\"'\\]{2,8000}?)(?(q)\\{0,7}[\"'])(?=[ \t]{0,40}(?:,|#|\r|\n|\\{1,4}[nr]|$|\}))"
+)
+_MEMBER = re.compile(
+    r"[{,]\s{0,40}\\{0,7}\"[\w.-]{1,120}\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\]{3,8000})\\{0,7}\""
+)
+_WORD = re.compile("insert", re.IGNORECASE)
+_INSERT = re.compile(
+    r"insert[ \t]{1,4}into[ \t]{1,4}[\w.\"`\[\]]{1,120}\s{0,4}\((?P<names>[^()]{3,2000})\)\s{0,8}values\s{0,8}",
+    re.IGNORECASE,
+)
+_ROW = re.compile(r"[\s,]{0,8}\(")
+_CELL = re.compile(
+    r"\s{0,40}(?:\\{0,7}'(?P<v>[^'\\\n]{0,400})\\{0,7}'|\\{0,7}\"(?P<w>[^\"\\\n]{0,400})\\{0,7}\""
+    r"|[^,'\"()]{0,200}(?:\([^()]{0,200}\))?)\s{0,40}(?P<end>[,)])"
+)
+MAX_ROWS = 200
+"""Rows of a statement that are examined."""
+
+
+def find_in_blocks(text: str) -> Iterator[Hit]:
+    """Yields the secrets of manifests and statements."""
+    for start, end in _LINES(text):
+        for kind in _KIND.finditer(text, start, end):
+            yield from _manifest(text, kind.start(), kind.end())
+        for word in _WORD.finditer(text, start, end):
+            insert = _INSERT.match(text, word.start())
+            if insert is not None:
+                yield from _rows(text, insert)
+
+
+def _manifest(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields the values of the manifest around `kind: Secret`."""
+    first = max(0, start - MAX_MANIFEST)
+    for rule in _DOCUMENT.finditer(text, first, start):
+        first = rule.end()
+    rule_after = _DOCUMENT.search(text, end, end + MAX_MANIFEST)
+    last = rule_after.start() if rule_after else min(len(text), end + MAX_MANIFEST)
+    for data in _DATA.finditer(text, first, last):
+        entry = _MEMBER if data[0].endswith("{") else _ENTRY
+        at = data.end() - 1 if entry is _MEMBER else data.end()
+        while (found := entry.match(text, at, last)) is not None:
+            at = found.end()
+            if not is_stand_in(found["v"]):
+                yield Hit(*found.span("v"), "secret", certain=False)
+
+
+def _rows(text: str, insert: re.Match[str]) -> Iterator[Hit]:
+    """Yields the secrets in the rows of an `INSERT` statement."""
+    names = [name.strip(" \t\r\n\"`'[]\\") for name in insert["names"].split(",")]
+    if not any(named_secret(name, _LIKELY_SECRET) for name in names):
+        return
+    at = insert.end()
+    for _ in range(MAX_ROWS):
+        row = _ROW.match(text, at)
+        if row is None:
+            return
+        at = row.end()
+        for name in names:
+            cell = _CELL.match(text, at)
+            if cell is None:
+                return
+            at = cell.end()
+            group = "v" if cell["v"] is not None else "w"
+            if cell[group] and named_secret(name, cell[group]):
+                yield Hit(*cell.span(group), "secret", certain=False)
+            if cell["end"] == ")":
+                break
+
+
+_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - nobody's: asks about the name alone

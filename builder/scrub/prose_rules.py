@@ -1,0 +1,64 @@
+r"""Rules for secrets in sentences, and for commands that print or pass one without naming it.
+
+As in `builder.scrub.context_rules`: the value is the group `v`, case is ignored, and each pattern
+starts with one of the literals of its prefilter unless `lead` says otherwise.
+"""
+
+# ruff: noqa: E501 - a table: one rule on a line
+from __future__ import annotations
+
+from builder.scrub.secret_rule import SecretRule
+
+_OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
+"""Quotation marks and emphasis before a value."""
+_CHOSEN = (
+    r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|v|x|http|port)\d)"
+    r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
+    r"[^\s\"'`\\$<>|;,()\[\]{}/:=]{8,64})(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]]|$)"
+)
+"""A password as people choose them: a word or more with two digits, or a digit and a sign."""
+_RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,200})"
+_USER = r"[`'\"]?[\w.@-]{2,60}[`'\"]?"
+_NAME = r"(?:password|passwd|passphrase|passcode|pass|pwd|pw)"
+
+
+def _rule(
+    pattern: str,
+    prefilter: str,
+    *hits: str,
+    lead: tuple[int, int] = (0, 0),
+    near: tuple[str, ...] = (),
+    generated: bool = False,
+    misses: tuple[str, ...] = (),
+) -> SecretRule:
+    """Returns a rule; `prefilter` lists its literals, separated by `|`."""
+    return SecretRule(
+        "secret",
+        pattern,
+        tuple(prefilter.split("|")),
+        lead,
+        near,
+        generated=generated,
+        token=False,
+        hits=hits,
+        misses=misses,
+    )
+
+
+# fmt: off
+PROSE_RULES = (
+    # Sentences
+    _rule(rf"\b{_NAME}(?:[ \t]{{1,2}}(?:-{{1,2}}|->|is now|is still|is|was|to|of)){_OPEN}(?<=[ \t\"'`*(\[]){_CHOSEN}", "passw|passphrase|passcode|pass |pass:|pwd|pw ", "Password - «Canyonriver-80»", "the pwd is `«velvetviolet32»`", misses=("password to base64 encode", "PASS: test_login_02", "password is required")),
+    _rule(rf"{_NAME}\b[^\n.]{{0,40}}?(?<=[a-z])[ \t]to{_OPEN}(?<=[ \t\"'`*(\[]){_CHOSEN}", "passw|passphrase|pwd", "The password was changed from old to «Canyonfalcon@18».", "I reset the admin password to «velvetviolet32»", misses=("add the password to user2's list",)),
+    _rule(rf"(?:(?<=with )|(?<=and )|(?<=using )|(?<=use )|(?<=, )|(?<=the )|(?<=my )){_NAME}[ \t]{{1,2}}{_OPEN}{_CHOSEN}", "password |passwd |passphrase |pass |pwd ", "ssh me@192.0.2.7 with password «velvetviolet32»", "user root, pass «copper_7712»", misses=("with password authentication", "use the pass through2", "and pass arg_1, arg_2")),
+    _rule(rf"(?:credentials?|creds|log ?in|sign ?in)\b[^\n/]{{0,30}}?[ \t]{_OPEN}{_USER}(?::|[ \t]/[ \t]){_OPEN}{_CHOSEN}", "credential|creds|login|log in|sign in|signin", "credentials are admin:«velvetviolet32»", "login: admin / «Canyon!7river»", misses=("login at localhost:8080", "credentials for host:port")),
+    _rule(rf"{_RANDOM}[`'\"]?[ \t](?:is|was)[ \t](?:not[ \t])?(?:an?[ \t])?(?:in)?valid[ \t](?:[\w-]{{1,20}}[ \t]){{0,2}}(?:key|token|secret|password|credential)", " is not a valid| is not valid| is an invalid| is invalid| was not a valid", "KeyError: '«{W40}»' is not a valid token", lead=(16, 202), generated=True, misses=("some_variable_name_here is not a valid token",)),
+    _rule(r"app(?:lication)?[ _-]?pass(?:word|wd)?\b[^\n]{0,24}?(?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}|(?=[A-Za-z ]{0,28}\d)[A-Za-z0-9]{4}(?: [A-Za-z0-9]{4}){5}))(?![ \t]?[A-Za-z0-9])", "app password|app_pass|application password|application_pass|app-pass|application-pass|apppass", "Gmail app password: «{l4} {l4} {l4} {l4}»", 'WP_APP_PASSWORD="«3kQz {A4} {A4} {A4} {A4} {A4}»"', misses=("the app password must have four long words here",)),
+    _rule(r"\.login[ \t]{0,2}\([^()\n]{0,100},[ \t]{0,4}\\{0,7}[\"'](?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}))\\{0,7}[\"']", ".login(|.login (", "smtp.login('me@example.org', '«{l4} {l4} {l4} {l4}»')"),
+    # Commands
+    _rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?\\{{0,7}}[\"']?{_RANDOM}(?:\\{{1,4}}n)?\\{{0,7}}[\"']?[ \t]{{0,4}}(?:>{{1,2}}[ \t]{{0,4}}[^\s|;&]{{0,120}}?(?:key|secret|token|passw|credential|\.pem|netrc|pgpass)|\|[^\n|;]{{0,80}}?\b(?:login|auth|passwd|secrets?|token|tee[ \t][^\s]{{0,120}}?(?:key|secret|token|passw|credential))\b)", "echo|printf", "echo «{h32}» > config/master.key", "echo «{n52}» | az devops login", "echo '«{A40}»' | sudo tee /run/secrets/token", generated=True, misses=("echo some_long_variable_name > key.txt",)),
+    _rule(r"add-(?:generic|internet)-password[ \t][^\n|;&]{0,200}?[ \t]-w[ \t]{1,2}\\{0,7}[\"']?(?P<v>[^\s\"'\\$-][^\s\"'\\$]{3,200})", "add-generic-password|add-internet-password", "security add-generic-password -a me -s svc -w «{p}»"),
+    _rule(r"(?:get secrets?[ \t][^\n]{0,200}?jsonpath|secrets? versions access|get-secret-value|vault kv get[^\n]{0,100}-field|op read|pass show|secret get)[^\n]{0,200}?(?<!\\)(?:\r?\n|\\{1,2}n)(?:[ ]{0,6}\d{1,6}[\t\u2192])?(?P<v>(?=[^\s]{0,60}[\d=])[^\s\"'\\{}<>()$]{8,400})(?=\s|\\|$)", "get secret|secret versions access|secrets versions access|get-secret-value|vault kv get|op read|pass show|secret get", "$ kubectl get secret db -o jsonpath='{.data.password}' | base64 -d\n«{p}»\n", misses=("kubectl get secret db -o jsonpath='{.data}'\nError from server\n",)),
+    _rule(r"(?:pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase)[ \t]{0,2}\([^()\n]{0,100}?(?:,[ \t]{0,4})?\\{0,7}'(?P<v>[^'\\\n]{4,200})\\{0,7}'[ \t]{0,4}\)", "pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase", "SELECT pgp_sym_encrypt(x, '«{p}»')"),
+)
+# fmt: on
