@@ -224,7 +224,7 @@ def _print(work: Path, planted: list[str], named: list[str], seconds: float) -> 
     dropped = [row for row in map(json.loads, rejects) if row["code"] == "near_duplicate"]
     own = sum(row["source"] == "planted.jsonl" for row in dropped)
     print(f"near duplicates: {PAIRS} pairs planted, one of {own} of them is dropped")
-    print(f"  {len(dropped) - own} dropped that were in the logs")
+    print(f"  {len(dropped) - own} dropped that were already in the logs")
     print(f"contamination: {ITEMS} samples planted, {samples(before, 'contaminated')} found")
     print(f"build {seconds:.1f} s, audit {audited:.1f} s, {after.samples} samples")
     code = cli.main(["verify", str(work / "scrubbed"), "--quiet"])

@@ -56,10 +56,10 @@ def main() -> int:
     compileall.compile_dir(ROOT / "builder", quiet=1)  # as installing does
     cores = _pin(options.workers)
     if not adopt_orphans():
-        print("CPU seconds and memory are not known on this system")
+        print("CPU seconds and memory are unknown on this system")
     corpus = survey(options.logs)
     if not corpus.logs:
-        print("no file that a reader knows", file=sys.stderr)
+        print("no file that a reader recognises", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         bench = Bench(
@@ -125,7 +125,7 @@ def _print_header(bench: Bench) -> None:
     if bench.fast:
         print(f"fast: fastokens {bench.fast}")
     else:
-        print("fast: fastokens is not installed, what needs it is left out")
+        print("fast: fastokens is not installed, so its measurements are skipped")
     corpus = bench.corpus
     print(
         f"input: {len(corpus.logs)} files, {corpus.size / 1e6:.2f} MB, {bench.copies} copies:"
@@ -135,12 +135,12 @@ def _print_header(bench: Bench) -> None:
         size = sum(path.stat().st_size for path in corpus.left_out)
         kinds = sorted({path.suffix or path.name for path in corpus.left_out})
         print(
-            f"left out: {len(corpus.left_out)} files that no reader, or more than one, knows"
+            f"left out: {len(corpus.left_out)} files claimed by no reader, or by several"
             f" ({size / 1e6:.2f} MB: {', '.join(kinds)})"
         )
     if made.unvaried:
         kinds = [f"{count} of {suffix}" for suffix, count in sorted(made.unvaried.items())]
-        print(f"copied byte for byte, so that their samples are duplicates: {', '.join(kinds)}")
+        print(f"copied verbatim, so that their samples are duplicates: {', '.join(kinds)}")
 
 
 if __name__ == "__main__":

@@ -266,9 +266,9 @@ class Series:
         if code == 0:
             self.ended["whole"] += 1
             if contents(self.out) != self.wanted:
-                self.faults.append("a run ended with other bytes")
+                self.faults.append("a run gave different bytes")
         elif code == 2 and run.killed_worker:
-            self.ended["for want of a worker"] += 1
+            self.ended["after the loss of a worker"] += 1
         else:
             text = self.log.read_text(errors="replace").strip()[-1000:]
             self.faults.append(f"a run ended with exit code {code}: {text}")

@@ -136,7 +136,7 @@ def compare(wanted: Sequence[Proven], out: Path, target: Target) -> Counter[str]
             pieces = _pieces(row["ids"], row["trained"], target)
             known = left.get(Proven(text, []).key)
             if not known:
-                counts["text: of no sample"] += 1
+                counts["text: not of any sample"] += 1
                 continue
             item = next((one for one in known if one.text.strip() == text.strip()), known[0])
             known.remove(item)
@@ -153,20 +153,20 @@ def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> 
     if text == item.text:
         counts["text: equal"] += 1
     elif text.rstrip("\n") == item.text.rstrip("\n"):
-        counts["text: equal but for the newline at the end"] += 1
+        counts["text: equal except for the final newline"] += 1
     else:
         found, due = text.count(EMPTY_THINK), item.text.count(EMPTY_THINK)
-        counts["text: empty think block before more turns"] += found > due
+        counts["text: empty think block before additional turns"] += found > due
         counts["text: no empty think block before the last turn"] += found < due
         same = text.replace(EMPTY_THINK, "").rstrip() == item.text.replace(EMPTY_THINK, "").rstrip()
-        counts["text: other blank lines"] += not same
+        counts["text: different blank lines"] += not same
     bare = [piece.removesuffix("\n") for piece in pieces]
     plain = [piece.removeprefix(EMPTY_THINK) for piece in bare]
     taught = [piece.removeprefix(EMPTY_THINK) for piece in item.trained]
     if bare == item.trained:
         counts["trained: equal"] += 1
     elif plain == taught:
-        counts["trained: equal but for empty think blocks"] += 1
+        counts["trained: equal except for empty think blocks"] += 1
     elif plain == taught[-1:]:
         counts["trained: the last turn alone"] += 1
         counts["trained: its empty think block too"] += bare != plain

@@ -144,7 +144,7 @@ IN_A_FOLDER: dict[str, tuple[FolderMutation, str]] = {
     "lines swapped": (_rewrite(lambda lines: [lines[1], lines[0], *lines[2:]]), "changed"),
     "line cut": (_rewrite(lambda lines: [lines[0][:-5], *lines[1:]]), "format"),
     "two samples on a line": (_rewrite(lambda lines: [lines[0] + lines[1], *lines[2:]]), "format"),
-    "byte that is no UTF-8": (
+    "byte that is not UTF-8": (
         _rewrite(lambda lines: [lines[0][:40] + b"\xff" + lines[0][40:]]),
         "format",
     ),

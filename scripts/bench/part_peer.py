@@ -16,12 +16,12 @@ FORMAT = "claude-code"
 def run(bench: Bench) -> None:
     """Measures and prints."""
     if bench.teich is None:
-        print("\npeer: left out; --teich PATH names the command of an installed teich")
+        print("\npeer: skipped; --teich PATH names the command of an installed teich")
         return
     logs = bench.corpus.of(FORMAT)
     read = [log for log in logs if _is_plain(log)]
     if not read:
-        print(f"\npeer: left out, the corpus holds no file of {FORMAT} that teich can read")
+        print(f"\npeer: skipped, the corpus has no file of {FORMAT} that teich can read")
         return
     made = {
         "once": make(read, 1, bench.scratch / "peer-once"),
@@ -38,7 +38,7 @@ def run(bench: Bench) -> None:
     rows = {size: bench.scratch / f"peer-{size}.jsonl" for size in made}
     found = bench.alternate(_commands(bench, bench.teich, made, rows))
     show_costs("Peer", found)
-    show("Peer: MB of raw log a second, all copies", _rates(["teich", *ours], made, found))
+    show("Peer: MB of raw logs per second, all copies", _rates(["teich", *ours], made, found))
     pairs = [(f"{one}, {size}", f"teich, {size}", "< 1") for size in made for one in ours]
     pairs.append(("builder --help", "teich --help", "< 1"))
     show("Peer: the median of the rounds (lowest to highest)", _ratios(found, pairs))
@@ -109,4 +109,4 @@ def _show_results(found: Found, rows: Mapping[str, Path]) -> None:
         text = found[f"build, 1 worker, {size}"][0].reported
         kept = text["calls"]["kept"]
         table.append([f"build, {size}", *map(str, (text["samples"], kept, kept))])
-    show("Peer: what came of it (each call in a built sample is answered)", table)
+    show("Peer: results (each call in a built sample is answered)", table)

@@ -31,7 +31,7 @@ def run(bench: Bench) -> None:
         print(f"H gives {found['H'][0].reported['tokens']} tokens, the build counts {tokens}")
     show_costs(f"Build and verify, {bench.workers} workers unless stated otherwise", found)
     if not workers:
-        print("verify has no --workers: it is one process")
+        print("verify has no --workers: it runs in one process")
     show("Ratios: the median of the rounds (lowest to highest)", [RATIO_HEADS, *_rows(found)])
 
 

@@ -24,8 +24,8 @@ def run(bench: Bench) -> None:
     heads = ["reader", "files", "MB", "conversations", "samples"]
     heads += ["read, MB/s", "recognise and read", "whole build"]
     rows = [[name, *_row(name, logs, found)] for name, logs in made.items()]
-    show("Raw log in a second of one core's CPU (the build less start-up)", [heads, *rows])
-    print("(a document that recognising has parsed is not parsed again to read it)")
+    show("MB of raw logs per CPU second (builds without start-up)", [heads, *rows])
+    print("(a document parsed for recognition is not parsed again for reading)")
 
 
 def _made(bench: Bench, name: str) -> Made:

@@ -33,7 +33,7 @@ def run(bench: Bench) -> None:
             ]
         )
     else:
-        print("2 workers: left out, there is one core")
+        print("2 workers: skipped, there is only one core")
     for name in names.values():
         one, ten = f"1 x, {name}", f"10 x, {name}"
         rows += [

@@ -85,7 +85,7 @@ def test_pairs_are_found_and_strangers_are_not(size):
     assert all(at == kept + 100 for at, kept in found.items())
 
 
-def test_of_a_cluster_the_longest_is_kept_and_of_equals_the_first():
+def test_the_longest_of_a_cluster_is_kept_or_the_first_of_equals():
     text = words(3, 100)
     longer = f"{text} and more"
     assert near_repeats(["other " * 9, text, longer, longer, text]) == {1: 2, 3: 2, 4: 2}
@@ -96,7 +96,7 @@ def test_short_texts_are_left_alone():
     assert near_repeats([]) == {}
 
 
-def test_drop_leaves_out_all_but_one_and_says_so(tmp_path, capsys, pooled_tasks):
+def test_drop_leaves_out_all_but_one_and_reports_it(tmp_path, capsys, pooled_tasks):
     folder = tmp_path / "in"
     folder.mkdir()
     text = words(1, 100)

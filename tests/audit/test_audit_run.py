@@ -95,7 +95,7 @@ def test_picks_name_rows_of_the_file_whatever_stands_between(tmp_path):
     assert rows["direct_answer"] == 1
 
 
-def test_an_evaluation_set_that_is_missing_is_said_before_any_work(tmp_path, capsys):
+def test_a_missing_evaluation_set_is_reported_before_any_work(tmp_path, capsys):
     write(tmp_path / "rows.jsonl", CLEAN)
     config = tmp_path / "c.yaml"
     config.write_text("inputs: [{path: rows.jsonl}]\naudit: {contamination: [./none.json]}\n")
@@ -179,14 +179,14 @@ def test_no_samples_exit_1(tmp_path):
     assert cli.main(["audit", str(write(tmp_path / "d.jsonl", [])), "--quiet"]) == 1
 
 
-def test_a_damaged_file_is_one_clear_line(tmp_path, capsys):
+def test_a_corrupt_file_is_one_clear_line(tmp_path, capsys):
     path = tmp_path / "d.parquet"
     path.write_bytes(b"PAR1 and no more")
     assert cli.main(["audit", str(path)]) == 2
     assert "'d.parquet': cannot be read" in capsys.readouterr().err
 
 
-def test_a_name_in_arguments_tells_a_secret(tmp_path):
+def test_a_name_in_arguments_marks_a_secret(tmp_path):
     rows = [
         sample(
             ("user", "log in"),
@@ -231,7 +231,7 @@ def test_duplicates_across_splits(tmp_path):
     assert table(run(tmp_path), "duplicates").rows[0] == ("exact_duplicate", 1, 0, 1)
 
 
-def test_unlike_samples_are_no_duplicates(tmp_path):
+def test_different_samples_are_not_duplicates(tmp_path):
     shared = words(1, 20)
     rows = [sample(("user", f"{shared} {words(n, 40)}"), ("assistant", "ok")) for n in range(60)]
     assert not {"near_duplicate", "exact_duplicate"} & set(

@@ -84,7 +84,7 @@ def test_a_public_push_asks_and_a_private_one_does_not(runs, tmp_path, verifier)
     assert [item.code for item in opened] == ["evaluation_run"]
 
 
-def test_without_runs_of_benchmarks_nobody_asks(tmp_path, verifier):
+def test_without_runs_of_benchmarks_there_is_no_question(tmp_path, verifier):
     (tmp_path / "in.jsonl").write_text(
         json.dumps(
             {

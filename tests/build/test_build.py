@@ -91,9 +91,7 @@ def test_the_same_bytes_whatever_the_workers_and_the_order(built, tmp_path, pool
     assert files(again) == files(built)
 
 
-def test_the_same_bytes_where_parts_are_made_some_at_a_time(
-    built, tmp_path, pooled_tasks, monkeypatch
-):
+def test_the_same_bytes_with_small_batches(built, tmp_path, pooled_tasks, monkeypatch):
     monkeypatch.setattr(engine, "BATCH_TASKS", 3)
     assert build(tmp_path / "again", "--workers", "2") == 0
     parts = len(json.loads((built / "manifest.json").read_bytes())["inputs"])

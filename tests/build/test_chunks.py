@@ -56,7 +56,7 @@ def ledger(out):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled_tasks):
+def test_chunks_give_the_bytes_of_the_whole_file(tmp_path, small, kind, pooled_tasks):
     path = MAKERS[kind](tmp_path, 60)
     assert len(tasks(path)) > 4
     (tmp_path / "c.yaml").write_text(SHARES.replace("PATH", str(path)))
@@ -78,7 +78,7 @@ def test_pieces_give_the_bytes_of_the_whole(tmp_path, small, kind, pooled_tasks)
 # -- resuming, and files that change -------------------------------------------------------------
 
 
-def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monkeypatch):
+def test_only_chunks_of_changed_inputs_are_converted_again(tmp_path, small, done, monkeypatch):
     monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a chunk is longer than the head of its file
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -113,7 +113,7 @@ def test_only_pieces_of_what_changed_are_made_again(tmp_path, small, done, monke
     assert files(tmp_path / "anew") == files(out)
 
 
-def test_a_database_is_made_again_after_a_change_in_the_log_beside_it(tmp_path, done):
+def test_a_database_is_read_again_after_a_change_in_its_write_ahead_log(tmp_path, done):
     path = goose(tmp_path, 8)
     out = tmp_path / "out"
     with contextlib.closing(sqlite3.connect(path)) as writer:
@@ -166,7 +166,7 @@ def test_a_file_that_went_away_since_it_was_cut_keeps_no_part(tmp_path, small):
     assert not list((tmp_path / "parts").iterdir())
 
 
-def test_a_log_beside_a_database_leaves_it_whole_and_comes_too_late_for_pieces(tmp_path, small):
+def test_a_write_ahead_log_prevents_splitting_and_may_come_too_late(tmp_path, small):
     path = goose(tmp_path, 40)
     cut_before = tasks(path)
     whole = list(GOOSE.read(Source("s", path)))
@@ -186,7 +186,7 @@ def test_a_log_beside_a_database_leaves_it_whole_and_comes_too_late_for_pieces(t
 # -- what is not split ---------------------------------------------------------------------------
 
 
-def test_what_cannot_be_read_from_its_middle_stays_whole(tmp_path, small):
+def test_files_that_cannot_be_read_from_the_middle_stay_whole(tmp_path, small):
     packed = tmp_path / "rows.jsonl.gz"
     packed.write_bytes(gzip.compress(jsonl(tmp_path, 400).read_bytes()))
     stream = tmp_path / "stream.arrow"
@@ -224,7 +224,7 @@ def test_lines_that_are_blank_are_no_empty_file(tmp_path, small):
 
 
 @pytest.mark.parametrize("kind", ["opencode", "goose", "hermes-agent", "egirl", "langchain"])
-def test_a_piece_asks_a_database_for_its_own_sessions(tmp_path, small, monkeypatch, kind):
+def test_a_chunk_queries_only_its_own_sessions(tmp_path, small, monkeypatch, kind):
     path = MAKERS[kind](tmp_path, 40)
     connect, asked = sqlite3.connect, set()
 
@@ -247,7 +247,7 @@ def test_a_piece_asks_a_database_for_its_own_sessions(tmp_path, small, monkeypat
     assert all(one[-1] < other[0] for one, other in pairwise(found))
 
 
-def test_a_piece_unpacks_its_own_members(tmp_path, small, monkeypatch):
+def test_a_chunk_unpacks_only_its_own_members(tmp_path, small, monkeypatch):
     path = MAKERS["inspect-ai"](tmp_path, 40)
     unpack, unpacked = zip_file._unpack, []
     monkeypatch.setattr(
@@ -267,7 +267,7 @@ def test_a_piece_unpacks_its_own_members(tmp_path, small, monkeypatch):
     assert len(unpacked) == len(set(unpacked)) + len(found)
 
 
-def test_a_piece_of_a_table_reads_its_own_groups(tmp_path, small):
+def test_a_chunk_of_a_table_reads_only_its_row_groups(tmp_path, small):
     path = parquet(tmp_path, 60)
     *_, task = tasks(path)
     window = task.source.window

@@ -20,7 +20,7 @@ from builder.sources.source import Source
 from builder.verify.options import VerifyOptions
 
 
-def test_without_ray_the_line_says_how_to_install_it(tmp_path, monkeypatch, capsys):
+def test_without_ray_the_message_explains_how_to_install_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert build(tmp_path / "out", "--engine", "ray") == 2
     error = capsys.readouterr().err
@@ -34,7 +34,7 @@ def test_an_address_of_a_cluster_is_for_ray_alone(tmp_path, capsys):
     assert "--engine ray" in capsys.readouterr().err
 
 
-def test_what_is_not_asked_for_is_not_imported(tmp_path):
+def test_unused_modules_are_not_imported(tmp_path):
     code = (
         "import sys; from builder import cli; from builds import build;"
         f"assert build({str(tmp_path / 'out')!r}, '--workers', '1') == 0;"

@@ -43,7 +43,7 @@ def test_what_cannot_be_read_is_left_to_the_work(tmp_path):
     assert cost("turn", tmp_path / "x", tmp_path / "absent") is None
 
 
-def test_a_large_factor_is_said_and_is_about_right(tmp_path, capsys):
+def test_a_large_factor_is_reported_and_approximately_right(tmp_path, capsys):
     log = chat(tmp_path / "a.jsonl", TURNS, 2)
     tokens = {}
     for unit in ("conversation", "turn"):

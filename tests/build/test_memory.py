@@ -60,6 +60,6 @@ def test_a_long_text_takes_a_bounded_amount_of_memory_for_each_code_point(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_long_answer_takes_no_more(tmp_path, little):
+def test_a_long_answer_takes_no_more_memory(tmp_path, little):
     text = TEXTS["words"] * (LONG // len(TEXTS["words"]))
     assert peak(tmp_path, "Say it.", text) - little < FIXED_BYTES + BYTES_PER_CODE_POINT * len(text)

@@ -102,7 +102,7 @@ def test_a_merge_is_the_same_whenever_it_is_made(logs):
     assert [item["name"] for item in manifest["merged"]] == ["out-a", "out-b"]
 
 
-def test_one_dataset_is_chosen_from_anew(logs):
+def test_selecting_from_one_dataset_again(logs):
     one = built(logs, "a")
     code, out = merged(logs, one, config={"select": {"where": {"calls": {"min": 1}}}, "name": "n"})
     assert code == 0

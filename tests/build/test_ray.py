@@ -139,7 +139,7 @@ def test_a_node_that_is_gone_costs_a_second_try(cluster, logs, undisturbed, tmp_
     assert files(tmp_path / "out") == undisturbed
 
 
-def test_the_driver_killed_and_started_again(cluster, logs, undisturbed, tmp_path):
+def test_a_killed_driver_is_started_again(cluster, logs, undisturbed, tmp_path):
     out = tmp_path / "out"
     process = start(cluster, logs, out)
     until(lambda: finished(out), process)
@@ -154,7 +154,7 @@ def test_the_driver_killed_and_started_again(cluster, logs, undisturbed, tmp_pat
     assert all(after[name].st_mtime_ns == seen.st_mtime_ns for name, seen in before.items())
 
 
-def test_machines_without_a_common_folder_share_parts_in_a_store(
+def test_machines_without_a_common_folder_share_results_in_a_store(
     cluster, logs, undisturbed, tmp_path, monkeypatch
 ):
     store = tmp_path / "store"
@@ -215,7 +215,7 @@ def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, cluster, logs,
     )
 
 
-def test_a_part_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs, tmp_path):
+def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs, tmp_path):
     from builder.build import ray_engine as engine_ray
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])

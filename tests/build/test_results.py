@@ -17,7 +17,7 @@ def part(tmp_path):
         return writer.keep(tmp_path / "parts" / "part")
 
 
-def test_what_was_written_is_found(part):
+def test_a_written_result_is_found(part):
     found = find_result(part.path)
     assert found == part
     assert list(found.samples()) == [(b'{"messages": []}\n', b"{}\n")]
@@ -25,7 +25,7 @@ def test_what_was_written_is_found(part):
     assert [b'"line 2"' in line for line in found.rejects()] == [True]
 
 
-def test_any_byte_that_is_another_is_noticed(part):
+def test_any_changed_byte_is_detected(part):
     whole = part.path.read_bytes()
     for at in range(len(whole)):
         part.path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])

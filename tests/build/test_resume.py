@@ -87,7 +87,7 @@ def test_a_state_of_other_code_is_not_mixed_in(logs, tmp_path, done, monkeypatch
     assert len(done) == 13
 
 
-def test_a_damaged_part_is_done_again(logs, tmp_path, done):
+def test_a_corrupt_result_is_converted_again(logs, tmp_path, done):
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     before = files(out)
@@ -144,7 +144,7 @@ def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, don
     assert len(done) == len(set(done)), "pieces share the origin of their source"
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
     logs = large_logs(tmp_path / "in")
     whole = tmp_path / "whole"
     assert build(whole, "--workers", "1", inputs=[logs]) == 0

@@ -93,7 +93,7 @@ def test_a_tool_has_one_definition_in_all_samples(logs, tmp_path, capsys):
     assert len(definitions(alone)["Read"]) == 3
 
 
-def test_names_of_files_and_workers_do_not_matter(logs, tmp_path):
+def test_file_names_and_workers_have_no_effect(logs, tmp_path):
     first, other = tmp_path / "first", tmp_path / "other"
     assert build(first, "--workers", "1", inputs=[logs]) == 0
     assert build(other, "--workers", "2", inputs=[logs]) == 0

@@ -106,7 +106,7 @@ def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, whole
     assert files(out) == files(whole)
 
 
-def test_a_log_that_killed_once_is_in_the_same_bytes(run, whole, tmp_path):
+def test_a_log_that_killed_a_worker_once_gives_the_same_bytes(run, whole, tmp_path):
     out = tmp_path / "out"
     assert run(out, "1", "2")[1] >= 2
     assert files(out) == files(whole)

@@ -132,7 +132,7 @@ def test_the_card_states_what_is_trained_and_what_stands_in_the_bytes_of_inferen
         assert f"trained turns in the bytes of {mode} inference | {equal} of {turns} " in card
 
 
-def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(built, tmp_path):
+def test_changed_options_are_listed_without_local_folders(built, tmp_path):
     _, text = parts(built)
     content = re.search(r"has all\):\n\n((?:    .*\n)+)", text)
     assert content is not None
@@ -144,7 +144,7 @@ def test_what_the_configuration_changes_is_said_and_no_folder_of_this_machine(bu
     assert str(built.parent) not in text
 
 
-def test_pictures_are_listed_shown_and_numbered_beside(built):
+def test_charts_are_listed_in_the_manifest_and_shown(built):
     _, text = parts(built)
     listed = {item["path"] for item in json.loads((built / "manifest.json").read_text())["files"]}
     visible = set(re.findall(r"!\[[^\]]+\]\((\S+)\)", text))

@@ -39,7 +39,7 @@ def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["proven"] == printed["samples"]
 
 
-def test_build_says_what_would_keep_a_reject(tmp_path, capsys):
+def test_build_names_what_would_keep_a_reject(tmp_path, capsys):
     assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "normalize.control_tokens: neutralise" in out

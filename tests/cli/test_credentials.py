@@ -119,7 +119,7 @@ def test_what_requests_carry_is_hidden(text):
     assert "SECRET_VALUE_1" not in hide(text)
 
 
-def test_the_environment_tells_credentials(monkeypatch):
+def test_credentials_are_recognised_in_the_environment(monkeypatch):
     monkeypatch.setenv("MY_SERVICE_TOKEN", "plain/value of mine")
     monkeypatch.setenv("https_proxy", "http://me:proxy-pass-1@h:1")
     assert hide("got 'plain/value of mine' and plain%2Fvalue%20of%20mine") == "got '…' and …"

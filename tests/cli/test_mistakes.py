@@ -120,7 +120,7 @@ def test_names_of_datasets_on_the_hub(dataset, may_be):
 
 
 @pytest.mark.parametrize("command", ["verify", "audit"])
-def test_a_word_is_a_path_and_nobody_is_asked(run, command, monkeypatch):
+def test_a_word_is_a_path_without_a_request_to_the_hub(run, command, monkeypatch):
     import datasets
 
     monkeypatch.setattr(datasets, "load_dataset", pytest.fail)
@@ -141,7 +141,7 @@ def test_a_quiet_verify_prints_errors_only(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["verify", "audit", "report", "build", "inspect", "push"])
-def test_the_home_of_nobody(run, command, tmp_path, monkeypatch):
+def test_an_unknown_users_home(run, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     more = {"build": ["-o", "out"], "push": ["team/d"]}.get(command, [])
     code, out, err = run(command, "~nobody0/x.jsonl", *more)
@@ -253,7 +253,7 @@ def test_the_largest_limit_on_records_is_only_a_limit(run, tmp_path):
 # inputs and outputs
 
 
-def test_a_link_to_nothing_is_said_to_be_one(run, tmp_path):
+def test_a_broken_link_is_named(run, tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(UsageError, match=r"link': a broken link$"):
         list(find_sources(str(tmp_path / "link")))
@@ -307,7 +307,7 @@ def test_inputs_without_a_conversation_do_not_point_at_an_empty_list(run, tmp_pa
     assert (tmp_path / "out" / "rejects.jsonl").stat().st_size
 
 
-def test_a_build_of_nothing_keeps_the_earlier_dataset(run, made):
+def test_an_empty_build_keeps_the_earlier_dataset(run, made):
     before = (made / "manifest.json").read_bytes()
     (made.parent / "x.jsonl").write_text("{broken\n")
     code, _, err = run("build", made.parent / "x.jsonl", "-o", made)
@@ -316,7 +316,7 @@ def test_a_build_of_nothing_keeps_the_earlier_dataset(run, made):
     assert (made / "manifest.json").read_bytes() == before
 
 
-def test_other_inputs_do_not_replace_a_dataset_unasked(run, made, tmp_path):
+def test_other_inputs_do_not_replace_a_dataset_without_fresh(run, made, tmp_path):
     (tmp_path / "z.jsonl").write_text(LINE.replace('"a"', '"c"'))
     code, out, err = run("build", tmp_path / "z.jsonl", "-o", made)
     assert (code, out) == (2, "")
@@ -347,7 +347,7 @@ def test_why_nothing_can_be_inspected(run, tmp_path):
         assert content in err
 
 
-def test_explaining_tells_what_cannot_be_read_and_shows_names_as_text(run, tmp_path):
+def test_explaining_reports_unreadable_files_and_shows_names_as_text(run, tmp_path):
     pipe(tmp_path / "x.jsonl")
     (tmp_path / "\x1b[2Jname.jsonl").write_text(LINE)
     code, out, err = run("formats", "--explain", tmp_path)
@@ -364,7 +364,7 @@ def test_explaining_tells_what_cannot_be_read_and_shows_names_as_text(run, tmp_p
         ("export", "--to", "openai", "-o", "out"), ("push", "OWNER/NAME"),
     ],
 )  # fmt: skip
-def test_a_name_that_no_file_can_have_is_one_line(run, tmp_path, monkeypatch, arguments):
+def test_an_impossible_file_name_is_one_line(run, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     command, *more = arguments
     code, out, err = run(command, "x" * 300, *more)

@@ -219,7 +219,7 @@ def test_counts_and_columns_are_english():
     assert aligned([("a", "1"), ("bcd", "100")]) == ["a      1", "bcd  100"]
 
 
-def test_the_time_left_is_said_only_where_it_is_known():
+def test_the_time_left_is_printed_only_if_known():
     assert remaining(0, 100, 1.0) == ""
     assert remaining(9, 100, 1.0) == ""
     assert remaining(50, 100, 5 / 3) == "30 s"

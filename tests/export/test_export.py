@@ -174,7 +174,7 @@ def test_trajectories_read_again_give_the_messages(built, tmp_path, name):
     assert build(tmp_path / "again", inputs=[out]) in (0, 1)
 
 
-def test_what_a_variant_loses_is_seen(built, tmp_path, monkeypatch, capsys):
+def test_losses_of_a_variant_are_detected(built, tmp_path, monkeypatch, capsys):
     """A writer that loses a byte is detected by loading its output."""
     from dataclasses import replace
 

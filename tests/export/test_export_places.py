@@ -72,7 +72,7 @@ def test_a_full_disk_keeps_the_earlier_report(dataset, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "x.jsonl"]
 
 
-def test_a_full_disk_leaves_nothing_of_an_export(dataset, tmp_path):
+def test_a_full_disk_leaves_no_partial_export(dataset, tmp_path):
     big = {"messages": [{"role": "user", "content": "a" * 5000}, ROW["messages"][1]]}
     dataset.write_text(json.dumps(big) + "\n")
     done = limited("export", dataset, "--to", "messages", "-o", tmp_path / "out")
@@ -81,7 +81,7 @@ def test_a_full_disk_leaves_nothing_of_an_export(dataset, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
 
 
-def test_what_a_killed_export_left_is_removed_by_the_next(tmp_path):
+def test_remains_of_a_killed_export_are_removed_by_the_next(tmp_path):
     out = tmp_path / "out"
     code = (
         "import sys, time; from pathlib import Path\n"

@@ -87,7 +87,7 @@ def pairs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)), ids=list(PAIRS))
-def test_a_pair_is_what_was_left_and_what_came_instead(pairs, number, verifier):
+def test_a_pair_is_the_abandoned_and_the_new_continuation(pairs, number, verifier):
     out, _, rows = pairs
     _, reason, rejected, chosen = list(PAIRS.values())[number]
     row = rows[number]
@@ -156,7 +156,7 @@ LEFT_OUT = {
 }
 
 
-def test_what_is_not_certain_is_left_out_and_counted(tmp_path, capsys):
+def test_uncertain_pairs_are_left_out_and_counted(tmp_path, capsys):
     out, counts = made(tmp_path, *(log for log, _ in LEFT_OUT.values()))
     wanted = sum((Counter(codes) for _, codes in LEFT_OUT.values()), Counter())
     assert counts == {"pairs": 0, "left_out": wanted}

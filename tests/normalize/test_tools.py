@@ -13,7 +13,7 @@ def converted(**definition):
     return tool["function"]["parameters"], changes
 
 
-def test_required_names_beside_the_parameters_go_into_them():
+def test_required_names_next_to_the_parameters_are_moved_into_them():
     parameters = {"type": "object", "properties": SIDE}
     for given in ({}, {"required": None}, {"required": []}):
         got, changes = converted(parameters=parameters | given, required=["side"])

@@ -91,7 +91,7 @@ def test_an_example_keeps_the_thoughts_after_its_last_query():
 
 @MANY
 @given(foreign, wrapped)
-def test_parity_is_what_the_template_says(verifier, messages, tools):
+def test_parity_agrees_with_the_template(verifier, messages, tools):
     """For any messages, every assistant turn and mode, against the template's own context."""
     target = verifier.target
     rows = [{"role": role, "content": content} for role, content in messages]

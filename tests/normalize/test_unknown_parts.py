@@ -40,7 +40,7 @@ def built(*messages):
         ((ASK, ANSWER, AGAIN, Message("assistant", (STRANGE, Text("d")), turn="9")), "ua", [[]]),
     ],
 )
-def test_what_an_unknown_part_costs(messages, roles, missing):
+def test_turns_lost_to_an_unknown_part(messages, roles, missing):
     found = built(*messages)
     assert "".join(turn.role[0] for turn in found.dialogue.turns) == roles
     lacking = [sorted({*context.missing} & {"unknown_part"}) for context in found.contexts]

@@ -21,7 +21,7 @@ CALL = Call.of("f", {})
 
 
 def dialogue_of(kinds, system):
-    """A dialogue from letters: c calls and is answered, a answers, q asks after an answer."""
+    """Returns a dialogue from letters: c a call and its result, a an answer, q a new query."""
     turns = [Turn("system", "s")] if system else []
     turns.append(Turn("user", "q"))
     for kind in kinds:

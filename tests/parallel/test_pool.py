@@ -48,13 +48,13 @@ def test_little_work_stays_in_this_process(count, workers):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_the_work_raises_is_raised(workers):
+def test_exceptions_of_the_work_are_raised(workers):
     with pytest.raises(UsageError, match="forty"):
         list(imap(refuse, range(80), workers, preloading("qwen3")))
 
 
 @pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
-def test_what_a_killed_process_had_is_done_again(preload):
+def test_work_of_a_killed_process_is_repeated(preload):
     work = partial(die_elsewhere, os.getpid())
     assert list(imap(work, range(4000), 3, preload)) == list(range(4000))
 
@@ -79,7 +79,7 @@ def where(number):
     return number, os.getpid()
 
 
-def test_what_is_started_beside_is_done_in_one_other_process():
+def test_background_work_runs_in_one_other_process():
     with in_background(preloading("qwen3"), is_worth=True) as start:
         results = [start(partial(where, number)) for number in range(3)]
         found = [result() for result in results]
@@ -89,7 +89,7 @@ def test_what_is_started_beside_is_done_in_one_other_process():
     assert len({pid for _, pid in found} - {os.getpid()}) == 1
 
 
-def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
+def test_small_work_runs_when_its_result_is_requested():
     done = []
     with in_background(preloading("qwen3"), is_worth=False) as start:
         result = start(lambda: done.append(1))
@@ -98,7 +98,7 @@ def test_what_is_not_worth_a_process_is_done_when_it_is_asked_for():
     assert done == [1]
 
 
-def test_what_a_killed_process_beside_had_is_done_here():
+def test_work_of_a_killed_background_process_runs_here():
     with in_background(preloading("qwen3"), is_worth=True) as start:
         killed = start(partial(die_elsewhere, os.getpid(), 1))
         behind = start(partial(where, 2))
@@ -107,7 +107,7 @@ def test_what_a_killed_process_beside_had_is_done_here():
         assert start(partial(where, 3))() == (3, os.getpid())
 
 
-def test_what_is_little_is_known_by_its_bytes(tmp_path, monkeypatch):
+def test_little_work_is_measured_in_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "LITTLE_BYTES", 100)
     (tmp_path / "a").write_bytes(b"x" * 60)
     (tmp_path / "below").mkdir()

@@ -24,7 +24,7 @@ READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
 # what is pushed
 
 
-def test_what_arrives_is_what_was_built(hub, push, out, tmp_path):
+def test_arriving_rows_equal_the_built_ones(hub, push, out, tmp_path):
     ran = push(out, *ALLOWED)
     assert ran.code == 0, ran.err
     reported = ran.reported
@@ -160,7 +160,7 @@ def test_branches_tags_and_pull_requests(hub, push, out):
         ("Qwen/Qwen3-8B@main", "Qwen/Qwen3-8B@main"),
     ],
 )
-def test_of_paths_of_this_machine_the_last_part_is_published(path, published):
+def test_only_the_last_part_of_local_paths_is_published(path, published):
     manifest = {
         "config": {"inputs": [{"path": path, "tools": path, "format": None}], "name": path},
         "tokenizer": {"name": path},
@@ -181,7 +181,7 @@ def limit(request, hub):
     hub.set("builder.push.arrival", "LOADED_BYTES", 2 << 30)
 
 
-def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
+def test_rows_that_do_not_read_back_equal_are_reported(hub, push, out, limit):
     assert push(out, *ALLOWED).reported["read_back"]["all_rows"] == (limit > 1)
     path = "data/train-00000-of-00001.jsonl"
     for was, now, rendered, wording in (
@@ -199,7 +199,7 @@ def test_what_does_not_read_back_equal_is_told(hub, push, out, limit):
 
 
 @pytest.mark.parametrize("reported", ["fewer", "more"])
-def test_rows_that_are_too_many_or_too_few_are_told(hub, push, out, reported):
+def test_too_many_or_too_few_rows_are_reported(hub, push, out, reported):
     """With the same number of bytes: one row in place of the last two, or two for the last."""
     assert push(out, *ALLOWED).code == 0
     (path,) = out.glob("data/*")
@@ -264,7 +264,7 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
         (["OUT", "team/d", "--revision", "refs/pr/7"], "no such ref"),
     ],
 )
-def test_mistakes_are_told_in_a_line(hub, out, arguments, wording):
+def test_mistakes_are_reported_in_one_line(hub, out, arguments, wording):
     arguments = [str(out) if item == "OUT" else item for item in arguments]
     ran = hub.run("push", *arguments, *ALLOWED, token=WRITER)
     assert ran.code == 2
@@ -282,7 +282,7 @@ def test_no_token(hub, out):
 
 
 @pytest.mark.parametrize("step", ["last object", "commit"])
-def test_killed_it_goes_on(hub, push, out, step):
+def test_a_killed_run_resumes(hub, push, out, step):
     kill_at = {"commit": "commit", "last object": "put" if hub.path == LFS else "shard"}[step]
     command = [sys.executable, "-m", "builder", "push", str(out), "team/d", *ALLOWED]
     process = subprocess.Popen(

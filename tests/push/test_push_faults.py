@@ -41,7 +41,7 @@ def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
 
 
 @pytest.mark.slow
-def test_the_hub_says_how_long_to_wait(outcomes):
+def test_the_hub_states_how_long_to_wait(outcomes):
     waits = {wanted.name: found["waits"] for wanted, found in outcomes}
     assert waits["commit: 429"] == [2]
     assert waits["commit: 500 for ever"] == list(WAITS)
@@ -107,7 +107,7 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
         assert len(reported.slept) == (lost is not None)
 
 
-def test_a_bug_is_not_tried_again():
+def test_a_bug_is_not_retried():
     def act():
         raise TypeError("ours")
 

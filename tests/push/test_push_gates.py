@@ -82,7 +82,7 @@ def for_another_template(out):
         (for_another_template, "verify"),
     ],
 )
-def test_what_is_not_whole_or_not_proven_is_not_pushed(out, verifier, harm, code):
+def test_incomplete_or_unproven_datasets_are_not_pushed(out, verifier, harm, code):
     harm(out)
     manifest = read_manifest(out)
     _, faults = listed_files(out, manifest)

@@ -42,7 +42,7 @@ options = st.builds(
 
 @MANY
 @given(conversations, options)
-def test_what_is_normalised_is_proven(verifier, conversation, options):
+def test_normalised_conversations_are_proven(verifier, conversation, options):
     """Each of our samples passes every check; every call is kept or dropped with a code."""
     normalised = normalise(conversation, options)
     total = sum(isinstance(p, ToolCall) for m in conversation.messages for p in m.parts)

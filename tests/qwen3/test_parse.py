@@ -24,7 +24,7 @@ CALL = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 
 
 @pytest.mark.parametrize("system", [None, "", "\n\n", "be kind", QUOTED, QUOTED + "\n\n"])
-def test_the_system_text_and_the_tools_are_told_apart(system):
+def test_the_system_text_and_the_tools_are_distinguished(system):
     """Even if the system text itself quotes a tools block."""
     head = [] if system is None else [("system", system)]
     sample = Sample((*head, ("user", "a"), ("assistant", "b")), (TOOL,))

@@ -74,7 +74,7 @@ def test_the_encoding_is_that_of_the_tokenizer_itself():
     assert all(text.startswith(token, offset) for offset, token in control)
 
 
-def test_what_the_configuration_of_the_embedded_one_tells_is_what_is_loaded():
+def test_the_embedded_tokenizer_is_loaded_as_its_configuration_states():
     target = load()
     loaded = target.tokenizer
     assert target.template == loaded.chat_template
@@ -89,7 +89,7 @@ def test_what_the_configuration_of_the_embedded_one_tells_is_what_is_loaded():
     assert splits[0] == splits[1]
 
 
-def test_an_installation_that_cannot_load_the_embedded_one_is_no_verdict(
+def test_an_installation_that_cannot_load_the_embedded_one_gives_no_verdict(
     tmp_path, monkeypatch, capsys
 ):
     """It ends the run with one line, and the next run treats none of it as finished."""
@@ -172,7 +172,7 @@ def test_other_tokenizers_are_refused_in_one_line(saved, name):
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "nobody/nothing", "a b c", "x/y/z"])
-def test_a_tokenizer_that_is_not_there_is_one_line(monkeypatch, name):
+def test_a_missing_tokenizer_is_one_line(monkeypatch, name):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UsageError) as error:
         load(name)
@@ -249,7 +249,7 @@ def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
 
 
 @given(text=st.text(max_size=60), with_markup=st.booleans())
-def test_what_follows_from_ids_is_what_the_tokenizer_says(verifier, text, with_markup):
+def test_values_derived_from_ids_agree_with_the_tokenizer(verifier, text, with_markup):
     """Offsets of control tokens, the decoded text, and borders inside tokens."""
     text = unicodedata.normalize("NFC", text.encode("utf-8", "ignore").decode())
     text = f"<|im_start|>{text}<think>\n{text}<|im_end|>\n" if with_markup else text

@@ -164,7 +164,7 @@ def test_a_responses_stream_without_its_end_is_no_target(data, items):
 
 
 @given(st.lists(st.tuples(TEXT, ITEMS), min_size=1, max_size=4), st.booleans())
-def test_a_history_that_the_server_keeps_says_what_a_repeated_one_says(turns, by_reference):
+def test_a_stored_history_reads_like_a_repeated_one(turns, by_reference):
     """`by_reference`: items are named by their ids, not by the response before them."""
     kept, repeated = [], []
     history = []
@@ -220,7 +220,7 @@ def test_the_api_of_a_body(url, body, name):
 
 
 @pytest.mark.parametrize("reader", [openai_responses, anthropic_messages])
-def test_conversations_beyond_the_limit_are_given_out(monkeypatch, reader):
+def test_conversations_beyond_the_limit_are_emitted(monkeypatch, reader):
     monkeypatch.setattr(histories_module, "MAX_OPEN", 2)
     lines = []
     for number in range(5):

@@ -81,7 +81,7 @@ def read(*lines):
         ([], None),
     ],
 )
-def test_a_body_tells_its_api(body, name):
+def test_a_body_identifies_its_api(body, name):
     assert dialect(body, "") == name
 
 
@@ -122,7 +122,7 @@ def test_paths_are_counted_without_ids():
         {"name": "span", "attributes": {}},
     ],
 )
-def test_a_trace_is_no_exchange(trace):
+def test_a_trace_is_not_an_exchange(trace):
     assert isinstance(open_exchange(Record("line 1", trace)), Ignored)
 
 
@@ -218,7 +218,7 @@ def test_requests_in_any_order_are_one_conversation(order):
     assert sum(event.records for event in events) == 3
 
 
-def test_conversations_that_wait_too_long_are_given_out(monkeypatch):
+def test_conversations_that_wait_too_long_are_emitted(monkeypatch):
     monkeypatch.setattr(histories_module, "MAX_OPEN", 1)
     other = {"request": request({"role": "user", "content": "other"}), "response": response("x")}
     events = read(LOG[0], other, LOG[1])
@@ -227,7 +227,7 @@ def test_conversations_that_wait_too_long_are_given_out(monkeypatch):
     assert len({conversation.id for conversation in found}) == 3
 
 
-def test_thoughts_are_remembered_for_so_many_calls(monkeypatch):
+def test_thoughts_are_remembered_for_a_limited_number_of_calls(monkeypatch):
     monkeypatch.setattr(histories_module, "MAX_REMEMBERED", 1)
     lines = []
     for call_id in ("call_Aa1Bb2Cc3D", "call_Ee4Ff5Gg6H"):

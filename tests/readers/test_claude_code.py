@@ -151,7 +151,7 @@ def two_prompts(change):
     return conversations(log.lines)
 
 
-def test_tools_that_are_only_added_begin_no_stretch():
+def test_added_tools_start_no_new_conversation():
     def change(log):
         log.shape["tools"].append(tool("Write", "Writes."))
 
@@ -161,7 +161,7 @@ def test_tools_that_are_only_added_begin_no_stretch():
     assert contexts(found) == [Context("rendered"), Context("proven")]
 
 
-def test_a_date_that_moves_begins_no_stretch():
+def test_a_changing_date_starts_no_new_conversation():
     def change(log):
         log.shape["system"][0]["text"] = "You help. Today is 2026-01-02."
 
@@ -171,7 +171,7 @@ def test_a_date_that_moves_begins_no_stretch():
 
 
 @pytest.mark.parametrize("change", ["tool", "system", "history"])
-def test_other_changes_begin_a_stretch(change):
+def test_other_changes_start_a_new_conversation(change):
     def make(log):
         if change == "tool":
             log.shape["tools"][0] = tool("Read", "Reads all.")
@@ -189,7 +189,7 @@ def test_other_changes_begin_a_stretch(change):
     assert untrained == ["repeat", None]
 
 
-def test_equal_answers_are_told_apart():
+def test_equal_answers_are_distinguished():
     log = SessionLog()
     for question in ("One?", "Again?", "Again?"):
         log.user(question)
@@ -198,7 +198,7 @@ def test_equal_answers_are_told_apart():
     assert contexts(found) == [Context("proven")] * 3
 
 
-def test_a_placeholder_in_an_answers_place_is_no_target():
+def test_a_placeholder_instead_of_an_answer_is_not_a_target():
     log = SessionLog()
     log.user("One?")
     log.sent("assistant", text("No response requested."))
@@ -240,7 +240,7 @@ def test_a_sub_agents_prompt_is_found_in_the_parents_call(tmp_path):
 @pytest.mark.parametrize(
     "name", ["p/s/subagents/agent-a1.meta.json", "p/s/tool-results/toolu_1.txt"]
 )
-def test_files_beside_a_session_are_known_by_name(name):
+def test_files_next_to_a_session_are_known_by_name(name):
     source = Source(name, data=b'{"agentType": "general"}')
     assert list(recognise(source)) == ["claude-code"]
     assert list(READER.read(source)) == [Ignored("session_file", source.records_read)]

@@ -55,7 +55,7 @@ def test_an_answer_that_an_error_ended_after_its_first_call():
 
 
 @pytest.mark.parametrize("words", ["API Error: 529 Overloaded.", "Your response above was good."])
-def test_other_notes_end_no_answer(words):
+def test_other_notes_do_not_end_an_answer(words):
     log = SessionLog()
     log.user("One?")
     log.answer(text("1."))
@@ -177,7 +177,7 @@ def test_what_a_hook_attached_to_a_call_stands_after_its_result():
     assert contexts(found) == [Context("rendered")] * 2
 
 
-def test_what_was_attached_below_words_of_another_branch_stays_there():
+def test_attachments_of_another_branch_stay_there():
     log = SessionLog()
     log.user("One?")
     log.answer(text("1."))
@@ -278,7 +278,7 @@ def test_a_snapshot_after_the_first_answer_of_a_process_has_the_tools_of_its_req
     assert found.changes["tools_added_later"] == 1
 
 
-def test_tools_that_a_later_snapshot_lacks_begin_a_conversation():
+def test_tools_missing_from_a_later_snapshot_start_a_conversation():
     one, other = conversations(two_processes("Write"))
     assert [tools["name"] for tools in (*one.tools, *other.tools)] == ["Read", "Write"]
     assert answers(other) == [("1.", "repeat"), ("2.", None)]

@@ -42,7 +42,7 @@ def store(tmp_path):
     return make
 
 
-def test_a_view_that_never_ends_is_no_store(store):
+def test_an_endless_view_is_not_a_store(store):
     assert recognise(Source("s.db", store(SESSIONS + ENDLESS))) == {}
 
 
@@ -61,7 +61,7 @@ def test_a_text_beyond_the_limit_is_counted_and_not_read(store):
     assert conversation.records + problem.records == source.records_read == 2
 
 
-def test_calls_before_a_damaged_page_stay_in_the_ledger(store):
+def test_calls_before_a_corrupt_page_stay_in_the_ledger(store):
     call = '[{"id": "c", "name": "exec", "arguments": {}}]'
     rows = [("s", "assistant", '"' + "x" * 900 + '"', call) for _ in range(200)]
     path = store(SESSIONS + MESSAGES, rows)

@@ -70,7 +70,7 @@ def test_frames_come_back_from_every_form(events):
 
 
 @given(EVENTS, st.data())
-def test_a_damaged_stream_gives_a_beginning_of_its_events(events, data):
+def test_a_corrupt_stream_gives_a_prefix_of_its_events(events, data):
     frames = b"".join(event(kind, payload) for kind, payload in events)
     whole = event_stream.events(frames)
     at = data.draw(st.integers(0, len(frames) - 1))

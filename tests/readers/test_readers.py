@@ -172,7 +172,7 @@ def test_every_reader_has_cases():
     assert {case.parent.name for case in FOLDERS} == set(readers())
 
 
-def test_the_example_store_is_what_its_text_says():
+def test_the_example_store_matches_its_sql():
     rows = []
     for make in ("data", "text"):
         name = ":memory:" if make == "text" else str(DATA / "egirl/conversations.db")

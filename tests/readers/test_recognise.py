@@ -19,7 +19,7 @@ LINES = [
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=8), st.booleans())
-def test_what_was_looked_at_is_read_as_if_it_were_not(lines, ended):
+def test_records_seen_by_recognition_are_read_normally(lines, ended):
     data = b"\n".join(lines) + b"\n" * ended
     peeked, plain = Source("log", data=data), Source("log", data=data)
     assert peeked.peek.kind
@@ -47,7 +47,7 @@ def test_no_value_is_decoded_twice(data, values, monkeypatch):
     assert len(decoded) == values
 
 
-def test_a_line_that_changed_meanwhile_is_read_anew(tmp_path):
+def test_a_line_changed_in_the_meantime_is_read_again(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"a": 3}\n')
     source = Source("log.jsonl", path)
@@ -56,7 +56,7 @@ def test_a_line_that_changed_meanwhile_is_read_anew(tmp_path):
     assert [item.value["a"] for item in source.json_lines()] == [1, 9, 3]
 
 
-def test_lines_are_told_from_a_document():
+def test_lines_are_distinguished_from_a_document():
     source = Source("log.json", data=b'{"a":\n 1}')
     assert (source.peek.kind, source.peek.records) == ("json", ({"a": 1},))
     lines = Source("log.json", data=b'{"a": 1}\n{"a": 2}')
@@ -65,7 +65,7 @@ def test_lines_are_told_from_a_document():
     assert (broken.peek.kind, broken.peek.records) == ("jsonl", ({"a": 2},))
 
 
-def test_a_shared_judgement_is_made_once_of_each_source():
+def test_a_shared_check_runs_once_per_source():
     asked = []
 
     @once

@@ -38,7 +38,7 @@ def conversations(lines):
         "vercel-ai-sdk/spans",
     ],
 )
-def test_any_order_of_spans_tells_the_same(case):
+def test_any_order_of_spans_gives_the_same_conversations(case):
     (path, *_) = sorted((CASES / case / "input").glob("*s.jsonl"), reverse=True)
     text = path.read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
@@ -116,7 +116,7 @@ TOLD = st.recursive(
 
 
 @given(st.dictionaries(NAMES, TOLD, min_size=1, max_size=4))
-def test_what_recognition_passes_over_tells_no_instrumentation(value):
+def test_values_ignored_by_recognition_identify_no_instrumentation(value):
     if spans_module._is_unlike(tuple(value)):
         for _, inner, log in spans_module._items(value):
             _, attributes, events, _ = spans_module._read_item(inner, log)

@@ -124,7 +124,7 @@ def test_findings_show_their_gates_and_link_to_the_samples_on_the_page(built, ve
     assert text.count("near-duplicate pair 1</span>") == 2
 
 
-def test_without_an_audit_the_page_says_that_there_was_none(built, verifier):
+def test_without_an_audit_the_page_states_that_none_was_run(built, verifier):
     text = report_html(str(built), manifest(built), None, verifier.target).decode()
     assert "No audit was run for this page" in text
 
@@ -232,7 +232,7 @@ def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
      b'{"messages": [{"role": "user", "content": "a"}], "tools": [5, "x", {"function": 3}]}',
      b"\xff\xfe\x00", b'{"messages": ' + b"[" * 5000],
 )  # fmt: skip
-def test_rows_that_are_no_samples_are_shown_as_what_they_are(tmp_path, verifier, row):
+def test_rows_that_are_not_samples_are_shown_as_they_are(tmp_path, verifier, row):
     (tmp_path / "odd.jsonl").write_bytes(row + b"\n" + row + b"\n")
     check_closed(report_html(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
 
@@ -340,7 +340,7 @@ def contrast(one, other):
     [(2_404, 0.202, "20.2 %"), (2_404, 0.202, "about 490 tokens"), (3, 0.5, "about 2 tokens"),
      (2_926_282, 0.229, "about 670,000 tokens"), (10, None, "10")],
 )  # fmt: skip
-def test_the_first_screen_says_how_much_of_the_text_is_trained(tokens, share, expected):
+def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, expected):
     counts = Survey(samples=1, tokens=tokens, has_tokens=True)
     shown = plain(verdict(counts, None, {}, Audit(1, facts=AuditFacts(trained=share))))
     assert expected in shown

@@ -137,7 +137,7 @@ def test_hostile_samples_are_inert(opened, hostile, size):
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
-def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
+def test_unescaped_content_would_be_inert(chromium, report, tmp_path):
     """The policy itself, with an injected element that was not escaped."""
     text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
     planted = (
@@ -159,7 +159,7 @@ def test_what_were_not_escaped_could_still_not_act(chromium, report, tmp_path):
     page.close()
 
 
-def test_keys_do_not_disturb_typing(opened, report):
+def test_shortcuts_do_not_interfere_with_typing(opened, report):
     page = opened(report)
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.type") == "search"

@@ -38,7 +38,7 @@ def test_the_tokens_shown_are_the_same_when_no_others_are_made(verifier, tokens)
         assert encode(text, [(20, 30)], verifier.target, limits, control, lie) == whole
 
 
-def test_a_text_without_borders_is_not_tokenised_to_be_shown(verifier, monkeypatch):
+def test_a_text_without_boundaries_is_not_tokenised(verifier, monkeypatch):
     control = [(0, 12), (500, 512)]
     text = "<|im_start|>" + "x" * 488 + "<|im_start|>" + "y"
     count = encode(text, [], verifier.target, Limits()).count

@@ -81,7 +81,7 @@ def test_it_listens_on_the_loopback_interface_alone(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
-def test_nothing_is_told_without_the_token(server):
+def test_nothing_is_served_without_the_token(server):
     wrong = server.token[:-1] + ("A" if server.token[-1] != "A" else "B")
     for path in ("/", "/report.html", f"/{wrong}/", f"/{wrong}/row?at=0.0", "//", "/%00", "/é/"):
         status, _, body = ask(server, quote(path, safe="/?=%"))
@@ -180,7 +180,7 @@ def test_go_to(large, wanted, expected):
 
 
 @pytest.mark.parametrize("wanted", ["310", "x", "", "-1", "9" * 400, "a.jsonl:1", "ffffff" * 9])
-def test_go_to_what_is_not_there(large, wanted):
+def test_go_to_a_missing_row(large, wanted):
     status, _, body = ask(large, f"go?to={quote(wanted)}")
     assert status == 404
     assert b"There is no such sample" in body

@@ -62,7 +62,7 @@ def ids(built):
     return [line["id"] for line in lines(built / "meta" / "train-00000-of-00001.jsonl")]
 
 
-def test_a_decision_is_kept_shown_filtered_and_taken_back(built, reviewed):
+def test_a_decision_is_stored_displayed_filtered_and_withdrawn(built, reviewed):
     server, path = reviewed
     first, second, _ = ids(built)
     form = {"at": "0.1", "decision": "reject", "note": " <b>wrong</b>\r\ntool ", "text": "a"}
@@ -146,7 +146,7 @@ def test_what_another_program_decides_is_taken_in_and_not_lost(built, reviewed):
     assert set(other.decisions) == {first, second, third}
 
 
-def test_writers_at_the_same_time_lose_nothing(tmp_path):
+def test_concurrent_writers_lose_nothing(tmp_path):
     files = [ReviewFile(tmp_path / "r.jsonl") for _ in range(3)]
 
     def write(number):
@@ -224,7 +224,7 @@ def test_no_cell_is_a_formula(first):
     assert f"'{first}1" in made.decode()
 
 
-def test_what_was_rejected_in_the_viewer_is_not_built_again(tmp_path):
+def test_samples_rejected_in_the_viewer_are_not_built_again(tmp_path):
     out = tmp_path / "out"
     assert build(out, inputs=(DATA / "codex",)) == 0
     before = ids(out)

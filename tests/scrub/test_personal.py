@@ -28,7 +28,7 @@ def test_clean(text):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pseudonym_is_no_personal_data(kind):
+def test_a_pseudonym_is_not_personal_data(kind):
     stand_in = pseudonym(kind, "123456789012")
     places = {"user_name": f"/home/{stand_in}/x", "host_name": f"root@{stand_in}:~/x"}
     for text in (stand_in, f"see {stand_in}, and {stand_in}", places.get(kind, "")):

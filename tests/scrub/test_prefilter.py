@@ -224,7 +224,7 @@ def test_the_hits_in_several_texts_are_those_in_each(texts):
 
 @pytest.mark.parametrize("around", ["string", "_", "9", "%2", "\u00e9", "", "\\"])
 @pytest.mark.parametrize("text", [text for text, _ in [*PERSONAL.values(), *SECRETS.values()]])
-def test_what_is_found_alone_is_found_among_others(text, around):
+def test_secrets_found_alone_are_found_among_others(text, around):
     check_together([around, text, around])
 
 
@@ -280,7 +280,7 @@ def test_lines_are_those_in_which_a_condition_begins(text):
 
 
 @given(st.lists(st.sampled_from("abcdz"), min_size=99, max_size=400).map("".join))
-def test_an_automaton_that_outgrows_its_memory_tells_the_same(text):
+def test_an_automaton_beyond_its_memory_gives_the_same_hits(text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gates, "MAX_MEMORY", 4096)
         gate = Prefilter([("a[a-d]{12}z", "one"), ("zz", "two")])

@@ -115,7 +115,7 @@ def test_a_private_key_is_the_same_in_both_spellings():
     assert one.startswith("REDACTED_PRIVATE_KEY_")
 
 
-def test_names_of_the_members_around_tell_a_secret():
+def test_names_of_surrounding_members_mark_a_secret():
     call = Call.of("deploy", {"env": [{"name": "DB_PASSWORD", "value": PASSWORD}]})
     schema = {"type": "object", "properties": {"api_key": {"type": "string", "default": BEARER}}}
     tool = {"type": "function", "function": {"name": "deploy", "parameters": schema}}
@@ -188,7 +188,7 @@ def test_ids_of_calls_and_records_stay_in_rejects(detail):
     assert scrubber().problem(problem).detail == detail
 
 
-def test_pieces_of_secrets_are_masked_in_rejects():
+def test_parts_of_secrets_are_masked_in_rejects():
     for detail in (f"a name cut off: {GITHUB[:20]}", f"call {GITHUB[:20]}", f"'{BEARER[3:30]}"):
         assert "REDACTED_CUT" in scrubber().problem(Problem("x", "line 1", detail)).detail
 
@@ -202,7 +202,7 @@ def test_base64_of_a_secret_is_decoded():
     assert find_secrets(f"data:\n  config: {harmless}\n") == ()
 
 
-def test_what_is_clean_is_left_alone():
+def test_clean_text_is_left_alone():
     clean = Dialogue((Turn("user", "hi"), Turn("assistant", "hello")))
     assert scrubber().dialogue(clean).dialogue is clean
 

@@ -71,13 +71,13 @@ def test_a_larger_share_holds_the_smaller_one(tmp_path):
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.5])
-def test_a_share_is_between_nothing_and_all(tmp_path, weight, capsys):
+def test_a_share_is_between_zero_and_one(tmp_path, weight, capsys):
     logs(tmp_path / "many", ["a"])
     assert build(tmp_path, {"many": weight})[0] == 2
     assert "inputs[0].weight" in capsys.readouterr().err
 
 
-def test_the_draw_is_even():
+def test_the_random_draw_is_uniform():
     pick = random.Random(0)
     keys = [pick.randbytes(8) for _ in range(20_000)]
     for weight in (0.1, 0.5, 0.9):

@@ -48,7 +48,7 @@ def test_patterns_without_a_share_have_the_rest_together():
     assert (found["chain"], found["single_call"] + found["parallel"]) == (10, 10)
 
 
-def test_a_pattern_that_is_not_there_is_passed_over():
+def test_a_missing_pattern_is_skipped():
     found = kept(candidates(chain=10, parallel=5), {"chain": 0.5, "direct_answer": 0.25})
     assert found == {"chain": 10, "parallel": 5}
 

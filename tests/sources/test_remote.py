@@ -82,7 +82,7 @@ def test_a_pattern_does_not_leave_the_store(store, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a//b", "../../etc/x", "a/./b", "a/file/below"])
-def test_a_name_that_no_file_can_have_is_a_problem(store, name):
+def test_an_impossible_file_name_is_a_problem(store, name):
     put(store, "/in/a/file", f"/in/{name}")
     assert sorted(map(str, names("memory://in"))) == sorted(
         map(str, [("unreadable", name), "a/file"])
@@ -97,7 +97,7 @@ def test_a_name_that_is_too_long_for_a_disk_is_read(store, tmp_path):
     assert {row["source"] for row in lines(shard)} == {name}
 
 
-def test_what_is_finished_is_not_fetched_again(store, tmp_path, monkeypatch):
+def test_finished_downloads_are_not_repeated(store, tmp_path, monkeypatch):
     store.put(str(DATA), "memory://logs", recursive=True)
     fetched = []
     copy = StoredObject.copy
@@ -145,7 +145,7 @@ def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
     assert files(out) == files(tmp_path / "whole")
 
 
-def test_a_store_that_breaks_off_is_no_short_file(store, monkeypatch):
+def test_a_failing_store_is_not_a_short_file(store, monkeypatch):
     store.pipe_file("memory://logs/a", b"x" * 50_000)
     (source,) = find_sources("memory://logs")
     read = fsspec.implementations.memory.MemoryFile.read
@@ -164,7 +164,7 @@ def test_a_store_that_breaks_off_is_no_short_file(store, monkeypatch):
 
 
 @pytest.mark.parametrize("change", ["changed", "removed"])
-def test_an_object_that_is_another_than_was_listed(store, tmp_path, monkeypatch, change):
+def test_an_object_that_differs_from_the_listed_one(store, tmp_path, monkeypatch, change):
     store.put(str(DATA / "openai-chat"), "memory://logs", recursive=True)
     name = "/logs/more.json"
     store.pipe_file(name, b"[]")
@@ -262,7 +262,7 @@ def test_what_is_an_address():
     assert not any(map(is_url, ("hf://a/b", "a/b", "C:/x", "C:\\x", "-", "://x", "a b://c")))
 
 
-def test_a_folder_of_the_same_name_as_the_address_is_never_made(store, tmp_path, monkeypatch):
+def test_no_folder_is_created_with_the_name_of_the_address(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store.put(str(DATA), "memory://logs", recursive=True)
     assert names("memory://logs")

@@ -49,13 +49,13 @@ def test_s3_takes_the_dataset(bucket, cache, tmp_path):
 
 
 @s3
-def test_s3_that_cannot_be_written_is_known_before_the_work(bucket, cache, capsys):
+def test_an_unwritable_s3_is_reported_before_the_work(bucket, cache, capsys):
     assert build("s3://no-such-bucket/out", "--workers", "1") == 2
     assert "s3://no-such-bucket/out" in capsys.readouterr().err
     assert not fsspec.filesystem("s3").exists("no-such-bucket"), "none is made"
 
 
 @s3
-def test_s3_that_is_not_there_is_one_clear_line(bucket, tmp_path, capsys):
+def test_a_missing_bucket_is_one_clear_line(bucket, tmp_path, capsys):
     assert build(tmp_path / "out", inputs=["s3://no-such-bucket/x"]) == 2
     assert "s3://no-such-bucket/x" in capsys.readouterr().err

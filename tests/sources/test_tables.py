@@ -131,7 +131,7 @@ def test_nulls_that_a_column_of_structs_invents_are_left_out(tmp_path):
     assert built(tmp_path / "rows.parquet", tmp_path / "two") == expected
 
 
-def test_a_damaged_table_is_one_reject(tmp_path):
+def test_a_corrupt_table_is_one_reject(tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
     datasets.Dataset.from_list(list(map(as_text, ROWS))).to_parquet(logs / "rows.parquet")

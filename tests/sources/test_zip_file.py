@@ -53,7 +53,7 @@ def test_each_method_is_unpacked(method):
     assert read(data) == [("a", b"first member"), ("b", b"")]
 
 
-def test_what_zipfile_wrote_is_unpacked():
+def test_members_written_by_zipfile_are_unpacked():
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as out:
         out.writestr("folder/", "")
@@ -76,7 +76,7 @@ def test_a_member_that_ends_early_is_truncated(method):
     assert read(archive((name, method, packed[:-9], size, checksum))) == [("cut", "truncated")]
 
 
-def test_what_cannot_be_read_is_a_problem():
+def test_unreadable_members_are_a_problem():
     name, method, packed, size, checksum = entry("a", b"some text", 8)
     assert read(archive((name, method, packed, size, checksum ^ 1))) == [("a", "unreadable")]
     assert read(archive((name, 12, packed, size, checksum))) == [("a", "unreadable")]

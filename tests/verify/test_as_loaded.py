@@ -70,7 +70,7 @@ UNSAFE = {
 
 
 @pytest.mark.parametrize("name", SAFE)
-def test_what_is_said_to_survive_does(verifier, tmp_path, card, name):
+def test_values_documented_to_survive_do(verifier, tmp_path, card, name):
     assert loader_fault(SAFE[name]) is None
     folder = write(tmp_path / "d", [SAFE[name]], card)
     assert list(as_loaded(folder, verifier.target)) == []

@@ -90,7 +90,7 @@ def test_an_export_is_proven_and_its_form_named(built, variant, capsys):
 
 @pytest.mark.parametrize("variant", ONE_LINE)
 @pytest.mark.parametrize("command", ["verify", "audit"])
-def test_what_is_no_dataset_is_one_line(built, variant, command, capsys):
+def test_an_input_that_is_not_a_dataset_is_one_line(built, variant, command, capsys):
     folder = exported(built, variant)
     capsys.readouterr()
     code, out, err = run(capsys, command, folder)

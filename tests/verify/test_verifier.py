@@ -319,7 +319,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_rows_of_another_form_say_what_is_wrong(name):
+def test_rows_of_another_form_name_the_fault(name):
     findings = read_sample(ROWS[name])
     assert [finding.code for finding in findings] == ["format"]
 

@@ -111,7 +111,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_cannot_be_read_is_a_finding(tmp_path, verifier, name):
+def test_unreadable_rows_are_a_finding(tmp_path, verifier, name):
     (tmp_path / name).write_bytes(BROKEN[name])
     assert "format" in verify(tmp_path / name, verifier)[0].codes
 
@@ -160,7 +160,7 @@ def test_the_unit_is_the_one_that_meta_names_or_the_user(tmp_path, verifier):
 
 
 @pytest.mark.parametrize("name", ["nowhere.jsonl", "no/where.jsonl.gz", "no/where/at/all"])
-def test_a_dataset_that_is_not_there_is_one_line(tmp_path, verifier, monkeypatch, name):
+def test_a_missing_dataset_is_one_line(tmp_path, verifier, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="no such file or folder"):
         verify(name, verifier)
@@ -306,7 +306,7 @@ def test_another_template_is_not_held_to_the_rendering_that_was_recorded(built, 
 
 
 @given(st.data())
-def test_damage_is_found_or_is_none(verifier, tmp_path_factory, data):
+def test_corruption_is_detected_or_harmless(verifier, tmp_path_factory, data):
     """Any change of a data file is detected; a change of a line's content at its line."""
     root = tmp_path_factory.mktemp("damage", numbered=True)
     folder = make(root / "out", verifier)

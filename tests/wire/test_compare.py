@@ -107,7 +107,7 @@ def test_an_answer_that_was_never_given_is_found():
     assert row(sample).unknown == 1
 
 
-def test_a_tool_that_was_not_sent_is_found_unless_it_came_later():
+def test_a_tool_that_was_not_sent_is_found_unless_added_later():
     sample = copy.deepcopy(SAMPLE)
     sample["tools"].append({"type": "function", "function": {"name": "Write"}})
     found = row(sample)
