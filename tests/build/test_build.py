@@ -10,7 +10,7 @@ from places import DATA
 
 from builder import cli
 from builder.build import engine
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_data_and_meta_agree_with_each_other_and_with_the_template(built):
     assert len(data) == len(meta)
     import hashlib
 
-    tokenizer = load().tokenizer
+    tokenizer = target_for("qwen3").tokenizer
     for line, about in zip(data, meta, strict=True):
         row = json.loads(line)
         assert list(row) == ["messages", "tools"]

@@ -21,7 +21,7 @@ from builder.problem import UsageError
 from builder.qwen3 import tokenizer, tokens
 from builder.qwen3 import tokenizer as tokenizer_module
 from builder.qwen3.constants import KNOWN_TEMPLATES
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import load, target_for
 from builder.sample import Sample
 from builder.verify.verifier import Verifier, verifier_for
 
@@ -65,7 +65,7 @@ def test_the_provenance_note_names_the_files_as_they_are():
 
 def test_the_encoding_is_that_of_the_tokenizer_itself():
     """The ids come from its backend, and the offsets from the ids, for a text in NFC."""
-    target = load()
+    target = target_for("qwen3")
     text = target.render([{"role": "user", "content": "\x00\u00e9 <think> 12 \U0001f600\r\n"}], [])
     encoded = target.encode(text)
     ids, control = encoded.ids, encoded.control
@@ -75,7 +75,7 @@ def test_the_encoding_is_that_of_the_tokenizer_itself():
 
 
 def test_the_embedded_tokenizer_is_loaded_as_its_configuration_states():
-    target = load()
+    target = target_for("qwen3")
     loaded = target.tokenizer
     assert target.template == loaded.chat_template
     decoder = loaded.added_tokens_decoder
@@ -233,7 +233,7 @@ def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
     monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
-    encode = encoder(load())
+    encode = encoder(target_for("qwen3"))
     texts = ["a b", "c d", "e f g h", "i j"]
     assert [encode(text).tolist() for text in texts] == [
         encode._true_ids(text).tolist() for text in texts
@@ -244,7 +244,7 @@ def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
 def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastokens", None)
     monkeypatch.setattr(tokens, "WORTH_LOADING", 0)
-    encode = encoder(load())
+    encode = encoder(target_for("qwen3"))
     assert encode("a b").tolist() == encode._true_ids("a b").tolist()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, pre_tokenizers
 
 from builder.qwen3 import tokens
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
 from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable
 
 PARTS = [
@@ -23,7 +23,7 @@ PARTS = [
 
 @pytest.fixture(scope="module")
 def backend():
-    return load().tokenizer.backend_tokenizer
+    return target_for("qwen3").tokenizer.backend_tokenizer
 
 
 @pytest.fixture(scope="module")

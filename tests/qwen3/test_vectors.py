@@ -9,7 +9,7 @@ import pytest
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.parse import ParseFault, split_answer
 from builder.qwen3.render import CALL_PATTERN, render
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
 
 WEATHER = {
     "type": "function",
@@ -35,19 +35,19 @@ ANSWERED = {
 
 
 def ids_hash(text):
-    ids = load().encode(text).ids
+    ids = target_for("qwen3").encode(text).ids
     packed = json.dumps(ids, separators=(",", ":")).encode()
     return len(ids), hashlib.sha256(packed).hexdigest()
 
 
 def test_golden_token_ids():
     """PrimeIntellect renderers, golden_renderer_outputs.json, case qwen3 (Qwen3-8B)."""
-    prompt = load().render(ASKED, [WEATHER], add_generation_prompt=True)
+    prompt = target_for("qwen3").render(ASKED, [WEATHER], add_generation_prompt=True)
     assert ids_hash(prompt) == (
         158,
         "080aab54d0ee370f49c843eae30a493eabc252eca32ef5ecc0b3b1ddc72ae500",
     )
-    done = load().render([*ASKED, ANSWERED], [WEATHER])
+    done = target_for("qwen3").render([*ASKED, ANSWERED], [WEATHER])
     golden = (172, "0a3b9ecf2923febbe4f40a14cfdf1b293e7b2e3073230ddbf5e1f00914883109")
     assert ids_hash(done) == golden
     flat = "<think>\nTwo plus two equals four.\n</think>\n\nFour."
@@ -114,7 +114,7 @@ EMBEDDED_FILES = {
 
 
 def test_the_embedded_files_are_the_official_ones():
-    target = load()
+    target = target_for("qwen3")
     assert target.files == EMBEDDED_FILES
     assert target.template_sha256 in KNOWN_TEMPLATES
     assert len(target.added_tokens) == 26
@@ -135,8 +135,8 @@ def test_published_scenarios_render_alike(shared):
             compared += 1
             if rendered["text"].startswith("!!"):
                 with pytest.raises(jinja2.UndefinedError):
-                    load().render(scenario["messages"], scenario["tools"], **options)
+                    target_for("qwen3").render(scenario["messages"], scenario["tools"], **options)
                 continue
-            text = load().render(scenario["messages"], scenario["tools"], **options)
+            text = target_for("qwen3").render(scenario["messages"], scenario["tools"], **options)
             assert text == rendered["text"], scenario["id"]
     assert compared == 27
