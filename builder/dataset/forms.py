@@ -219,7 +219,7 @@ def _weighed(message: dict[str, Json], weight: int) -> dict[str, Json]:
 
 
 def _rendered(text: str, prompt: str, form: str) -> RowReading:
-    """Reads rendered text back; the answers that end in `prompt` are no targets."""
+    """Reads rendered text back; the answers that end in `prompt` are not targets."""
     try:
         sample = parse(text)
     except ParseFault as fault:

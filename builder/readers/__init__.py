@@ -58,7 +58,7 @@ class Reader:
                 the names in it and where they do not suffice from the beginning of a file. A store
                 is one source with `members`.
     holds       tells from their names which files below a store are its members; None: all of them
-    exclusive   False: the other files below a store are sources of their own; True: nobody's
+    exclusive   False: the other files below a store are sources of their own; True: not sources
 
     Large files are cut into chunks that are read independently, each as a source of its own:
 

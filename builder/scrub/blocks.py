@@ -97,4 +97,4 @@ def _rows(text: str, insert: re.Match[str]) -> Iterator[Hit]:
                 break
 
 
-_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - nobody's: asks about the name alone
+_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - not a real one: asks about the name alone

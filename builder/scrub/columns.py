@@ -95,4 +95,4 @@ def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
     return hits, end
 
 
-_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - nobody's: asks about the name alone
+_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - not a real one: asks about the name alone

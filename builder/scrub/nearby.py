@@ -49,7 +49,7 @@ _NOT_BEFORE = re.compile(
     r"|hot|arrow|return|verification|dkim|invalidate)[ _-]?$",
     re.IGNORECASE,
 )
-"""What makes a key or token one that is no secret."""
+"""What makes a key or token one that is not secret."""
 _NOT_BETWEEN = re.compile(
     r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|Id\b|etag|file"
     r"|integrity|public|revision|version|path|ur[il]|https?:|://|href|import|arn:|size|count|length"

@@ -2,7 +2,7 @@ r"""Finds personal data in decoded text: by form, by check digits, and names in 
 
 Mail addresses, phone numbers, IP addresses, IBANs and card numbers (with their check digits), the
 names of users in home folders (also encoded, `-Users-name-project`) and of machines. Names of
-people in running text are not searched for. Addresses that belong to nobody (loopback, private
+people in running text are not searched for. Unassigned addresses (loopback, private
 networks, `git@`, `.invalid`) and names that every image has (`ubuntu`, `runner`) are not personal
 data.
 """
@@ -347,7 +347,7 @@ _MAY_HIT = Prefilter((
 def pseudonym(kind: str, digits: str) -> str:
     """Returns the pseudonym of a datum of a kind; `digits` are twelve of its keyed digest.
 
-    It has the same form as the datum, from a range that belongs to nobody if there is one, and is
+    It has the same form as the datum, from an unassigned range if there is one, and is
     never itself found as personal data.
     """
     number = int(digits)

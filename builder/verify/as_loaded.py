@@ -93,7 +93,7 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
     if not dataset.is_dir():
         kind = "parquet" if dataset.name.endswith(".parquet") else "json"
         return [datasets.load_dataset_builder(kind, data_files=str(dataset), cache_dir=cache)]
-    folder = str(dataset.resolve())  # a dataset is named after its folder, and "." is no name
+    folder = str(dataset.resolve())  # a dataset is named after its folder, and "." is not a name
     builders = [
         datasets.load_dataset_builder(folder, name, cache_dir=cache)
         for name in datasets.get_dataset_config_names(folder)
@@ -192,7 +192,7 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
         return Finding(CODE, f"the loader gives no sample any more ({why}); {_ADVICE}")
-    _ = target.tokenizer  # a tokenizer that cannot be loaded is no verdict on the row
+    _ = target.tokenizer  # a tokenizer that cannot be loaded says nothing about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
     except Exception as error:  # any exception of a template is a verdict on the row

@@ -172,7 +172,7 @@ class Verifier:
 
         The second and third are None if there is no such form.
         """
-        _ = self.target.tokenizer  # a tokenizer that cannot be loaded is no verdict on the sample
+        _ = self.target.tokenizer  # a tokenizer that cannot be loaded says nothing about the sample
         flat: list[dict[str, Any]] = [
             {"role": role, "content": content} for role, content in sample.messages
         ]

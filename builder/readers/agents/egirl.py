@@ -66,7 +66,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _telemetry(entry: dict[str, Json]) -> str | None:
-    """Return which of egirl's JSONL files an entry belongs to: transcript, audit log, or None."""
+    """Returns which of egirl's JSONL files an entry belongs to: transcript, audit log, or None."""
     if isinstance(entry.get("session"), str) and as_str(entry.get("type")) in _TRANSCRIPT:
         return "transcript"
     if set(entry) >= {"timestamp", "tool", "args", "blocked"}:
@@ -76,7 +76,7 @@ def _telemetry(entry: dict[str, Json]) -> str | None:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Return the sizes of the sessions of a database in which all have names."""
+    """Returns the sizes of the sessions of a database in which all have names."""
     if source.peek.kind != "sqlite":
         return ()
     try:
@@ -89,7 +89,7 @@ def item_sizes(source: Source) -> Sequence[int]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield a conversation for each session, its rows in the order of their ids."""
+    """Yields a conversation for each session, its rows in the order of their ids."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _sessions(source))
         return
@@ -130,7 +130,7 @@ def _sessions(source: Source) -> Iterator[Event]:
 
 
 def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | None]:
-    """Return the parameters of the query: all sessions, or the first and last of a chunk."""
+    """Returns the parameters of the query: all sessions, or the first and last of a chunk."""
     values: dict[str, str | int | None] = {"limit": source.max_record_bytes, "whole": 1}
     if source.window is not None:
         own = source.own([name for (name,) in store.execute(_NAMES)]) or [None]
@@ -139,7 +139,7 @@ def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | 
 
 
 def _plain(value: object) -> Json:
-    """Return a column's value; sqlite may give bytes where text is expected."""
+    """Returns a column's value; sqlite may give bytes where text is expected."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return value if isinstance(value, str | int | float | None) else str(value)
@@ -186,7 +186,7 @@ def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) 
 
 
 def _content(text: Json) -> list[Part]:
-    """Decode the content column: JSON of a string or of parts. Raises JsonFault."""
+    """Decodes the content column: JSON of a string or of parts. Raises JsonFault."""
     value = loads(text) if isinstance(text, str) else text
     if isinstance(value, str):
         return [Text(value)] if value else []
@@ -205,7 +205,7 @@ def _content(text: Json) -> list[Part]:
 
 
 def _calls(text: Json) -> list[Part]:
-    """Decode the tool_calls column: JSON of a list of {id, name, arguments}, not nested."""
+    """Decodes the tool_calls column: JSON of a list of {id, name, arguments}, not nested."""
     if text is None or text == "":
         return []
     try:

@@ -85,12 +85,12 @@ def _is_message(item: dict[str, Json]) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Return the sizes of the database's sessions, which are read independently."""
+    """Returns the sizes of the database's sessions, which are read independently."""
     return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the conversations of all sessions."""
+    """Yields the conversations of all sessions."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source))
     else:
@@ -227,7 +227,7 @@ def _conversations(
 
 
 def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
-    """Yield the rows between summaries, and whether a summary replaced them.
+    """Yields the rows between summaries, and whether a summary replaced them.
 
     After the last summary, rows hidden from the model were for the user only. Before it, the
     summary hides all rows, so rows for the user only cannot be distinguished.
@@ -260,7 +260,7 @@ class _Reading:
     messages: list[Message] = field(default_factory=list)
 
     def take(self, row: _Row) -> None:
-        """Add the messages of a row; results stand in messages of the user."""
+        """Adds the messages of a row; results stand in messages of the user."""
         parts: list[Part] = []
         results: list[ToolResult] = []
         for item in _for_model(row.content):
@@ -355,7 +355,7 @@ class _Reading:
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:
-    """Return the blocks that the model saw; a block only for the user has a twin for the model."""
+    """Returns the blocks that the model saw; a block only for the user has a twin for the model."""
     blocks = [as_dict(item) for item in items]
     if not any("assistant" in _audience(block) for block in blocks):
         return blocks

@@ -81,12 +81,12 @@ def _is_session(item: dict[str, Json]) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Return the sizes of the database's sessions, which are read independently."""
+    """Returns the sizes of the database's sessions, which are read independently."""
     return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the conversations of all sessions, or of all trajectories."""
+    """Yields the conversations of all sessions, or of all trajectories."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source))
         return
@@ -108,7 +108,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
-    """Return the messages after the system prompt."""
+    """Returns the messages after the system prompt."""
     keys = CallKeys(session)
     answered = {as_str(item.get("tool_call_id")) for item in items}
     found = [Message("system", (Text(system),))] if system else []
@@ -141,7 +141,7 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
 
 
 def _with_id(call: Json, answered: set[str]) -> Json:
-    """Return the call, keyed by the one of its two ids that results use."""
+    """Returns the call, keyed by the one of its two ids that results use."""
     item = as_dict(call)
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
@@ -238,7 +238,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
 def _histories(
     items: list[dict[str, Json]],
 ) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
-    """Yield the last context of the model, and each removed part with the code of its removal."""
+    """Yields the last context of the model, and each removed part with the code of its removal."""
     active = [item for item in items if item.get("active") != 0]
     yield active, "", ""
     compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]
@@ -252,7 +252,7 @@ def _histories(
 
 
 def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:
-    """Return a row with its JSON columns decoded."""
+    """Returns a row with its JSON columns decoded."""
     where = f"message {row.get('id')}"
     item: dict[str, Json] = {"tool_calls": None, **row}
     text = row.get("content")
@@ -309,7 +309,7 @@ def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
 
 
 def _result(block: str) -> ToolResult:
-    """Return the result in a block, into which Hermes writes {tool_call_id, name, content}."""
+    """Returns the result in a block, into which Hermes writes {tool_call_id, name, content}."""
     try:
         item = as_dict(loads(block))
     except JsonFault:

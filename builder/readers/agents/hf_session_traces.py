@@ -65,7 +65,7 @@ class _Session:
         self.keys = CallKeys(self.id)
 
     def take(self, where: str, message: dict[str, Json]) -> None:
-        """Add a message."""
+        """Adds a message."""
         self.first = self.first or where
         self.last = where
         self.records += 1
@@ -99,7 +99,7 @@ class _Session:
         return ToolCall(name, body.get("arguments"), call_id, self.keys.of(call_id))
 
     def _is_called(self, call_id: str | None) -> bool:
-        """Tell whether the last turn of the assistant holds the call."""
+        """Returns whether the last turn of the assistant holds the call."""
         for message in reversed(self.messages):
             if message.role == "assistant":
                 calls = [part for part in message.parts if isinstance(part, ToolCall | Unparsed)]
@@ -110,7 +110,7 @@ class _Session:
         return False
 
     def events(self) -> Iterator[Event]:
-        """Yield the session as a conversation."""
+        """Yields the session as a conversation."""
         if self.messages:
             place = span(self.first, self.last)
             yield Conversation(
@@ -126,7 +126,7 @@ class _Session:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the sessions of a file in order."""
+    """Yields the sessions of a file in order."""
     session: _Session | None = None
     fault: Problem | None = None
     names: Counter[str] = Counter()

@@ -111,7 +111,7 @@ class _Segment:
     hidden: set[str] = field(default_factory=set)
 
     def add(self, content: Json, turn: str | None) -> None:
-        """Add the messages of a Content."""
+        """Adds the messages of a Content."""
         missing = tuple(sorted({*_MISSING, *self.hidden}))
         for message in content_messages(content, self.keys):
             if message.role == "assistant" and self.hidden:
@@ -119,7 +119,7 @@ class _Segment:
             self.messages.append(message if message.role == "tool" else replace(message, turn=turn))
 
     def repeat(self, before: _Segment) -> None:
-        """Mark the messages that a compression kept: its summary, and earlier answers."""
+        """Marks the messages that a compression kept: its summary, and earlier answers."""
         if self.messages and self.messages[0].role == "user":
             self.messages[0] = _by_program(self.messages[0])
         answers = {repr(_bare(message)) for message in before.messages}
@@ -135,7 +135,7 @@ def _bare(message: Message) -> list[Part]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the conversations of a file: the sessions, then the branches that they left."""
+    """Yields the conversations of a file: the sessions, then the branches that they left."""
     entries: dict[str, _Entry] = {}
     repeated = 0
     for record in source.records():
@@ -165,7 +165,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _merge(entry: _Entry, item: dict[str, Json]) -> None:
-    """Add the parts of a record that was written again under its uuid, those that are new."""
+    """Adds the parts of a record that was written again under its uuid, those that are new."""
     old, new = as_dict(entry.item.get("message")), as_dict(item.get("message"))
     parts = as_list(old.get("parts"))
     if more := [part for part in as_list(new.get("parts")) if part not in parts]:
@@ -173,7 +173,7 @@ def _merge(entry: _Entry, item: dict[str, Json]) -> None:
 
 
 def _code(item: dict[str, Json]) -> str:
-    """Return the code under which a record is ignored that is in no conversation."""
+    """Returns the code under which a record is ignored that is in no conversation."""
     if item.get("type") == "system":
         subtype = item.get("subtype")
         return subtype if isinstance(subtype, str) and subtype in _SYSTEM else unknown_code(subtype)
@@ -218,7 +218,7 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
 
 
 def _path(entries: dict[str, _Entry], leaf: str, until: Container[str] = ()) -> list[str]:
-    """Return the uuids from the root (or from just after one of `until`) to `leaf`."""
+    """Returns the uuids from the root (or from just after one of `until`) to `leaf`."""
     found: dict[str, None] = {}
     at: str | None = leaf
     while at is not None and at in entries and at not in found and at not in until:
@@ -260,7 +260,7 @@ def _emit(
 
 
 def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
-    """Return the path as the model saw it: one segment, and one more for each compression."""
+    """Returns the path as the model saw it: one segment, and one more for each compression."""
     root = entries[path[0]]  # a fork copies it into its own file and session
     segments = [_Segment(CallKeys(path[0]))]
     if root.parent is not None:
@@ -329,7 +329,7 @@ def _result_message(message: Message, status: str) -> Message:
 
 
 def _system(segment: _Segment, entry: _Entry) -> None:
-    """Apply a system record that tells something about the model's history."""
+    """Applies a system record that tells something about the model's history."""
     payload = as_dict(entry.item.get("systemPayload"))
     if entry.item.get("subtype") == "agent_bootstrap":
         segment.hidden.add("history")

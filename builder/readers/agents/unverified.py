@@ -26,7 +26,7 @@ _COPILOT_EVENTS = frozenset(
 
 
 def recognise(source: Source) -> str | None:
-    """Return which of the agents wrote the source, or None."""
+    """Returns which of the agents wrote the source, or None."""
     if source.peek.kind == "sqlite":
         if {"key", "value"} <= tables(source).get("cursorDiskKV", frozenset()):
             return "Cursor's database (cursorDiskKV)"
@@ -44,7 +44,7 @@ def _is_chat(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield a Problem for each event, request or row of a conversation."""
+    """Yields a Problem for each event, request or row of a conversation."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _cursor(source))
         return

@@ -250,7 +250,7 @@ def _strings(values: Iterable[Json]) -> Iterator[str]:
 
 
 def _is_source(value: Json) -> bool:
-    """Tells whether a value is the text of a literal."""
+    """Returns whether a value is the text of a literal."""
     if not isinstance(value, str):
         return False
     try:

@@ -45,7 +45,7 @@ _MAX_CALL = 20_000
 
 
 def is_store(folder: Listing) -> bool:
-    """Tells whether a folder holds BFCL's questions and its folder of possible answers."""
+    """Returns whether a folder holds BFCL's questions and its folder of possible answers."""
     patterns = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
     return folder.is_dir("possible_answer") and any(
         fnmatch.filter(folder.names(), pattern) for pattern in patterns

@@ -21,12 +21,12 @@ _SOURCES = frozenset({"logged", "supplied", "shared", "inferred", "mixed"})
 
 
 def is_store(folder: Listing) -> bool:
-    """Tells whether the folder holds both folders and the manifest."""
+    """Returns whether the folder holds both folders and the manifest."""
     return folder.is_file("manifest.json") and all(map(folder.is_dir, ("data", "meta")))
 
 
 def holds(name: str) -> bool:
-    """Tells whether the file belongs to the samples: not the rejects, the report or the state."""
+    """Returns whether the file belongs to the samples: not the rejects, the report or the state."""
     return name.startswith(("data/", "meta/")) and name.endswith(_SUFFIXES)
 
 

@@ -242,7 +242,7 @@ def _calls(messages: list[Message]) -> list[ToolCall]:
 
 
 def _calls_alike(chain: list[Message], steps: list[Message]) -> bool:
-    """Tells whether a branch makes the calls of the chain, no more and no less."""
+    """Returns whether a branch makes the calls of the chain, no more and no less."""
     called, tried = _calls(chain), _calls(steps)
     return len(called) == len(tried) and all(
         one.arguments == other.arguments and one.name in (other.name, _HALLUCINATED)

@@ -48,7 +48,7 @@ _MARKS = (
 
 
 def recognise(source: Source) -> str | None:
-    """Claim `trajectory_format` mini-swe-agent-…, and lists of messages with its prompt."""
+    """Claims `trajectory_format` mini-swe-agent-…, and lists of messages with its prompt."""
     if source.peek.kind != "json":
         return None
     objects = source.peek.objects
@@ -64,7 +64,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield one conversation, and one for each malformed answer with calls."""
+    """Yields one conversation, and one for each malformed answer with calls."""
     value = source.document()
     if isinstance(value, Problem):
         source.count_records()
@@ -113,7 +113,7 @@ class _Run:
     exit_status: str | None = None
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Add a message; yields events for records outside the conversation."""
+        """Adds a message; yields events for records outside the conversation."""
         item = record.value
         if not isinstance(item, dict):
             yield Problem("not_object", record.where, f"a message is a {type(item).__name__}")
@@ -134,7 +134,7 @@ class _Run:
 
 
 def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:
-    """Return an item as a message, if it is one."""
+    """Returns an item as a message, if it is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
     failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":
@@ -159,13 +159,13 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
 
 
 def _response_parts(response: dict[str, Json]) -> list[Part]:
-    """Return the parts of an answer of the Responses API, its items in order."""
+    """Returns the parts of an answer of the Responses API, its items in order."""
     items = [as_dict(item) for item in as_list(response.get("output"))]
     return [part for item in items for part in _item_parts(item)]
 
 
 def _item_parts(item: dict[str, Json]) -> list[Part]:
-    """Return the parts of an item of the Responses API; of reasoning, what is in clear text."""
+    """Returns the parts of an item of the Responses API; of reasoning, what is in clear text."""
     kind = as_str(item.get("type"))
     if kind == "function_call" and (name := name_or_none(item.get("name"))):
         call_id = name_or_none(item.get("call_id")) or name_or_none(item.get("id"))
@@ -180,13 +180,13 @@ def _item_parts(item: dict[str, Json]) -> list[Part]:
 
 
 def _answer(response: dict[str, Json]) -> dict[str, Json]:
-    """Return the message of a raw chat completion."""
+    """Returns the message of a raw chat completion."""
     choices = as_list(response.get("choices"))
     return as_dict(as_dict(choices[0]).get("message")) if choices else {}
 
 
 def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
-    """Yield an answer that broke the format, logged with the message that asks for it again."""
+    """Yields an answer that broke the format, logged with the message that asks for it again."""
     parts = [*assistant_parts(_answer(response)), *_response_parts(response)]
     if any(isinstance(part, ToolCall) for part in parts):
         problem = Problem("malformed_answer", where, "refused by the agent and asked for again", 0)

@@ -64,7 +64,7 @@ class _Requests:
     differs: bool = False
 
     def add(self, step: dict[str, Json]) -> None:
-        """Collect the texts of a step's request."""
+        """Collects the texts of a step's request."""
         for item in as_list(step.get("model_input_messages")):
             blocks = as_dict(item).get("content")
             if isinstance(blocks, str):
@@ -73,7 +73,7 @@ class _Requests:
                 self.sent.add(as_str(as_dict(block).get("text")))
 
     def framed(self, before: str, parts: _Parts, after: str = "") -> _Parts:
-        """Return one text in its frame if it was sent so, else the parts as they are."""
+        """Returns one text in its frame if it was sent so, else the parts as they are."""
         if not parts:
             return parts
         if len(parts) == 1 and isinstance(parts[0], Text):
@@ -85,7 +85,7 @@ class _Requests:
 
 
 def recognise(source: Source) -> str | None:
-    """Claim steps with `step_number`, `model_output` and `observations`."""
+    """Claims steps with `step_number`, `model_output` and `observations`."""
     for item in source.peek.objects[:10]:
         if {"step_number", "model_output", "observations"} <= item.keys():
             return "steps with step_number, model_output and observations"
@@ -93,7 +93,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield one conversation: the steps of one agent's memory."""
+    """Yields one conversation: the steps of one agent's memory."""
     requests = _Requests()
     steps: list[dict[str, Json]] = []
     places: list[str] = []
@@ -135,7 +135,7 @@ def read(source: Source) -> Iterator[Event]:
 def _missing(
     steps: list[dict[str, Json]], messages: list[Message], *, differs: bool
 ) -> tuple[str, ...]:
-    """Return what the conversation lacks; code agents send no definitions of tools."""
+    """Returns what the conversation lacks; code agents send no definitions of tools."""
     lacks = {
         "system": not any(message.role == "system" for message in messages),
         "tools": all(step.get("code_action") is None for step in steps),
@@ -145,14 +145,14 @@ def _missing(
 
 
 def _ignored(step: dict[str, Json]) -> str | None:
-    """Return the code of a step that the model never sees, or None."""
+    """Returns the code of a step that the model never sees, or None."""
     if any(key in step for key in ("system_prompt", "task", "step_number", "plan")):
         return None
     return "final_answer" if "output" in step else unknown_code("step")
 
 
 def _system(step: dict[str, Json]) -> list[Message]:
-    """Return the system message of the first logged request of the model."""
+    """Returns the system message of the first logged request of the model."""
     for item in as_list(step.get("model_input_messages"))[:1]:
         if as_dict(item).get("role") == "system":
             return [Message("system", content(as_dict(item).get("content")))]
@@ -160,7 +160,7 @@ def _system(step: dict[str, Json]) -> list[Message]:
 
 
 def _as_sent(messages: list[Message]) -> Iterator[Message]:
-    """Yield the system message first, and texts of the user that follow one another as one.
+    """Yields the system message first, and texts of the user that follow one another as one.
 
     A request is logged after the task that it answers. The agent joins messages by a newline.
     """
@@ -204,7 +204,7 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
 
 
 def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
-    """Return what the user's messages after a step without calls hold."""
+    """Returns what the user's messages after a step without calls hold."""
     images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
     output = content(step.get("observations"))
     found = [images, requests.framed("Observation:\n", output)]
@@ -225,7 +225,7 @@ def _error(step: dict[str, Json]) -> Text | None:
 
 
 def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[ToolResult]:
-    """Return the results of a step: one for each call, or one for all, and the step's error."""
+    """Returns the results of a step: one for each call, or one for all, and the step's error."""
     ids = [call.id for call in calls if isinstance(call, ToolCall)]
     own = step.get("tool_observations")
     error = _error(step)

@@ -46,7 +46,7 @@ _EXITS = ("Exit due to ", "Exiting due to ")
 
 
 def recognise(source: Source) -> str | None:
-    """Claim an object with a history of SWE-agent's items, or attempts that hold one."""
+    """Claims an object with a history of SWE-agent's items, or attempts that hold one."""
     if source.peek.kind != "json" or len(source.peek.objects) != 1:
         return None
     run = source.peek.objects[0]
@@ -59,7 +59,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
-    """Return the history of a run and its place; without one, the fullest view in the last step."""
+    """Returns the history of a run and its place; if missing, the fullest view in the last step."""
     if history := as_list(run.get("history")):
         return history, "history"
     steps = as_list(run.get("trajectory"))
@@ -70,7 +70,7 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield one conversation for each agent of each attempt."""
+    """Yields one conversation for each agent of each attempt."""
     value = source.document()
     if isinstance(value, Problem):
         source.count_records()
@@ -115,7 +115,7 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
 
 
 def _inputs(run: dict[str, Json]) -> list[Json]:
-    """Return the input of each step as logged: its `query`, or the last `messages` before it."""
+    """Returns the input of each step as logged: its `query`, or the last `messages` before it."""
     steps = [as_dict(step) for step in as_list(run.get("trajectory"))]
     if any("query" in step for step in steps):
         return [step.get("query") for step in steps]
@@ -145,7 +145,7 @@ def _facts(run: dict[str, Json]) -> _Facts:
 def _agent(
     name: str, records: list[Record], facts: _Facts, inputs: Sequence[Json]
 ) -> Iterator[Event]:
-    """Yield the conversation of one agent; a demonstration by turns is one of its own."""
+    """Yields the conversation of one agent; a demonstration by turns is one of its own."""
     items = [(record, as_dict(record.value)) for record in records]
     steps = _Steps.compare([item for _, item in items], inputs)
     demo = [(record, item) for record, item in items if item.get("is_demo") is True]
@@ -191,7 +191,7 @@ def _text_of(item: dict[str, Json]) -> tuple[str, str]:
 
 
 def _harness_exit(items: list[tuple[Record, dict[str, Json]]], facts: _Facts) -> int:
-    """Return the index of the last answer if SWE-agent wrote it itself, else the end."""
+    """Returns the index of the last answer if SWE-agent wrote it itself, else the end."""
     at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
     item = items[at][1] if items else {}
     text = as_str(item.get("thought")) or as_str(item.get("content"))

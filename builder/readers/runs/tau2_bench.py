@@ -2,7 +2,7 @@
 
 A record is a simulation. Source: tau-bench.md "tau2-bench"; tau2's data_model/message.py and
 simulation.py. The user simulator has tools of its own (`requestor: user`): hidden from the agent,
-they are no part of the conversation. The system text is not logged, only the policy in it. Voice
+they are not part of the conversation. The system text is not logged, only the policy in it. Voice
 runs are logged as chunks of 200 ms; their calls are counted, their words cannot be joined.
 """
 
@@ -45,7 +45,7 @@ _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 
 
 def is_store(folder: Listing) -> bool:
-    """Tells whether the folder is a run whose simulations are files of their own."""
+    """Returns whether the folder is a run whose simulations are files of their own."""
     return folder.is_dir(_SIMULATIONS) and b'"info"' in folder.first(_RUN_FILE, 1 << 12)
 
 

@@ -62,7 +62,7 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _ended_by_call(messages: list[Message]) -> bool:
-    """Tells whether the run ended because the agent called the tool that ends it."""
+    """Returns whether the run ended because the agent called the tool that ends it."""
     last = next((message for message in reversed(messages) if message.role != "tool"), None)
     return last is not None and any(
         isinstance(part, ToolCall) and part.name == _ENDING for part in last.parts

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
 def looks_random(call_id: str) -> bool:
-    """Tells whether an id looks drawn at random, so that no other call has it by chance.
+    """Returns whether an id looks drawn at random, so that no other call has it by chance.
 
     Many servers only count (`call_0`, `functions.search:0`, `toolu_01`), starting over in each
     conversation. A random id has a run of 8 or more letters and digits that holds no words: it

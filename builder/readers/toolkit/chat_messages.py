@@ -148,7 +148,7 @@ def as_harness(parts: tuple[Content, ...]) -> tuple[Content, ...]:
 
 
 def has_unknown_parts(messages: Iterable[Message]) -> bool:
-    """Tells whether messages hold parts of unknown types."""
+    """Returns whether messages hold parts of unknown types."""
     return any(
         isinstance(item, Unparsed) and item.code == "unknown_part"
         for message in messages
@@ -160,8 +160,8 @@ def has_unknown_parts(messages: Iterable[Message]) -> bool:
 def unreadable_messages(names: Iterable[str], where: str) -> tuple[Problem, ...]:
     """Returns the problem `unknown_part` if there are any names, else ().
 
-    For requests whose messages cannot be told apart or were not logged: nothing of the conversation
-    has a known context. A part of an unknown type is an `Unparsed` at its place.
+    For requests whose messages cannot be distinguished or were not logged: nothing in the
+    conversation has a known context. A part of an unknown type is an `Unparsed` at its place.
     """
     types = ", ".join(repr(name[:40]) for name in dict.fromkeys(names))
     return (Problem("unknown_part", where, f"type {types}", records=0),) if types else ()

@@ -82,7 +82,7 @@ class _Digested:
         self._running = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
 
     def is_beginning(self, messages: Sequence[Message], session: str) -> bool:
-        """Tells whether messages begin with these; may say no where only the form differs."""
+        """Returns whether messages begin with these; may say no where only the form differs."""
         if session != self.session or len(messages) < len(self.messages):
             return False
         return all(map(_is_alike, self.messages, messages))
@@ -156,7 +156,7 @@ def _ordered(value: Json) -> object:
 
 
 def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
-    """Tells whether messages begin with the turn that an answer was, as a client sends it back.
+    """Returns whether messages begin with the turn that an answer was, as a client sends it back.
 
     One call with the same id, or with the same name and arguments, is enough. Without calls the
     texts must be equal, or one contain the other (clients add reasoning, or cut the text).
@@ -179,7 +179,7 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
 
 
 def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
-    """Tells whether messages begin with the answer as given, in one message or several.
+    """Returns whether messages begin with the answer as given, in one message or several.
 
     A client may fill in the defaults of a call's arguments: Claude Code sends its Edit calls back
     with `replace_all`, and logs them so.
@@ -196,7 +196,7 @@ def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
 
 
 def _is_completed(answer: Message, turn: Message) -> bool:
-    """Tells whether a turn is an answer whose calls have the same arguments, and maybe more."""
+    """Returns whether a turn is an answer whose calls have the same arguments, and maybe more."""
     made, sent = calls(answer), calls(turn)
     if not made or len(made) != len(sent) or words(answer) != words(turn):
         return False

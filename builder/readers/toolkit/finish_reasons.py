@@ -1,4 +1,4 @@
-"""Finish reasons of all providers: which of them make an answer unfit as a target, and why."""
+"""Finishes reasons of all providers: which of them make an answer unfit as a target, and why."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ continues in the answer to the next request."""
 
 
 def finish_fault(reason: Json, unknown: str | None = None) -> str | None:
-    """Returns the code of the fault that a finish reason tells of, or None for a complete answer.
+    """Returns the code of the fault that a finish reason describes, or None for a complete answer.
 
     Compares without case, and without the name of an enumeration ("FinishReason.SAFETY").
-    `unknown` is returned for a reason that is in no table and for a value that is no text: some
+    `unknown` is returned for a reason that is in no table and for a value that is not text: some
     servers have many names for a normal end, for others the names are all known.
     """
     name = as_str(reason).lower().replace("-", "_").rpartition(".")[2]

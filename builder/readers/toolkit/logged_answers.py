@@ -37,15 +37,15 @@ class LoggedAnswers:
             self._seen.popitem(last=False)
 
     def holds(self, message: Message) -> bool:
-        """Tells whether a turn is an answer as it was logged, ids and thoughts apart."""
+        """Returns whether a turn is an answer as it was logged, ids and thoughts apart."""
         return digests([message])[0] in self._seen
 
     def shares_call(self, message: Message) -> bool:
-        """Tells whether a turn has a call of a logged answer, by a random id."""
+        """Returns whether a turn has a call of a logged answer, by a random id."""
         return any(name in self._seen for name in _ids(message))
 
     def mark(self, message: Message) -> Message:
-        """Returns a message of a request; marked `inserted` if it is no answer that was logged."""
+        """Returns a message of a request; marked `inserted` if it is not a logged answer."""
         if message.role != "assistant" or message.untrained is not None:
             return message
         if self.holds(message) or self.shares_call(message):

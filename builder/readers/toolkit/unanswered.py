@@ -10,7 +10,7 @@ from builder.conversation import Message, ToolCall, ToolResult
 def supply_results(
     messages: Iterable[Message], result: Callable[[ToolCall], ToolResult]
 ) -> tuple[list[Message], int]:
-    """Return the messages with a result for each unanswered call, and how many were added.
+    """Returns the messages with a result for each unanswered call, and how many were added.
 
     For agent programs that answer such calls themselves in each later request. A call is answered
     by the results between its turn and the next message of the user or the model. The calls of the
@@ -37,7 +37,7 @@ def supply_results(
 
 
 def _answer(pending: list[ToolCall], result: ToolResult) -> None:
-    """Take the call that a result answers out of the pending ones."""
+    """Takes the call that a result answers out of the pending ones."""
     fitting: Sequence[ToolCall] = pending
     if result.call_id is not None:
         fitting = [call for call in pending if call.id in (None, result.call_id)]

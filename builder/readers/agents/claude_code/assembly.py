@@ -120,7 +120,7 @@ class _Builder:
         self._open: SessionTurn | None = None
 
     def has(self, line: SessionLine) -> bool:
-        """Tells whether the turn of an assistant line was added."""
+        """Returns whether the turn of an assistant line was added."""
         key = self._turns.of(line).key
         return key in self.made.places or any(key == turn.key for turn, _, _ in self.made.left_out)
 
@@ -304,7 +304,7 @@ def _is_unrendered(line: SessionLine) -> bool:
 
 
 def _interrupted(run: Sequence[SessionLine]) -> bool:
-    """Tells whether the user stopped the model before sending anything else."""
+    """Returns whether the user stopped the model before sending anything else."""
     for line in run:
         if line.kind != "user":
             continue

@@ -40,7 +40,7 @@ class Sent:
 
     value   role and content as sent, string content as one text block
     turn    the turn of the log that it is, if it is one
-    code    why an assistant message that is no turn is no target
+    code    why an assistant message that is not a turn is not a target
     """
 
     value: dict[str, Json]
@@ -226,7 +226,7 @@ class Requests:
             yield Sent(sent.value, turn)
 
     def names(self, reference: str) -> bool:
-        """Tells whether the log has a request with that id."""
+        """Returns whether the log has a request with that id."""
         return reference in self._requests
 
     def _body_digest(
@@ -285,7 +285,7 @@ def read_shape(shape: dict[str, Json]) -> Shape:
 
 
 def adds_only(before: Sequence[Sent], after: Sequence[Sent]) -> bool:
-    """Tells whether the second request begins with the messages of the first."""
+    """Returns whether the second request begins with the messages of the first."""
     return len(before) <= len(after) and all(
         _same(old, new) for old, new in zip(before, after, strict=False)
     )

@@ -83,12 +83,12 @@ class SessionLine:
 
     @property
     def is_meta(self) -> bool:
-        """Tells whether the program wrote the text of the user line."""
+        """Returns whether the program wrote the text of the user line."""
         return self.value.get("isMeta") is True
 
     @property
     def is_summary(self) -> bool:
-        """Tells whether it is the summary with which a compaction replaced the history."""
+        """Returns whether it is the summary with which a compaction replaced the history."""
         return self.kind == "user" and self.value.get("isCompactSummary") is True
 
 

@@ -87,7 +87,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_companion(name: str) -> bool:
-    """Tells whether a file belongs to a session: the metadata of a sub-agent, or a large output."""
+    """Returns whether a file belongs to a session: metadata of a sub-agent, or a large output."""
     folders, _, file = name.rpartition("/")
     if file.startswith("agent-") and file.endswith(".meta.json"):
         return True

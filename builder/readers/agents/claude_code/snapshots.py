@@ -48,7 +48,7 @@ class Snapshots:
         return fits[-1] if fits else self._shapes[0][1]
 
     def has_tools_of(self, turn: SessionTurn) -> bool:
-        """Tells whether a snapshot lists the tools of the process in which the turn was made."""
+        """Returns whether a snapshot lists the tools of the process in which the turn was made."""
         return self._process.get(turn.lines[0].at) in self._confirmed
 
 

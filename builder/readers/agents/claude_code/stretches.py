@@ -80,7 +80,7 @@ def find_stretches(
     """Returns the stretches of a branch, in order; each has at least one target.
 
     `ends`: positions of the lines with which a process of the program ended.
-    `repeated`: turns that are no targets of this branch, by key: they are targets of another one,
+    `repeated`: turns that are not targets of this branch, by key: they are targets of another one,
     or a compaction kept them.
     """
     turns = [
@@ -122,7 +122,7 @@ def find_stretches(
 
 
 def _continues(view: _View, messages: Sequence[Sent]) -> bool:
-    """Tells whether a turn's request begins with these messages.
+    """Returns whether a turn's request begins with these messages.
 
     One that is assembled from the lines always does: it is these messages and what follows them.
     """
@@ -214,7 +214,7 @@ def _is_turn(sent: Sent, turn: SessionTurn) -> bool:
 
 
 def takes_system_turns(lines: Iterable[SessionLine]) -> bool:
-    """Tells whether requests hold system messages within the conversation, as a snapshot states."""
+    """Returns whether requests have system messages in the conversation, as a snapshot states."""
     return any(
         line.kind == "attachment" and line.attachment.get("systemTurns") is True for line in lines
     )

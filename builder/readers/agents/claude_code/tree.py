@@ -187,7 +187,7 @@ class _Tree:
         return found
 
     def _attached(self) -> dict[str, list[SessionLine]]:
-        """Returns the attachments that lead to nobody's words, by the line that they hang from."""
+        """Returns the attachments that lead to no message, by the line that they hang from."""
         leads: set[str | None] = set()
         for line in self.nodes.values():
             at = line.uuid if _speaks(line) else None
@@ -215,7 +215,7 @@ class _Tree:
 
 
 def _speaks(line: SessionLine) -> bool:
-    """Tells whether the line holds text of the user or the model, or a tool result."""
+    """Returns whether the line holds text of the user or the model, or a tool result."""
     if line.kind == "user":
         return bool(line.results) or line.is_typed
     return line.is_answer

@@ -162,7 +162,7 @@ class Turns:
         return found
 
     def _fits(self, answer: LoggedResult, turn: SessionTurn) -> bool:
-        """Tells whether the result may belong to the turn: it is not linked to another."""
+        """Returns whether the result may belong to the turn: it is not linked to another."""
         other = self._turns.get(answer.line.parent or "", turn)
         named = answer.result.call_id
         return other.key == turn.key or all(call_id != named for call_id, _ in other.calls)

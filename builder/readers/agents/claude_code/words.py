@@ -56,7 +56,7 @@ def split_result_text(text: str) -> list[Text]:
 
 
 def is_by_program(text: str) -> bool:
-    """Tells whether the program wrote all of the text."""
+    """Returns whether the program wrote all of the text."""
     return all(part.harness for part in _parts(text))
 
 

@@ -45,7 +45,7 @@ _FAILED = (
 
 
 def texts(content: Json) -> Iterator[str]:
-    """Yield the texts of a message's content."""
+    """Yields the texts of a message's content."""
     if isinstance(content, str):
         yield content
     for block in as_list(content):
@@ -67,7 +67,7 @@ class ClineReading:
     answered: set[str] = field(default_factory=set)
 
     def take(self, item: dict[str, Json], place: str, turn: str | None) -> None:
-        """Add a message; `place` stands for the id that calls written as tags lack."""
+        """Adds a message; `place` stands for the id that calls written as tags lack."""
         if item.get("type") == "reasoning" and "role" not in item:
             self.thoughts += _reasoning(item.get("text"))  # its answer follows
         elif item.get("isTruncationMarker") is True:
@@ -118,7 +118,7 @@ class ClineReading:
         self._append("assistant", tuple(parts), turn)
 
     def _call(self, call: ToolCall, place: str) -> ToolCall | Text:
-        """Return the call with its key, or the text that it says to the user."""
+        """Returns the call with its key, or the text that it says to the user."""
         spoken = _SPOKEN.get(call.name) if self.tags else None
         words = as_dict(call.arguments).get(spoken[0]) if spoken else None
         if spoken is None or not isinstance(words, str):
@@ -152,7 +152,7 @@ class ClineReading:
     def _user_text(
         self, text: str, head: str | None, results: list[ToolResult], user: list[Part]
     ) -> str | None:
-        """Add a text of the user, the program or a result; returns the head still in force."""
+        """Adds a text of the user, the program or a result; returns the head still in force."""
         if not self.tags:
             user += user_parts(text, self.changes)
             return None
@@ -191,7 +191,7 @@ class ClineReading:
         results.append(ToolResult(content, call_id=call_id, name=name, is_error=failed))
 
     def _result_content(self, content: Json) -> tuple[tuple[Content, ...], bool]:
-        """Return the content of a result, and whether it states that the call failed."""
+        """Returns the content of a result, and whether it states that the call failed."""
         if isinstance(content, str):
             return (Text(content),), _states_failure(content)
         if not isinstance(content, list):
@@ -237,7 +237,7 @@ def _extend(
 
 
 def _reply(text: str, changes: Counter[str]) -> list[Part]:
-    """Return the user's reply to text of the model; without a user's tag it is the program's."""
+    """Returns the user's reply to text of the model; without a user's tag it is the program's."""
     found = list(user_parts(text, changes))
     if len(found) == 1 and found[0].text == text:
         return [replace(found[0], harness=True)]

@@ -65,7 +65,7 @@ def _is_message(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the conversation of a session, or those of a task."""
+    """Yields the conversation of a session, or those of a task."""
     document = source.document()
     if isinstance(document, Problem):
         source.count_records()
@@ -111,7 +111,7 @@ def _is_compacted(item: dict[str, Json]) -> bool:
 
 
 def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
-    """Return the messages, and the Problems of elements that are none."""
+    """Returns the messages, and the Problems of elements that are none."""
     found: Rows = []
     lost: list[Problem] = []
     for record in source.counted(values):
@@ -124,7 +124,7 @@ def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
 
 
 def _gap(lost: list[Problem]) -> tuple[Problem, ...]:
-    """Return the problem of a conversation with a gap: the model may have seen a lost message."""
+    """Returns the problem of a conversation with a gap: the model may have seen a lost message."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
@@ -168,7 +168,7 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
 
 
 def _segments(rows: Rows) -> Iterator[Rows]:
-    """Yield the contexts between the summaries and truncations that hid earlier messages."""
+    """Yields the contexts between the summaries and truncations that hid earlier messages."""
     visible: Rows = []
     for where, row in rows:
         for own, parent in (("condenseId", "condenseParent"), ("truncationId", "truncationParent")):

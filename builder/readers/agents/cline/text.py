@@ -71,7 +71,7 @@ RESULT = re.compile(r"\[(?P<name>\w+)(?:[^\n]*?)\] Result:[ \t]*\n?")
 
 
 def assistant_parts(text: str) -> list[Part]:
-    """Split an assistant's text into text, `<thinking>` and tools, in order.
+    """Splits an assistant's text into text, `<thinking>` and tools, in order.
 
     A tool whose tag is never closed is Unparsed with the code `bad_call`.
     """
@@ -106,7 +106,7 @@ def _text(text: str) -> list[Part]:
 
 
 def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
-    """Return the parameters from `at` on, and the end of the last one."""
+    """Returns the parameters from `at` on, and the end of the last one."""
     names = "|".join((*TOOLS[name], "task_progress"))
     opening = re.compile(rf"\s*<({names})>")
     found: dict[str, Json] = {}

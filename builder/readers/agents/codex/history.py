@@ -29,7 +29,7 @@ class RolloutTurn:
     """One entry of the history: a message, or the model's turn with its results.
 
     hides      codes of `Context.missing` for the parts of this entry that are not logged
-    untrained  why it is no target, as in `Message`
+    untrained  why it is not a target, as in `Message`
     """
 
     role: str
@@ -50,27 +50,27 @@ class RolloutTurn:
 
     @property
     def is_prompt(self) -> bool:
-        """Tells whether it is a user's, with more than harness text."""
+        """Returns whether it is a user's, with more than harness text."""
         return self.role == "user" and any(
             not (isinstance(part, Text) and part.harness) for part in self.parts
         )
 
     @property
     def has_content(self) -> bool:
-        """Tells whether it is more than harness context and unreadable items."""
+        """Returns whether it is more than harness context and unreadable items."""
         written = any(not isinstance(part, Unparsed | Reasoning) for part in self.parts)
         return bool(self.results) or self.is_prompt or (self.role == "assistant" and written)
 
 
 def last_answer(turns: Sequence[RolloutTurn]) -> int | None:
-    """Return the index of the model's last turn, or None."""
+    """Returns the index of the model's last turn, or None."""
     return next((at for at in reversed(range(len(turns))) if turns[at].role == "assistant"), None)
 
 
 def mark_replayed(
     turns: Sequence[RolloutTurn], before: Sequence[RolloutTurn], *, is_encrypted: bool
 ) -> None:
-    """Mark the model's turns in a history that replaced another: none of them is a target here.
+    """Marks the model's turns in a history that replaced another: none of them is a target here.
 
     A turn that stands in the history before with the same text and no call is repeated. Any other
     was stripped of its calls; with an encrypted summary, any may have been.
@@ -85,7 +85,7 @@ def mark_replayed(
 def messages(
     system: str, turns: Sequence[RolloutTurn], missing: frozenset[str]
 ) -> tuple[list[Message], int]:
-    """Return the history as messages, and how many results Codex supplied itself.
+    """Returns the history as messages, and how many results Codex supplied itself.
 
     The model's turns are numbered, since the log has no ids for them. A call without an output is
     answered with ABORTED in each later request. `missing` is what the log lacks from the start.
@@ -119,5 +119,5 @@ def _aborted(call: ToolCall) -> ToolResult:
 
 
 def context(missing: frozenset[str]) -> Context:
-    """Return the context from which these are missing."""
+    """Returns the context from which these are missing."""
     return Context("partial" if missing else "logged", tuple(sorted(missing)))

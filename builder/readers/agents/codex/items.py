@@ -81,7 +81,7 @@ _EXIT_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)$", r
 
 
 def content_parts(content: Json) -> list[Part]:
-    """Return the parts of a message's content."""
+    """Returns the parts of a message's content."""
     if isinstance(content, str):
         return [Text(content)]
     parts: list[Part] = []
@@ -105,7 +105,7 @@ def _text_or_media(item: Item) -> Text | Media | None:
 
 
 def user_parts(item: Item, typed: frozenset[str] | None) -> list[Part]:
-    """Return a user message's parts, text that the program put there marked as harness.
+    """Returns a user message's parts, text that the program put there marked as harness.
 
     `typed` holds what the log's events show the human to have typed; None where it has no such
     events, or none for this message. Provenance logged with the text takes precedence.
@@ -135,17 +135,17 @@ def user_parts(item: Item, typed: frozenset[str] | None) -> list[Part]:
 
 
 def notes_abort(part: Part) -> bool:
-    """Tell whether a part is the program's note that the user interrupted the answer before it."""
+    """Returns whether a part is the program's note that the user interrupted the answer."""
     return isinstance(part, Text) and part.text.lstrip().startswith("<turn_aborted>")
 
 
 def as_harness(parts: list[Part]) -> list[Part]:
-    """Mark the text among the parts as the program's own."""
+    """Marks the text among the parts as the program's own."""
     return [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
 
 
 def thoughts(item: Item) -> list[Part]:
-    """Return the reasoning in clear text: the thought itself where it is logged, else its summary.
+    """Returns the reasoning in clear text: the thought itself where it is logged, else its summary.
 
     `encrypted_content` is never read.
     """
@@ -157,7 +157,7 @@ def thoughts(item: Item) -> list[Part]:
 
 
 def call(item: Item) -> ToolCall:
-    """Return the call that an item of CALLS is.
+    """Returns the call that an item of CALLS is.
 
     A custom tool takes raw text: it becomes the one argument `input`. A local shell call has no
     name of its own; its arguments are its action.
@@ -177,7 +177,7 @@ def call(item: Item) -> ToolCall:
 
 
 def call_id(item: Item) -> str | None:
-    """Return what pairs a call with its output; only old local shell calls use the item's id."""
+    """Returns what pairs a call with its output; only old local shell calls use the item's id."""
     found = name_or_none(item.get("call_id"))
     if found is None and item.get("type") == "local_shell_call":
         return name_or_none(item.get("id"))
@@ -185,7 +185,7 @@ def call_id(item: Item) -> str | None:
 
 
 def result(item: Item) -> ToolResult:
-    """Return the output as the model saw it: a string stays that string even where it is JSON."""
+    """Returns the output as the model saw it: a string stays that string even where it is JSON."""
     if item.get("type") == "tool_search_output":
         return ToolResult((Data(item.get("tools")),), call_id(item))
     output = item.get("output")
@@ -208,7 +208,7 @@ def result(item: Item) -> ToolResult:
 
 
 def _failed(output: str) -> bool:
-    """Tell whether a command's output states an exit code other than 0.
+    """Returns whether a command's output states an exit code other than 0.
 
     Older builds write {"output", "metadata": {"exit_code"}}, later ones a header that ends with
     the line "Output:".
@@ -226,7 +226,7 @@ SHELLS = frozenset({"shell", "container.exec", "local_shell", "apply_patch"})
 
 
 def as_sent(answer: ToolResult) -> ToolResult:
-    """Return the result of a tool of SHELLS as sent by a build that offers apply_patch as text.
+    """Returns the result of a tool of SHELLS as sent by a build that offers apply_patch as text.
 
     Source: reserialize_shell_outputs in codex-rs/core/src/client_common.rs, seen in 0.77.
     """
@@ -245,7 +245,7 @@ def as_sent(answer: ToolResult) -> ToolResult:
 
 
 def runs_on_server(item: Item) -> bool:
-    """Tell whether the provider ran an item inside the model's own response."""
+    """Returns whether the provider ran an item inside the model's own response."""
     kind = as_str(item.get("type"))
     if kind in ("tool_search_call", "tool_search_output"):
         return item.get("execution") == "server"
@@ -253,14 +253,14 @@ def runs_on_server(item: Item) -> bool:
 
 
 def qualified(namespace: Json, name: str) -> str:
-    """Return a tool's name in its namespace, as `mcp__server__tool`; without one, the name."""
+    """Returns a tool's name in its namespace, as `mcp__server__tool`; without one, the name."""
     if not isinstance(namespace, str) or not namespace:
         return name
     return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
 
 
 def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
-    """Yield tool definitions as logged; those of a namespace singly, under their qualified name."""
+    """Yields tool definitions as logged; those of a namespace under their qualified names."""
     for value in as_list(tools):
         spec = as_dict(value)
         if namespace is None and spec.get("type") == "namespace":

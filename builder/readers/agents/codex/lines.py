@@ -35,7 +35,7 @@ class RolloutLine:
 
 
 def line_of(record: Record) -> RolloutLine | Problem:
-    """Return the record as a line; bare items and the oldest header get their kind."""
+    """Returns the record as a line; bare items and the oldest header get their kind."""
     value = record.value
     if not isinstance(value, dict):
         return Problem("not_object", record.where, f"a line that is a {type(value).__name__}")
@@ -53,14 +53,14 @@ def line_of(record: Record) -> RolloutLine | Problem:
 
 
 def id_in(name: str) -> str:
-    """Return a session's id from the name of its file, for builds that leave out session_meta."""
+    """Returns a session's id from the name of its file, for builds that leave out session_meta."""
     file = PurePosixPath(name).name
     found = _UUID.search(file)
     return found[0] if found else file.partition(".")[0] or "session"
 
 
 def typed(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
-    """Collect what the human typed from the events; None if the log has no such events."""
+    """Collects what the human typed from the events; None if the log has no such events."""
     texts: set[str] = set()
     for line in lines:
         if line.kind != "event_msg":
@@ -75,7 +75,7 @@ def typed(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
 
 
 def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
-    """Yield the texts of all messages that are not the model's."""
+    """Yields the texts of all messages that are not the model's."""
     for line in lines:
         if line.item == "message" and line.payload.get("role") != "assistant":
             parts = items.content_parts(line.payload.get("content"))
@@ -83,7 +83,7 @@ def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
 
 
 def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
-    """Find the model's lines that continue its response before an output.
+    """Finds the model's lines that continue its response before an output.
 
     That is known only inside a user turn in which the program wrote a line before its requests.
     """

@@ -10,9 +10,9 @@ the human typed, aborted turns, rollbacks. Source: codex.md.
 - The log contains no tool definitions but the client's own, and no system prompt up to 0.7x. From
   0.157 on the logged prompt is a template of the one that was sent (`system_template`).
 - A compaction begins a new segment, which is a conversation of its own: the history that replaced
-  the old one, and what followed. Answers in that history are no targets.
+  the old one, and what followed. Answers in that history are not targets.
 - A rollback makes the history that it discards a conversation with the problem `rewound`.
-- An answer that was interrupted stays in the requests that follow. It is no target unless it
+- An answer that was interrupted stays in the requests that follow. It is not a target unless it
   called a tool or its end is logged. A call without an output is sent again with "aborted".
 - A web search or a generated image is run by the provider inside the response, and the log lacks
   what it found: such a turn is `server_tool`. Encrypted summaries are `encrypted_context`.
@@ -53,7 +53,7 @@ def _is_old_header(value: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the segments of the session, and the histories that were rolled back."""
+    """Yields the segments of the session, and the histories that were rolled back."""
     lines: list[RolloutLine] = []
     for record in source.json_lines():
         line = record if isinstance(record, Problem) else line_of(record)

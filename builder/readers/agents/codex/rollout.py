@@ -71,7 +71,7 @@ class Rollout:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin a segment without a history."""
+        """Begins a segment without a history."""
         self.segment += 1
         self.turns: list[RolloutTurn] = []
         self.open: RolloutTurn | None = None
@@ -81,7 +81,7 @@ class Rollout:
         self.changes: Counter[str] = Counter()
 
     def take(self, line: RolloutLine, *, joins: bool) -> Iterator[Event]:
-        """Read the next line. `joins`: it belongs to the model's turn before the last output."""
+        """Reads the next line. `joins`: it belongs to the model's turn before the last output."""
         kind = line.kind
         code: str | None = None
         if kind == "response_item":
@@ -121,7 +121,7 @@ class Rollout:
         self.last = line.where
 
     def end(self) -> Iterator[Event]:
-        """Yield the last segment, and the lines that no conversation counts."""
+        """Yields the last segment, and the lines that no conversation counts."""
         yield from self._segment()
         if self.records and self.emitted:
             yield Used(self.records)
@@ -157,7 +157,7 @@ class Rollout:
     def _item(
         self, item: items.Item, where: str, *, joins: bool = False, replayed: bool = False
     ) -> str | None:
-        """Add an item to the history; returns the code under which it is ignored, or None."""
+        """Adds an item to the history; returns the code under which it is ignored, or None."""
         kind = as_str(item.get("type"))
         if kind == "message":
             self._message(item, joins=joins, replayed=replayed)
@@ -202,7 +202,7 @@ class Rollout:
         self._append(RolloutTurn(role, parts))
 
     def _from_agent(self, item: items.Item) -> None:
-        """Add another agent's words: neither the user's nor the model's own."""
+        """Adds another agent's words: neither the user's nor the model's own."""
         parts = items.content_parts(item.get("content"))
         known: list[Part] = [part for part in parts if not isinstance(part, Unparsed)]
         is_hidden = len(known) < len(parts) or item.get("encrypted_content")
@@ -219,7 +219,7 @@ class Rollout:
         self.grew = self.grew or turn.has_content
 
     def _speak(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
-        """Add to the model's turn, which begins where none is open; returns it."""
+        """Adds to the model's turn, which begins where none is open; returns it."""
         if self.open is None or (self.open.results and not joins):
             self.open = RolloutTurn("assistant")
             self.turns.append(self.open)
@@ -231,7 +231,7 @@ class Rollout:
         return self.open
 
     def _answer(self, result: ToolResult) -> None:
-        """Add an output to the last turn of the model that has its call."""
+        """Adds an output to the last turn of the model that has its call."""
         answers = [turn for turn in self.turns if turn.role == "assistant"]
         fitting = answers[-1:]
         if result.call_id is not None:
@@ -248,7 +248,7 @@ class Rollout:
     # -- compaction, rollback, abort ---------------------------------------------------------
 
     def _drop_summary(self, message: str) -> None:
-        """Take out the answer that is the summary: the log lacks the request that asked for it."""
+        """Takes out the answer that is the summary: the log lacks the request that asked for it."""
         at = last_answer(self.turns)
         turn = None if at is None else self.turns[at]
         text = turn.text.strip() if turn else ""
@@ -257,7 +257,7 @@ class Rollout:
             self.changes["summary_request"] += 1
 
     def _compact(self, line: RolloutLine) -> None:
-        """Begin a segment with the history that replaces the one so far."""
+        """Begins a segment with the history that replaces the one so far."""
         before = self.turns
         history = line.payload.get("replacement_history")
         summary = as_str(line.payload.get("message"))
@@ -286,7 +286,7 @@ class Rollout:
         self.grew = False
 
     def _roll_back(self, line: RolloutLine) -> Iterator[Conversation]:
-        """Drop the last user turns, with the context that the program put before them."""
+        """Drops the last user turns, with the context that the program put before them."""
         count = line.payload.get("num_turns")
         prompts = [at for at, turn in enumerate(self.turns) if turn.is_prompt]
         if not isinstance(count, int) or count < 1 or not prompts:
@@ -299,7 +299,7 @@ class Rollout:
         self.open = None
 
     def _abort(self) -> None:
-        """Mark the answer that the user interrupted, unless it is known to be whole.
+        """Marks the answer that the user interrupted, unless it is known to be whole.
 
         Its complete items stay in the requests that follow. Calls end a response, and so does a
         count of its tokens; an interrupted thought leaves nothing that can be shown.
@@ -319,7 +319,7 @@ class Rollout:
     # -- conversations -----------------------------------------------------------------------
 
     def _segment(self) -> Iterator[Conversation]:
-        """Yield the segment so far, unless it holds nothing that the one before did not."""
+        """Yields the segment so far, unless it holds nothing that the one before did not."""
         if not self.grew or not any(turn.has_content for turn in self.turns):
             return
         name = self.id if self.segment == 1 else f"{self.id}#{self.segment}"
@@ -327,7 +327,7 @@ class Rollout:
         self.records = 0
 
     def _branch(self, problem: Problem) -> Conversation:
-        """Return the history before some of it is discarded; its lines count in the segment."""
+        """Returns the history before some of it is discarded; its lines count in the segment."""
         self.abandoned += 1
         branch = self._conversation(f"{self.id}~{self.abandoned}", (problem,))
         return replace(branch, records=0)

@@ -97,7 +97,7 @@ def _is_prompt(value: Json) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the conversations of a session, and of each state of it that was given up."""
+    """Yields the conversations of a session, and of each state of it that was given up."""
     if source.peek.kind != "json":
         yield from _event_log(source)
         return
@@ -206,13 +206,13 @@ class _Session:
         self._close(rewound=False)  # as it was set, to compare the state before with
 
     def _close(self, *, rewound: bool) -> None:
-        """Keep the state as it is; the next one begins as a copy of it."""
+        """Keeps the state as it is; the next one begins as a copy of it."""
         now = self.now
         self.closed.append(replace(now, messages=dict(now.messages), rewound=rewound))
         now.records = 0
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
-        """Yield the last state, and each earlier one that no later one holds."""
+        """Yields the last state, and each earlier one that no later one holds."""
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id) for state in states]
         records, first = 0, ""
@@ -295,7 +295,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
 def _saved(
     source: Source, contents: list[Json], pending: dict[str, Json] | None = None
 ) -> Iterator[Event]:
-    """Yield a history saved as it was sent; `pending` is the call that a restore point precedes."""
+    """Yields a history saved as sent; `pending` is the call that a restore point precedes."""
     keys = CallKeys(source.name)
     messages: list[Message] = []
     records = 0

@@ -50,7 +50,7 @@ NOT_RECORDED = ("system", "tools")
 
 
 def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> View:
-    """Return the message records (id, record) of one session at one time as messages."""
+    """Returns the message records (id, record) of one session at one time as messages."""
     keys = CallKeys(session)
     messages: list[Message] = []
     answered: set[str] = set()
@@ -105,7 +105,7 @@ def _is_context(part: Part) -> bool:
 def _without_history(
     messages: Sequence[Message], start: int, context: Context
 ) -> Iterator[Message]:
-    """Yield the messages; answers from `start` on lack `history` and what `context` lacks."""
+    """Yields the messages; answers from `start` on lack `history` and what `context` lacks."""
     for at, message in enumerate(messages):
         if at < start or message.role != "assistant":
             yield message
@@ -116,7 +116,7 @@ def _without_history(
 
 
 def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
-    """Mark answers that stand in several conversations as repeats in all but one.
+    """Marks answers that stand in several conversations as repeats in all but one.
 
     The one is the first whose end the user did not take back.
     """
@@ -137,7 +137,7 @@ def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
 def _with_calls(
     item: dict[str, Json], parts: list[Part], keys: CallKeys
 ) -> tuple[list[Part], list[ToolResult]]:
-    """Return the model's parts and results, with the record's own thoughts, calls and results.
+    """Returns the model's parts and results, with the record's own thoughts, calls and results.
 
     `content` is authoritative where it holds thoughts or calls; what it lacks is added.
     """
@@ -165,7 +165,7 @@ def _with_calls(
 def _recorded_result(
     record: dict[str, Json], name: str, call_id: str | None, keys: CallKeys
 ) -> ToolResult | None:
-    """Return the result that is recorded with a call, in the form in which the model got it."""
+    """Returns the result that is recorded with a call, in the form in which the model got it."""
     given = record.get("result")
     if given is None or given == []:
         return None
@@ -193,13 +193,13 @@ def _thoughts(value: Json) -> list[Part]:
 
 
 def _marked_summary(part: Part) -> Part:
-    """Mark the summary that a compression puts first."""
+    """Marks the summary that a compression puts first."""
     is_summary = isinstance(part, Text) and part.text.startswith(_SUMMARY)
     return replace(part, harness=True) if is_summary and isinstance(part, Text) else part
 
 
 def _local_commands(parts: list[Part]) -> list[Part]:
-    """Mark commands to the program (`/…`, `?`), which reach the model only in headless mode."""
+    """Marks commands to the program (`/…`, `?`), which reach the model only in headless mode."""
     text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     if not text.startswith(("/", "?")):
         return parts
@@ -215,7 +215,7 @@ def call_ids(item: dict[str, Json]) -> set[str]:
 
 
 def _bare(part: Part) -> Part:
-    """Return the part without what differs between the two forms of writing it."""
+    """Returns the part without what differs between the two forms of writing it."""
     if isinstance(part, ToolCall):
         return replace(part, key=None)
     if isinstance(part, ToolResult):

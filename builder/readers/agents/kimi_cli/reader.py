@@ -36,7 +36,7 @@ _CONTEXT = re.compile(r"context(?:_([0-9]{1,9}))?\.jsonl")
 
 
 def is_store(folder: Listing) -> bool:
-    """Tell whether a folder is a session's: its context with the screen's stream or its state."""
+    """Returns whether a folder is a session: a context with the screen's stream or its state."""
     has_more = folder.is_file(_WIRE) or folder.is_file("state.json")
     return has_more and folder.is_file("context.jsonl")
 
@@ -58,7 +58,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield a conversation for each context with messages that the next context lacks."""
+    """Yields a conversation for each context with messages that the next context lacks."""
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     if not source.members:
         context = yield from _read_context(source, frozenset())
@@ -91,7 +91,7 @@ def _folder(member: Source) -> str:
 
 
 def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
-    """Collect the ids of calls whose tools always report an error in the screen's streams."""
+    """Collects the ids of calls whose tools always report an error in the screen's streams."""
     reports: dict[str, set[bool]] = {}
     counts: Counter[str] = Counter()
     for member in source.members:
@@ -125,7 +125,7 @@ class _Context:
 def _read_context(
     source: Source, failed: frozenset[str], file: str = ""
 ) -> Generator[Event, None, _Context]:
-    """Return the context in a file; yields events for records outside it.
+    """Returns the context in a file; yields events for records outside it.
 
     `file` is the prefix of places in it.
     """
@@ -161,7 +161,7 @@ def _read_context(
 
 
 def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
-    """Yield the conversations of consecutive contexts, the oldest first."""
+    """Yields the conversations of consecutive contexts, the oldest first."""
     begun = 0
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
@@ -191,7 +191,7 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
 
 
 def _in_common(first: Sequence[Message], second: Sequence[Message]) -> int:
-    """Return how many leading messages two contexts share."""
+    """Returns how many leading messages two contexts share."""
     pairs = zip(first, second, strict=False)
     return next(
         (at for at, (one, other) in enumerate(pairs) if one != other),

@@ -30,7 +30,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
 def rows(source: Source) -> Iterator[Record | Problem]:
-    """Yield the rows of a file; strings may hold unescaped control characters."""
+    """Yields the rows of a file; strings may hold unescaped control characters."""
     for item in source.lines():
         if isinstance(item, Problem):
             yield item
@@ -52,7 +52,7 @@ def _lenient(line: bytes) -> Json:
 
 
 def row_message(row: Row, failed: frozenset[str]) -> Message:
-    """Return the message of a row. `failed` are the ids of calls whose tools reported an error."""
+    """Returns the message of a row. `failed` are the ids of calls whose tools reported an error."""
     role = as_str(row.get("role"))
     content = row.get("content")
     if role == "assistant":
@@ -69,7 +69,7 @@ def row_message(row: Row, failed: frozenset[str]) -> Message:
 
 
 def _marked(part: Text | Data | Media) -> Part:
-    """Mark text in `<system>` tags in a user's message as harness: a checkpoint, a notice."""
+    """Marks text in `<system>` tags in a user's message as harness: a checkpoint, a notice."""
     if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
         return Text(part.text, harness=True)
     return part

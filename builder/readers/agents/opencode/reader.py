@@ -37,7 +37,7 @@ _OTHER_KINDS = frozenset(
 
 
 def is_store(folder: Listing) -> bool:
-    """Tell whether the folder is opencode's storage (or that of a project, before 0.6)."""
+    """Returns whether the folder is opencode's storage (or that of a project, before 0.6)."""
     first = "session" if folder.is_dir("session") else "info"
     return all(map(folder.is_dir, (first, "message", "part")))
 
@@ -69,13 +69,13 @@ def _is_exported(value: Json) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Return the sizes of the database's sessions, and of what is in no session."""
+    """Returns the sizes of the database's sessions, and of what is in no session."""
     found = session_sizes(source, _SESSIONS, _SIZES)
     return [*found, 0] if found else ()
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the conversations of all sessions, in the order of their ids."""
+    """Yields the conversations of all sessions, in the order of their ids."""
     if source.members:
         yield from _Store(source).events()
     elif source.peek.kind == "sqlite":
@@ -85,7 +85,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _or_empty(events: Iterator[Conversation], records: int) -> Iterator[Event]:
-    """Yield the conversations; without any, the records of the session are ignored."""
+    """Yields the conversations; without any, the records of the session are ignored."""
     empty = True
     for conversation in events:
         empty = False
@@ -120,12 +120,12 @@ def _exported(source: Source) -> Iterator[Event]:
 
 
 def _gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return the problem of a conversation with a gap: the model may have seen a lost record."""
+    """Returns the problem of a conversation with a gap: the model may have seen a lost record."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
 def _orphans(row: StoreRow) -> Iterator[Conversation]:
-    """Yield parts whose message is missing, so that their role is not known."""
+    """Yields parts whose message is missing, so that their role is not known."""
     problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
     return conversations(row.id, {}, [row], len(row.parts), (problem,))
 
@@ -158,7 +158,7 @@ class _Store:
                 self.others[unknown_code(kind)] += 1
 
     def events(self) -> Iterator[Event]:
-        """Yield all that the store holds."""
+        """Yields all that the store holds."""
         for session in sorted({*self.sessions, *self.messages}):
             yield from self._session(session)
         for key in sorted(self.parts):  # what is left has no message
@@ -189,7 +189,7 @@ class _Store:
         yield from _or_empty(conversations(name, session, found, records, _gap(lost)), records)
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
-        """Return a message with its parts, and the problems of those that cannot be read."""
+        """Returns a message with its parts, and the problems of those that cannot be read."""
         problems = [message] if isinstance(message, Problem) else []
         parts: list[dict[str, Json]] = []
         for file in sorted(self.parts.pop(key, []), key=lambda file: file.name):
@@ -204,7 +204,7 @@ class _Store:
 
 
 def _load(member: Source) -> dict[str, Json] | Problem:
-    """Load a file of the store and count it; through a new Source, which keeps no copy."""
+    """Loads a file of the store and counts it, through a new Source, which keeps no copy."""
     member.count_records()
     limit = member.max_record_bytes
     fresh = Source(member.name, member.path, max_record_bytes=limit) if member.path else member
@@ -254,7 +254,7 @@ def _database(source: Source) -> Iterator[Event]:
 def _no_session(
     source: Source, connection: sqlite3.Connection, names: dict[str, frozenset[str]]
 ) -> Iterator[Event]:
-    """Yield what is in no session: parts without their message, and other tables."""
+    """Yields what is in no session: parts without their message, and other tables."""
     yield from _stored_orphans(source, connection)
     if "event" in names:  # the history of the same messages and parts
         n = _count(source, connection, "SELECT count(*) AS n FROM event")
@@ -320,7 +320,7 @@ def _stored_orphans(source: Source, connection: sqlite3.Connection) -> Iterator[
 def _parts(
     source: Source, connection: sqlite3.Connection, query: str, *values: str
 ) -> Iterator[tuple[str, dict[str, Json]] | Problem]:
-    """Yield parts, each with the id of its message."""
+    """Yields parts, each with the id of its message."""
     for row in rows(connection, query, *values):
         source.count_records()
         key = as_str(row.get("id"))

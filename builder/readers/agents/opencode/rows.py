@@ -78,7 +78,7 @@ def conversations(
     records: int,
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation]:
-    """Yield the session as the model saw it: one conversation, one more for each compaction.
+    """Yields the session as the model saw it: one conversation, one more for each compaction.
 
     `rows` are in the order of their ids. What the user took back (`revert`) is one with the code
     `rewound`. `records` are counted in the first; a session without messages yields nothing.
@@ -136,7 +136,7 @@ def _calls(rows: Sequence[StoreRow]) -> int:
 
 
 def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRow]:
-    """Yield the rows before the point to which the user reverted."""
+    """Yields the rows before the point to which the user reverted."""
     message, part = name_or_none(revert.get("messageID")), name_or_none(revert.get("partID"))
     for row in rows:
         if message is None or row.id < message:
@@ -148,7 +148,7 @@ def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRo
 
 
 def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
-    """Split the rows at compactions: a segment begins with the summary and what was kept."""
+    """Splits the rows at compactions: a segment begins with the summary and what was kept."""
     segments: list[list[StoreRow]] = [[]]
     markers: dict[str, StoreRow] = {}
     for row in rows:
@@ -259,7 +259,7 @@ class _Reading:
                 self.messages.append(Message("tool", tuple(results)))
 
     def _fault(self, row: StoreRow) -> str | None:
-        """Return the code of why the row is not the model's whole answer, or None."""
+        """Returns the code of why the row is not the model's whole answer, or None."""
         error = row.info.get("error")
         if error:
             name = as_dict(error).get("name")
@@ -294,7 +294,7 @@ class _Reading:
         return found, results
 
     def _tool(self, item: dict[str, Json]) -> tuple[ToolCall, ToolResult | None]:
-        """Return the call, and its result unless it was still pending or running."""
+        """Returns the call, and its result unless it was still pending or running."""
         state = as_dict(item.get("state"))
         name, call_id = as_str(item.get("tool")), name_or_none(item.get("callID"))
         raw = name_or_none(state.get("raw")) if state.get("status") == "pending" else None
@@ -334,7 +334,7 @@ def _created(row: StoreRow) -> float:
 
 
 def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
-    """Split the parts by model step: old versions kept several steps in one message."""
+    """Splits the parts by model step: old versions kept several steps in one message."""
     steps: list[list[dict[str, Json]]] = [[]]
     for part in parts:
         if part.get("type") == "step-start" and steps[-1]:

@@ -35,7 +35,7 @@ from builder.sources.source import Record, Source
 
 
 def is_llm_log(item: dict[str, Json]) -> bool:
-    """Tell whether an object is the log of one model call of either generation."""
+    """Returns whether an object is the log of one model call of either generation."""
     return (
         isinstance(item.get("messages"), list)
         and isinstance(item.get("response"), dict)
@@ -44,7 +44,7 @@ def is_llm_log(item: dict[str, Json]) -> bool:
 
 
 def llm_log(record: Record) -> Event:
-    """Return the conversation of one logged model call: its request and its answer.
+    """Returns the conversation of one logged model call: its request and its answer.
 
     For models without function calling, the log also holds the parsed calls: `fncall_messages` and
     `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so the
@@ -90,7 +90,7 @@ def llm_log(record: Record) -> Event:
 
 
 def placed(found: list[Message]) -> Iterator[Message]:
-    """Yield the messages with each call keyed by all messages before it.
+    """Yields the messages with each call keyed by all messages before it.
 
     The next request repeats the call after the same messages, but without its thoughts.
     """
@@ -111,13 +111,13 @@ def placed(found: list[Message]) -> Iterator[Message]:
 
 
 def calls_finish(message: Message) -> bool:
-    """Tell whether a turn ends the run by its call."""
+    """Returns whether a turn ends the run by its call."""
     return any(isinstance(part, ToolCall) and part.name == FINISH for part in message.parts)
 
 
 @once
 def is_dump(source: Source) -> bool:
-    """Tell whether a source is a list of chat messages that begins with OpenHands' prompt."""
+    """Returns whether a source is a list of chat messages that begins with OpenHands' prompt."""
     first = source.peek.objects[0] if source.peek.objects else {}
     texts = content(first.get("content")) if first.get("role") == "system" else ()
     prompt = "".join(part.text for part in texts if isinstance(part, Text))

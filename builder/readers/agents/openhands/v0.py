@@ -58,13 +58,13 @@ _EVENT_FILE = re.compile(r"\d+\.json")
 
 
 def is_store(folder: Listing) -> bool:
-    """Tells whether the folder holds the events of one session, one file (0.json, …) each."""
+    """Returns whether the folder holds the events of one session, one file (0.json, …) each."""
     head = folder.first(_FIRST_EVENT, 1 << 12)
     return b'"source"' in head and (b'"action"' in head or b'"observation"' in head)
 
 
 def recognise(source: Source) -> str | None:
-    """Claim events (source, and action or observation), rows with their history, LLM logs."""
+    """Claims events (source, and action or observation), rows with their history, LLM logs."""
     if source.peek.kind == "folder":
         first = next((member for member in source.members if member.name == "0.json"), None)
         return recognise(first) if first else None
@@ -87,7 +87,7 @@ def _is_event(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield one conversation for each session or row, more if its history was rewritten."""
+    """Yields one conversation for each session or row, more if its history was rewritten."""
     names: Counter[str] = Counter()
     session = _Session("session", source.name)
     ignored_events: Counter[str] = Counter()
@@ -113,7 +113,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """Yield the records of a file, or the events of a store in order."""
+    """Yields the records of a file, or the events of a store in order."""
     events = [member for member in source.members if _EVENT_FILE.fullmatch(member.name)]
     for member in sorted(events, key=lambda member: int(member.name.removesuffix(".json"))):
         value = member.document()
@@ -131,7 +131,7 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) -> Iterator[Event]:
-    """Yield the conversations of a row of an evaluation or of the issue resolver."""
+    """Yields the conversations of a row of an evaluation or of the issue resolver."""
     issue = as_dict(row.get("issue"))
     name = as_str(row.get("instance_id")) or f"issue {issue.get('number')}"
     session = _Session(unique_name(name[:200], names), scope)
@@ -145,7 +145,7 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) 
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:
-    """Collect the outcome of a run, and the dataset of tasks that it is from, from its row."""
+    """Collects the outcome of a run, and the dataset of tasks that it is from, from its row."""
     found: dict[str, Json] = {}
     if dataset := name_or_none(as_dict(row.get("metadata")).get("dataset")):
         found["benchmark"] = dataset
@@ -172,7 +172,7 @@ class _Session:
         self.responses: set[str] = set()
 
     def take(self, event: dict[str, Json], where: str) -> str:
-        """Read the next event; the code under which it is ignored, or "" if it was used."""
+        """Reads the next event; the code under which it is ignored, or "" if it was used."""
         agent = self.running[-1]
         event_id = str(event.get("id", f"{where} {len(agent.view)}"))
         if isinstance(event.get("action"), str):
@@ -186,7 +186,7 @@ class _Session:
         return code
 
     def events(self, records: int, where: str = "") -> Iterator[Event]:
-        """Yield the conversations of all agents."""
+        """Yields the conversations of all agents."""
         for agent in self.agents:
             if agent is self.main or agent.view:
                 yield from agent.events(records, complete=agent.ended is not None, where=where)
@@ -226,7 +226,7 @@ class _Session:
         return ""
 
     def _call(self, agent: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-        """Add the model's turn, at the first of the actions that its calls became."""
+        """Adds the model's turn, at the first of the actions that its calls became."""
         metadata = as_dict(event.get("tool_call_metadata"))
         response = as_dict(metadata.get("model_response"))
         choices = as_list(response.get("choices"))
@@ -251,7 +251,7 @@ class _Session:
         event_id: str,
         where: str,
     ) -> None:
-        """Add an action without the model's own text: its call is counted but cannot be used."""
+        """Adds an action without the model's own text: its call is counted but cannot be used."""
         action = as_str(event.get("action"))
         arguments: Json = {
             name: value for name, value in args.items() if name not in ("action", "thought")
@@ -268,7 +268,7 @@ class _Session:
         agent.add(ViewEntry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
 
     def _delegate(self) -> None:
-        """Start another agent's conversation, which lasts until the delegate's answer."""
+        """Starts another agent's conversation, which lasts until the delegate's answer."""
         place = f"delegate {len(self.agents)}"
         agent = Segments(f"{self.main.name} {place}", f"{self.main.scope} {place}")
         self.agents.append(agent)
@@ -315,7 +315,7 @@ class _Session:
 
 
 def _forgotten(args: dict[str, Json], view: list[ViewEntry]) -> set[str]:
-    """Return the ids of the events that a condensation forgets: a list, or a range."""
+    """Returns the ids of the events that a condensation forgets: a list, or a range."""
     ids = {str(event) for event in as_list(args.get("forgotten_event_ids"))}
     first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
     if isinstance(first, int) and isinstance(last, int):
@@ -325,7 +325,7 @@ def _forgotten(args: dict[str, Json], view: list[ViewEntry]) -> set[str]:
 
 
 def _number(value: Json) -> int:
-    """Return an event id given as a number or as its text; else 0."""
+    """Returns an event id given as a number or as its text; else 0."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 19:
         return int(value)
     return value if isinstance(value, int) else 0

@@ -86,7 +86,7 @@ _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
 def is_store(folder: Listing) -> bool:
-    """Tell whether the folder is a conversation: its state and a folder of events."""
+    """Returns whether the folder is a conversation: its state and a folder of events."""
     return folder.is_file(_STATE_FILE) and folder.is_dir(_EVENTS)
 
 
@@ -105,7 +105,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield one conversation, more if its history was rewritten; one for each model call."""
+    """Yields one conversation, more if its history was rewritten; one for each model call."""
     if is_dump(source):
         yield from _dump(source)
         return
@@ -134,7 +134,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source, session: Segments) -> Iterator[Record | Problem | Ignored]:
-    """Yield the records of a file, or the events of a store in the order of their file numbers."""
+    """Yields the records of a file, or the events of a store in the order of their file numbers."""
     if not source.members:
         yield from source.records()
         return
@@ -158,7 +158,7 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
 
 
 def _take(session: Segments, event: dict[str, Json], where: str) -> str:
-    """Read the next event; the code under which it is ignored, or "" if it was used."""
+    """Reads the next event; the code under which it is ignored, or "" if it was used."""
     event_id = as_str(event.get("id")) or where
     match event.get("kind"):
         case "SystemPromptEvent":
@@ -212,7 +212,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
 
 
 def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """Add a message of the user or the agent; text appended to the user's is harness text."""
+    """Adds a message of the user or the agent; text appended to the user's is harness text."""
     message = as_dict(event.get("llm_message"))
     output = content(message.get("content"))
     if event.get("source") == "agent":
@@ -224,7 +224,7 @@ def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEn
 
 
 def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """Add one call of a response; the first also holds the text before the calls."""
+    """Adds one call of a response; the first also holds the text before the calls."""
     output = content(event.get("thought"))
     call = as_dict(event.get("tool_call"))
     function = as_dict(call.get("function")) or call
@@ -239,7 +239,7 @@ def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEnt
 def _spoken(
     event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
-    """Return thoughts and text; some models' thoughts are logged a second time as `<think>`."""
+    """Returns thoughts and text; some models' thoughts are logged a second time as `<think>`."""
     thoughts = reasoning(event)
     first = output[0] if output else None
     match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
@@ -273,7 +273,7 @@ def _result(
 
 
 def _as_sent(output: tuple[Content, ...], observation: dict[str, Json]) -> tuple[Content, ...]:
-    """Cut the middle out of a long output of the terminal, as it is cut in requests.
+    """Cuts the middle out of a long output of the terminal, as it is cut in requests.
 
     Source: `to_llm_content` of TerminalObservation and `maybe_truncate` of the SDK (1.58). The
     notice names the file in which the SDK keeps the whole output, if it keeps one.
@@ -300,7 +300,7 @@ def _as_sent(output: tuple[Content, ...], observation: dict[str, Json]) -> tuple
 
 
 def _dump(source: Source) -> Iterator[Event]:
-    """Yield the conversation of a bare list of messages."""
+    """Yields the conversation of a bare list of messages."""
     messages: list[Message] = []
     last = ""
     for record in source.records():

@@ -67,7 +67,7 @@ class _Slot:
 
 
 def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
-    """Return the messages of a view; a result follows the latest turn that made its call."""
+    """Returns the messages of a view; a result follows the latest turn that made its call."""
     slots: list[_Slot] = []
     turns: dict[str, _Slot] = {}
     issued: dict[str | None, _Slot] = {}
@@ -100,7 +100,7 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
 def without_unanswered(
     found: tuple[Message, ...], *, atomic: bool
 ) -> tuple[list[tuple[Message, ...]], tuple[Message, ...]]:
-    """Return the segments that end with a turn whose calls have no result, and the view after them.
+    """Returns segments that end with a turn whose calls have no result, and the view after them.
 
     Later requests lack such a turn; unless `atomic`, it stays in them with its answered calls.
     Source: View._filter_unmatched_tool_calls of the SDK (atomic), ConversationMemory of V0.
@@ -140,7 +140,7 @@ def without_unanswered(
 def condense(
     view: list[ViewEntry], forgotten: set[str], summary: str, offset: int, event: str
 ) -> list[ViewEntry]:
-    """Return the view after a condensation.
+    """Returns the view after a condensation.
 
     If a call or its result is forgotten, the other is removed as well: the agent never sends half
     of a pair. The summary is harness text; a new summary replaces the previous one.
@@ -169,7 +169,7 @@ def _results(entries: list[ViewEntry]) -> set[str | None]:
 
 
 def without_calls(entry: ViewEntry) -> ViewEntry:
-    """Return the entry with only its text and thoughts."""
+    """Returns the entry with only its text and thoughts."""
     parts = tuple(part for part in entry.parts if not isinstance(part, ToolCall))
     return replace(entry, parts=parts, stripped=True)
 
@@ -199,7 +199,7 @@ class Segments:
     writes_calls: bool = False
 
     def add(self, entry: ViewEntry) -> None:
-        """Add the next event as the model sees it.
+        """Adds the next event as the model sees it.
 
         The call that ends a run has no result: if the conversation continues, the model sees only
         the text of that turn, so a new segment begins.
@@ -212,7 +212,7 @@ class Segments:
         self.fresh = self.fresh or (entry.role == "assistant" and bool(entry.parts))
 
     def cut(self, *, complete: bool = False) -> None:
-        """End a segment here, unless it holds no new answer."""
+        """Ends a segment here, unless it holds no new answer."""
         if self.fresh:
             ended, rest = without_unanswered(messages(self.view), atomic=self.atomic)
             changes = dict(self.changes)
@@ -221,14 +221,14 @@ class Segments:
         self.fresh = False
 
     def condense(self, forgotten: set[str], summary: str, offset: int, event: str) -> None:
-        """End a segment and continue with the view that a condensation left."""
+        """Ends a segment and continues with the view that a condensation left."""
         self.cut()
         if summary:
             self.changes["compact_summary"] += 1
         self.view = condense(self.view, forgotten, summary, offset, event)
 
     def events(self, records: int, *, complete: bool, where: str = "") -> Iterator[Event]:
-        """Yield the conversations once all events were added; `complete` is for the last one."""
+        """Yields the conversations once all events were added; `complete` is for the last one."""
         self.cut(complete=complete)
         if not self.done:
             self.done.append((messages(self.view), False, dict(self.changes)))
@@ -257,7 +257,7 @@ class Segments:
             )
 
     def _context(self, seen: Sequence[Message], changes: Mapping[str, int]) -> Context:
-        """Return the context level: events do not hold requests as they were sent.
+        """Returns the context level: events do not hold requests as they were sent.
 
         A model without function calling is sent calls and results as text, the tools in the system
         prompt, and an example before the first message of the user. OpenHands gives the calls that
@@ -281,7 +281,7 @@ class Segments:
 
 
 def with_affixes(output: tuple[Content, ...], metadata: Json) -> tuple[Content, ...]:
-    """Return a command's output in the form in which it is sent, from the metadata logged with it.
+    """Returns a command's output in the form in which it is sent, from the metadata logged with it.
 
     Source: to_agent_observation of V0's CmdOutputObservation, to_llm_content of the SDK's terminal.
     """

@@ -38,7 +38,7 @@ ROLES = frozenset(
 
 
 def entry_message(entry: Entry, turn: str) -> Message | None:
-    """Return the message that an entry puts into the context; None if it puts nothing there.
+    """Returns the message that an entry puts into the context; None if it puts nothing there.
 
     `turn` names the entry: each answer of the model is an entry of its own.
     """
@@ -56,13 +56,13 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
 
 
 def is_aborted(entry: Entry) -> bool:
-    """Tell whether an entry is an answer that was aborted or failed; none is sent again."""
+    """Returns whether an entry is an answer that was aborted or failed; none is sent again."""
     message = as_dict(entry.get("message"))
     return message.get("role") == "assistant" and message.get("stopReason") in ("error", "aborted")
 
 
 def hides_reasoning(entry: Entry) -> bool:
-    """Tell whether an answer has thoughts that the log holds encrypted."""
+    """Returns whether an answer has thoughts that the log holds encrypted."""
     blocks = map(as_dict, as_list(as_dict(entry.get("message")).get("content")))
     return any(
         block.get("type") == "thinking"
@@ -72,7 +72,7 @@ def hides_reasoning(entry: Entry) -> bool:
 
 
 def no_result(call: ToolCall) -> ToolResult:
-    """Return what the program sends as the result of a call that has none.
+    """Returns what the program sends as the result of a call that has none.
 
     Source: transform-messages of @mariozechner/pi-ai, seen in 0.31 to 0.74.
     """
@@ -151,7 +151,7 @@ def _contents(content: Json) -> list[Text | Data | Media]:
 
 
 def _from_extension(message: Entry) -> Message:
-    """Return a message that an extension of the program put in."""
+    """Returns a message that an extension of the program put in."""
     parts = _contents(message.get("content"))
     harness = [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
     return Message("user", tuple(harness))

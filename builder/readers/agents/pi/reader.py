@@ -75,7 +75,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield the session's segments, and its abandoned branches and answers."""
+    """Yields the session's segments, and its abandoned branches and answers."""
     taken: set[str] = set()
     stem = source.name.rpartition("/")[2].partition(".")[0]
     session = _Session(stem or "session", source.name)
@@ -115,7 +115,7 @@ class _Node:
 
     @property
     def answers(self) -> bool:
-        """Tells whether the entry is an answer of the model."""
+        """Returns whether the entry is an answer of the model."""
         return as_dict(self.entry.get("message")).get("role") == "assistant"
 
 
@@ -136,7 +136,7 @@ class _Session:
         self.has_emitted = False
 
     def add(self, where: str, entry: Entry) -> Problem | None:
-        """Add the next entry, unless its name is taken by another."""
+        """Adds the next entry, unless its name is taken by another."""
         last = next(reversed(self.nodes), None)
         name = name_or_none(entry.get("id")) or f"#{len(self.places)}"
         parent = name_or_none(entry.get("parentId")) if "parentId" in entry else last
@@ -160,7 +160,7 @@ class _Session:
         return None
 
     def events(self) -> Iterator[Event]:
-        """Yield the conversations, and every entry that none of them counts."""
+        """Yields the conversations, and every entry that none of them counts."""
         parents = {node.parent for node in self.nodes.values()}
         leaves = [name for name in self.nodes if name not in parents]
         current = next(reversed(self.nodes), None)
@@ -180,7 +180,7 @@ class _Session:
         yield from ignored(self.ignored)
 
     def _path(self, leaf: str, *, left: bool = False) -> Iterator[Conversation]:
-        """Yield the segments of the path to a leaf that hold something new."""
+        """Yields the segments of the path to a leaf that hold something new."""
         path, whole = self._to_root(leaf)
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
@@ -197,7 +197,7 @@ class _Session:
             yield from self._segment(None if left else name, segment, problems)
 
     def _to_root(self, leaf: str) -> tuple[list[_Node], bool]:
-        """Return the path from the root to the entry, and whether the root is a session's."""
+        """Returns the path from the root to the entry, and whether the root is a session's."""
         path: list[_Node] = []
         passed: set[str] = set()
         name: str | None = leaf
@@ -208,7 +208,7 @@ class _Session:
         return path[::-1], name is None
 
     def _kept(self, before: Sequence[_Node], compaction: _Node) -> list[_Node]:
-        """Return the entries before a compaction that stayed in the context with its summary."""
+        """Returns the entries before a compaction that stayed in the context with its summary."""
         first = compaction.entry.get("firstKeptEntryId")
         index = compaction.entry.get("firstKeptEntryIndex")
         if first is None and isinstance(index, int) and 0 <= index < len(self.places):
@@ -220,7 +220,7 @@ class _Session:
     def _segment(
         self, name: str | None, nodes: Sequence[_Node], problems: Sequence[Problem]
     ) -> Iterator[Conversation]:
-        """Yield the conversation of a segment, if it holds anything new; a branch has no name.
+        """Yields the conversation of a segment, if it holds anything new; a branch has no name.
 
         Before it comes one for each new answer that was aborted.
         """
@@ -265,7 +265,7 @@ class _Session:
         yield replace(conversation, records=len(fresh), changes=dict(+changes))
 
     def _with_results(self, messages: Sequence[Message]) -> tuple[list[Message], int]:
-        """Return the messages with the results that the program supplies, and their number."""
+        """Returns the messages with the results that the program supplies, and their number."""
         answered, supplied = supply_results(messages, no_result)
         uncertain = self._uncertain()
         if not supplied or not uncertain:

@@ -149,7 +149,7 @@ def system_messages(system: Json) -> Iterator[Message]:
 
 
 def has_blocks(messages: Iterable[Block]) -> bool:
-    """Tells whether messages hold calls or results in blocks specific to Anthropic."""
+    """Returns whether messages hold calls or results in blocks specific to Anthropic."""
     return any(
         block.get("type") in ("tool_use", "tool_result")
         for message in messages

@@ -68,7 +68,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells whether an event belongs to the same message as the one before it."""
+    """Returns whether an event belongs to the same message as the one before it."""
     kinds = (as_dict(before).get("type"), as_dict(after).get("type"))
     return "message" not in kinds and kinds[1] != "message_start"
 

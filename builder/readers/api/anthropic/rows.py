@@ -30,7 +30,7 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 
 def is_body(value: dict[str, Json]) -> bool:
-    """Tells whether an object's `messages` are in Anthropic's form."""
+    """Returns whether an object's `messages` are in Anthropic's form."""
     if "messages" not in value or request_dialect(value) != ANTHROPIC:
         return False
     messages = [as_dict(item) for item in as_list(value.get("messages"))]
@@ -49,7 +49,7 @@ def _is_message(message: dict[str, Json]) -> bool:
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Tells whether values are all messages, at least one with a call or a result."""
+    """Returns whether values are all messages, at least one with a call or a result."""
     messages = [as_dict(value) for value in values]
     if not all(_is_message(message) and message.keys() <= _KEYS for message in messages):
         return False
@@ -62,7 +62,7 @@ def listed(messages: list[Json]) -> History:
 
 
 def is_row(value: Json) -> bool:
-    """Tells whether a record is a row: it names no model, or no limit for the answer it ends with.
+    """Returns whether a record is a row: no model, or no limit for the answer it ends with.
 
     The API requires both, and a request may end with the beginning of its answer.
     """

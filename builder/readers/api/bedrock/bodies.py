@@ -135,7 +135,7 @@ def _part(block: dict[str, Json]) -> Part | None:
 
 
 def _is_silent(block: dict[str, Json]) -> bool:
-    """Tells whether a block of a known kind has no content (empty, encrypted, about tools)."""
+    """Returns whether a block of a known kind has no content (empty, encrypted, about tools)."""
     known = {"text", "reasoningContent", "guardContent", "citationsContent", *_CHANGES_TOOLS}
     return not known.isdisjoint(block)
 
@@ -194,7 +194,7 @@ def _model(exchange: Exchange) -> str | None:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells whether an event belongs to the stream of the one before it."""
+    """Returns whether an event belongs to the stream of the one before it."""
     one, other = as_dict(before), as_dict(after)
     if not (is_event(one) and is_event(other)) or "messageStart" in other:
         return False

@@ -15,7 +15,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list
 
 
 def is_row(value: Json) -> bool:
-    """Tells whether a record is a body of Converse whose last message is the assistant's."""
+    """Returns whether a record is a body of Converse whose last message is the assistant's."""
     if not isinstance(value, dict) or request_dialect(value) != BEDROCK:
         return False
     messages = as_list(value.get("messages"))

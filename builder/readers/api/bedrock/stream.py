@@ -10,7 +10,7 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 
 
 def is_event(body: dict[str, Json]) -> bool:
-    """Tells whether a body is one event of a stream."""
+    """Returns whether a body is one event of a stream."""
     return len(body) == 1 and not BEDROCK_EVENTS.isdisjoint(body)
 
 

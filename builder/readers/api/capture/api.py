@@ -49,20 +49,20 @@ class ApiAnswer:
 
     @property
     def usable(self) -> bool:
-        """Tells whether it is a complete answer with text or calls."""
+        """Returns whether it is a complete answer with text or calls."""
         parts = self.message.parts
         return self.fault is None and any(not isinstance(part, Reasoning) for part in parts)
 
     @property
     def is_no_target(self) -> bool:
-        """Tells whether part of it is missing or could not be parsed."""
+        """Returns whether part of it is missing or could not be parsed."""
         return self.fault is not None or any(
             isinstance(part, Unparsed) for part in self.message.parts
         )
 
     @property
     def counts(self) -> bool:
-        """Tells whether its calls or text must be counted if no request continues it."""
+        """Returns whether its calls or text must be counted if no request continues it."""
         return self.usable or bool(calls(self.message))
 
 

@@ -24,7 +24,7 @@ def api_reader(name: str, is_row: Callable[[Json], bool], summary: str) -> Reade
         return read_captures(source, name)
 
     def splits(source: Source) -> bool:
-        """Tells whether lines are independent: rows are, requests build on earlier ones."""
+        """Returns whether lines are independent: rows are, requests build on earlier ones."""
         return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
 
     return Reader(

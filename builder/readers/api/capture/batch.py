@@ -21,7 +21,7 @@ Half = Literal["request", "result"]
 
 
 def is_store(folder: Listing) -> bool:
-    """Tells whether a folder is a job: files of lines with a custom_id, one of them requests."""
+    """Returns whether a folder is a job: files of lines with a custom_id, one of them requests."""
     names = [name for name in folder.names() if not name.startswith(".")]
     if len(names) < 2 or not all(name.endswith(".jsonl") for name in names):
         return False

@@ -107,7 +107,7 @@ def _decoded(data: bytes) -> str:
 
 
 def is_stream(text: str) -> bool:
-    """Tells whether the text is server-sent events, or JSON values a line."""
+    """Returns whether the text is server-sent events, or JSON values a line."""
     head = text[:4096].lstrip()
     if _FIELD.match(head):
         return True

@@ -37,7 +37,7 @@ _CONSTANTS: dict[str, bool | None] = {
 
 
 def looks_like_cassette(head: bytes) -> bool:
-    """Tells whether the beginning of a file is that of a cassette in YAML."""
+    """Returns whether the beginning of a file is that of a cassette in YAML."""
     return head.lstrip()[:1] not in (b"{", b"[") and _LOOKS.search(head) is not None
 
 
@@ -47,7 +47,7 @@ def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Proble
     `limit` is the number of characters that one interaction may hold (`too_large`). Other codes:
     `bad_yaml`, `too_deep`, `number`. A stream may raise one of `source.STREAM_ERRORS`.
     """
-    import yaml  # noqa: PLC0415 - costs 20 ms, and most files are no cassettes
+    import yaml  # noqa: PLC0415 - costs 20 ms, and most files are not cassettes
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     building = _Building(limit)

@@ -86,7 +86,7 @@ class RequestChain:
         return "retry" if mine and (not usable or again) else None
 
     def is_continued_by(self, history: History, *, tools: bool) -> bool:
-        """Tells whether messages that begin with this history continue one of its answers.
+        """Returns whether messages that begin with this history continue one of its answers.
 
         After an error, or an answer that is not a target, any messages do. If they continue with
         anything else than the answer, the client has rewritten the history. `tools`: a request that
@@ -100,7 +100,7 @@ class RequestChain:
         return self.has_prompts_of(history) and not any(answer.usable for answer in self.answers)
 
     def has_prompts_of(self, history: History) -> bool:
-        """Tells whether both system prompts are exactly equal, as far as both histories go."""
+        """Returns whether both system prompts are exactly equal, as far as both histories go."""
         pairs = zip(self.history.messages, history.messages, strict=False)
         return all(one == other for one, other in pairs if one.role in _PROMPTS)
 
@@ -295,7 +295,7 @@ class RequestChain:
     def _code_of(
         self, history: Sequence[Message], turn: int, at: int, logged: LoggedAnswers
     ) -> str | None:
-        """Returns why the assistant message at `at`, of the run from `turn`, is no target."""
+        """Returns why the assistant message at `at`, of the run from `turn`, is not a target."""
         message = history[at]
         if at in self.given:
             return None if is_whole(self.given[at][1].message, history[at:]) else "edited"
@@ -307,18 +307,18 @@ class RequestChain:
 
 
 def _has_content(message: Message) -> bool:
-    """Tells whether a message is more than white space."""
+    """Returns whether a message is more than white space."""
     return any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
 
 
 def _code(answer: ApiAnswer) -> str:
-    """Returns the code of an answer that is no target."""
+    """Returns the code of an answer that is not a target."""
     unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
     return answer.fault or next(unread, "zero_weight")
 
 
 def _only_adds(before: History, after: History) -> bool:
-    """Tells whether a request offers all the tools that an earlier one offered."""
+    """Returns whether a request offers all the tools that an earlier one offered."""
     if before.tools is None or before.tools == after.tools:
         return True
     offered_now = after.tools or ()

@@ -127,7 +127,7 @@ def request_dialect(body: dict[str, Json]) -> str | None:
 
 
 def _is_interaction(body: dict[str, Json]) -> bool:
-    """Tells whether a request with `input` is one of Gemini's Interactions API."""
+    """Returns whether a request with `input` is one of Gemini's Interactions API."""
     if not any(isinstance(body.get(key), str) for key in ("model", "agent")):
         return False
     if "output" in body or "outputs" in body:  # a trace's record
@@ -137,12 +137,12 @@ def _is_interaction(body: dict[str, Json]) -> bool:
 
 
 def is_interaction(body: dict[str, Json]) -> bool:
-    """Tells whether a response's body is an interaction, or an event of a streamed one."""
+    """Returns whether a response's body is an interaction, or an event of a streamed one."""
     return is_interaction_event(body) or body.get("object") == "interaction"
 
 
 def is_interaction_event(body: dict[str, Json]) -> bool:
-    """Tells whether a body is an event of a streamed interaction."""
+    """Returns whether a body is an event of a streamed interaction."""
     kind = body.get("event_type")
     return isinstance(kind, str) and _INTERACTION_EVENT.fullmatch(kind) is not None
 
@@ -203,7 +203,7 @@ _EXTRA = frozenset({"content_block", "usage", "context_management"})
 
 
 def is_event(body: dict[str, Json]) -> bool:
-    """Tells whether a body is one event of a stream, not a whole response."""
+    """Returns whether a body is one event of a stream, not a whole response."""
     choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
     if any("message" in choice for choice in choices):
         return False
@@ -216,7 +216,7 @@ def is_event(body: dict[str, Json]) -> bool:
 
 
 def _is_bedrock_event(body: dict[str, Json]) -> bool:
-    """Tells whether the only key is that of an event; `metadata` must hold `usage` as well."""
+    """Returns whether the only key is that of an event; `metadata` must hold `usage` as well."""
     if len(body) != 1 or BEDROCK_EVENTS.isdisjoint(body):
         return False
     return "metadata" not in body or "usage" in as_dict(body["metadata"])

@@ -109,7 +109,7 @@ class Exchange:
 
     @property
     def failed(self) -> bool:
-        """Tells whether the answer is an error, by its status or body."""
+        """Returns whether the answer is an error, by its status or body."""
         bodies = (self.response, *(self.events or ()))
         return (self.status or 0) >= 400 or any(as_dict(body).get("error") for body in bodies)
 
@@ -254,7 +254,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _holds_both(value: dict[str, Json]) -> bool:
-    """Tells whether a body is a request to Responses and its response: `input` and `output` in one.
+    """Returns whether a body is a Responses request with its response: `input` and `output`.
 
     Servers list stored responses in this form, and programs log requests and responses in it.
     """
@@ -338,7 +338,7 @@ def _batch_key(value: dict[str, Json]) -> str | None:
 
 
 def _is_pair(request: Json, response: Json) -> bool:
-    """Tells whether `input` and `output` hold API bodies, and not other values of a trace."""
+    """Returns whether `input` and `output` hold API bodies, and not other values of a trace."""
     if not isinstance(request, dict) or request_dialect(request) is None:
         return "inputBodyJson" in as_dict(request)
     return response is None or response_dialect(as_dict(_http(response).body)) is not None

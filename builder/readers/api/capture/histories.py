@@ -90,9 +90,9 @@ class Log:
 class Histories:
     """Turns parsed requests and answers into conversations.
 
-    Call `take` for each in the order of the log, then `rest`; both yield events. `logged`: collects
-    the answers; an assistant turn of a request that none of them explains is no target. Without it
-    the turns are not judged. `context` is that of the conversations.
+    Call `take` for each in the order of the log, then `rest`; both yield events. `logged` collects
+    the answers: an assistant turn of a request that none of them explains is not a target. Without
+    it, the turns are not checked. `context` is that of the conversations.
     """
 
     def __init__(self, logged: LoggedAnswers | None = None, context: Context | None = None) -> None:

@@ -210,7 +210,7 @@ class _Open:
         self.arguments: list[Json] = []
 
     def add(self, delta: dict[str, Json]) -> None:
-        """Add a piece; the first may hold the type of the step."""
+        """Adds a piece; the first may hold the type of the step."""
         kind = as_str(delta.get("type"))
         if kind == "text" or kind in _MEDIA:
             self.step.setdefault("type", "model_output")
@@ -241,7 +241,7 @@ class _Open:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells whether an event belongs to the stream of the one before it."""
+    """Returns whether an event belongs to the stream of the one before it."""
     one, other = as_dict(before), as_dict(after)
     if not (is_interaction_event(one) and is_interaction_event(other)):
         return False

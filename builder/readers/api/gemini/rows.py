@@ -15,7 +15,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list
 
 
 def is_row(value: Json) -> bool:
-    """Tells whether a record is a body of generateContent whose last content is the model's."""
+    """Returns whether a record is a body of generateContent whose last content is the model's."""
     if not isinstance(value, dict) or request_dialect(value) != GEMINI:
         return False
     contents = as_list(value.get("contents"))

@@ -57,7 +57,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
 
 
 def _is_grounded(candidate: dict[str, Json]) -> bool:
-    """Tells whether the service searched for an answer: metadata are also sent where it did not."""
+    """Returns whether the service searched for an answer: metadata are also sent if it did not."""
     metadata = as_dict(candidate.get("groundingMetadata") or candidate.get("grounding_metadata"))
     pages = as_dict(candidate.get("urlContextMetadata") or candidate.get("url_context_metadata"))
     return any(metadata.get(key) for key in _GROUNDING) or any(pages.values())
@@ -98,7 +98,7 @@ class _Candidate:
         self.call = None
 
     def _end(self) -> None:
-        """Close a call that is incomplete."""
+        """Closes a call that is incomplete."""
         if self.call is not None:
             self.broken = True
             self._close(self.call)

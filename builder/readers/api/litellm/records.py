@@ -67,7 +67,7 @@ def fields(value: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def is_chat(kind: str) -> bool:
-    """Tells whether calls of this type are requests to a model with messages."""
+    """Returns whether calls of this type are requests to a model with messages."""
     return kind in _CALL_TYPES or kind in _PASSED
 
 
@@ -146,12 +146,12 @@ def seen(request: dict[str, Json]) -> list[Json]:
 
 
 def is_redacted(values: Iterable[Json]) -> bool:
-    """Tells whether a text was replaced as a whole: the logging of contents is off."""
+    """Returns whether a text was replaced as a whole: the logging of contents is off."""
     return any(text in _REDACTED for text in _texts(values))
 
 
 def is_cut(values: Iterable[Json]) -> bool:
-    """Tells whether the middle of a long text was removed before it was stored."""
+    """Returns whether the middle of a long text was removed before it was stored."""
     return any(
         "(litellm_truncated " in text or _CUT.search(text, 1000, 1100) for text in _texts(values)
     )

@@ -80,7 +80,7 @@ def _tools_in_text(
 
 
 def is_flat(items: Iterable[dict[str, Json]]) -> bool:
-    """Tells whether calls and results are written in the text, as in this project's own rows."""
+    """Returns whether calls and results are written in the text, as in this project's own rows."""
     items = list(items)
     if any(item.get("tool_calls") or item.get("role") in ("tool", "function") for item in items):
         return False
@@ -229,7 +229,7 @@ def _answer(
 
 
 def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
-    """Tells whether the provider ran tools for an answer, whose results the log does not hold.
+    """Returns whether the provider ran tools for an answer, whose results the log does not hold.
 
     OpenAI's search models and OpenRouter cite pages in `annotations`, Perplexity and xAI in fields
     of the response; Groq's compound models list `executed_tools`.
@@ -240,7 +240,7 @@ def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells whether a chunk belongs to the response of the one before it: the ids say so."""
+    """Returns whether a chunk belongs to the response of the one before it: the ids say so."""
     one, other = as_dict(before), as_dict(after)
     if not all("chunk" in as_str(chunk.get("object")) for chunk in (one, other)):
         return False

@@ -65,7 +65,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Tells whether its arguments are one JSON value already."""
+        """Returns whether its arguments are one JSON value already."""
         try:
             loads(self.text)
         except JsonFault:

@@ -38,7 +38,7 @@ _KEYS = frozenset(
 
 
 def is_chat(value: dict[str, Json]) -> bool:
-    """Tells whether an object's `messages` are those of OpenAI chat."""
+    """Returns whether an object's `messages` are those of OpenAI chat."""
     messages = as_list(value.get("messages"))
     if not messages:
         return False
@@ -62,7 +62,7 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Tells whether values are all messages, at least one with a call or a result."""
+    """Returns whether values are all messages, at least one with a call or a result."""
     messages = [as_dict(value) for value in values]
     if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
         return False
@@ -75,7 +75,7 @@ def listed(messages: list[Json]) -> History:
 
 
 def is_row(value: Json) -> bool:
-    """Tells whether a record is a row: it names no model, or ends with an answer."""
+    """Returns whether a record is a row: it names no model, or ends with an answer."""
     if not isinstance(value, dict):
         return False
     if "preferred_output" in value:

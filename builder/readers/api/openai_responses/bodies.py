@@ -104,7 +104,7 @@ def response_of(exchange: Exchange) -> dict[str, Json]:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells whether an event belongs to the same response as the one before it."""
+    """Returns whether an event belongs to the same response as the one before it."""
     one, other = as_str(as_dict(before).get("type")), as_str(as_dict(after).get("type"))
     if not (one.startswith("response.") and other.startswith("response.")):
         return False

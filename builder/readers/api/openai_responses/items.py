@@ -96,7 +96,7 @@ class ItemReading:
         self._not_ours: set[str] = set()  # ids of calls that no client answers to the model
 
     def read(self, items: Iterable[Json]) -> ItemReading:
-        """Take the items of a request."""
+        """Takes the items of a request."""
         for value in items:
             self._take(as_dict(value), answer=False)
         self._end()

@@ -21,7 +21,7 @@ _ANSWERS = frozenset({"output", "response", "outputs"})
 
 
 def is_list(values: Sequence[Json]) -> bool:
-    """Tells whether values are all items, at least one a function call or its output."""
+    """Returns whether values are all items, at least one a function call or its output."""
     if not all(_is_item(as_dict(value)) for value in values):
         return False
     return any(item_type(as_dict(value)) in _PAIRED for value in values)
@@ -37,7 +37,7 @@ def _is_item(item: dict[str, Json]) -> bool:
 
 
 def is_row(value: Json) -> bool:
-    """Tells whether a record is a row: items under `input`, without a model and an answer."""
+    """Returns whether a record is a row: items under `input`, without a model and an answer."""
     if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
         return False
     return is_list(as_list(value.get("input")))

@@ -48,7 +48,7 @@ _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 
 
 def messages(turns: list[Json], changes: Counter[str]) -> list[Message]:
-    """Returns the messages of a row's turns; a turn that is no object is an unknown part.
+    """Returns the messages of a row's turns; a turn that is not an object is an unknown part.
 
     Counts the changes of `text_tags.assistant_parts`, and `result_unwrapped` for each result that
     was in an object of name and content.
@@ -83,13 +83,13 @@ def messages(turns: list[Json], changes: Counter[str]) -> list[Message]:
 
 
 def is_typed(content: Json) -> bool:
-    """Tells whether a message's content is a list of parts {type, value}."""
+    """Returns whether a message's content is a list of parts {type, value}."""
     parts = [as_dict(part) for part in as_list(content)]
     return bool(parts) and all("type" in part and "value" in part for part in parts)
 
 
 def _trained(turn: dict[str, Json]) -> bool:
-    """Tells whether the author gave the turn a loss (`loss`, `loss_weight`, `weight`)."""
+    """Returns whether the author gave the turn a loss (`loss`, `loss_weight`, `weight`)."""
     return turn.get("loss") is not False and not any(
         key in turn and not isinstance(turn[key], bool) and turn[key] == 0
         for key in ("loss_weight", "weight")

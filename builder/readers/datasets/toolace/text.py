@@ -34,7 +34,7 @@ _NEXT = re.compile(r"\s*(?P<mark>[,)\]])\s*")
 
 
 def lists_tools(system: str) -> bool:
-    """Tells whether a system text introduces its tools in ToolACE's words."""
+    """Returns whether a system text introduces its tools in ToolACE's words."""
     return _LIST.search(system) is not None
 
 
@@ -122,7 +122,7 @@ def _arguments(body: str, at: int) -> tuple[dict[str, Json], int]:
 
 
 def _value(body: str, at: int) -> tuple[Json, int]:
-    """Returns a literal, or words without quotes (a date is no number) up to the next mark."""
+    """Returns a literal, or words without quotes (a date is not a number) up to the next mark."""
     fault = JsonFault("bad_json", f"no value at character {at}")
     try:
         found, end = scan(body, at)

@@ -21,12 +21,12 @@ ENDING = frozenset({"finish", "mark_task_complete"})
 
 
 def is_row(item: dict[str, Json]) -> bool:
-    """Tells whether an object is such a row."""
+    """Returns whether an object is such a row."""
     return isinstance(item.get("conversations"), list) and {"episode", "trial_name"} <= item.keys()
 
 
 def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
-    """Tells whether a row repeats another row's messages and continues them."""
+    """Returns whether a row repeats another row's messages and continues them."""
     messages, before = as_list(later.get("conversations")), as_list(earlier.get("conversations"))
     trials = [(row.get("run_id"), row.get("trial_name")) for row in (later, earlier)]
     return (

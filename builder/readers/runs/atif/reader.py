@@ -30,12 +30,12 @@ _DERIVED = re.compile(r"-(?:cont|summarization)-\d+.*")
 
 
 def is_store(folder: Listing) -> bool:
-    """Tells whether a folder is a trial of Harbor: its result, and its agent's trajectory."""
+    """Returns whether a folder is a trial of Harbor: its result, and its agent's trajectory."""
     return folder.is_file("result.json") and folder.is_file("agent/trajectory.json")
 
 
 def holds(name: str) -> bool:
-    """Tells whether a file of a trial is its result or a trajectory."""
+    """Returns whether a file of a trial is its result or a trajectory."""
     return _MEMBER.fullmatch(name) is not None
 
 

@@ -56,7 +56,7 @@ class Segment:
 
     @property
     def calls(self) -> bool:
-        """Tells whether any of its turns calls a tool."""
+        """Returns whether any of its turns calls a tool."""
         parts = (part for message in self.messages for part in message.parts)
         return any(isinstance(part, ToolCall) for part in parts)
 
@@ -75,7 +75,7 @@ class Steps:
 
     @property
     def in_text(self) -> bool:
-        """Tells whether the agent offers no tools: its model writes JSON or XML that it parses."""
+        """Returns whether the agent offers no tools, but parses JSON or XML of its model."""
         return self._agent.startswith(_TERMINUS)
 
     @property

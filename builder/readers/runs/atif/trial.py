@@ -12,7 +12,7 @@ from builder.readers.toolkit import as_dict, logged_outcome, name_or_none
 
 
 def is_result(value: dict[str, Json]) -> bool:
-    """Tells whether an object is the result of a trial."""
+    """Returns whether an object is the result of a trial."""
     return {"task_name", "trial_name"} <= value.keys()
 
 

@@ -43,7 +43,7 @@ class Texts:
         self.lost: list[str] = []
 
     def text(self, value: Json) -> str:
-        """Returns the text, or the attachment that it names; "" for what is no text."""
+        """Returns the text, or the attachment that it names; "" for anything but text."""
         text = as_str(value)
         reference = _ATTACHMENT.fullmatch(text)
         if reference is None:

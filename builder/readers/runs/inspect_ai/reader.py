@@ -126,7 +126,7 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     if not isinstance(sample, dict):
         yield Problem("not_object", record.where, f"a sample is a {type(sample).__name__}")
         return
-    transcript = as_dict(sample.get("transcript"))  # 2024: events and texts lie one deeper
+    transcript = as_dict(sample.get("transcript"))  # 2024: events and texts are in an object
     texts = Texts({**as_dict(transcript.get("content")), **as_dict(sample.get("attachments"))})
     events = [
         as_dict(e) for e in as_list(sample.get("events")) or as_list(transcript.get("events"))
@@ -186,7 +186,7 @@ def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json]
 
 
 def _submits(messages: list[Message]) -> bool:
-    """Tells whether the last turn submits the answer by a call."""
+    """Returns whether the last turn submits the answer by a call."""
     answers = [message for message in messages if message.role == "assistant"]
     return bool(answers) and any(
         isinstance(part, ToolCall) and part.name == _SUBMIT for part in answers[-1].parts

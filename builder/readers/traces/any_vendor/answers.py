@@ -45,7 +45,7 @@ _MEANT = frozenset(
         "tool_calls", "toolCalls", "function_call", "lc", "additional_kwargs",
     }
 )  # fmt: skip
-"""Fields of messages and responses: an object with one of them is no mere JSON answer."""
+"""Fields of messages and responses: an object with one of them is not just a JSON answer."""
 _MAX_WRAPPERS = 4
 
 
@@ -188,7 +188,7 @@ def _is_part(item: dict[str, Json]) -> bool:
 
 
 def _is_choice(item: dict[str, Json]) -> bool:
-    """Tells whether an item of a list is one of several answers: each of them has ended."""
+    """Returns whether an item of a list is one of several answers: each of them has ended."""
     if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
         return False
     return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
@@ -303,7 +303,7 @@ def _holds_message(value: dict[str, Json], key: str) -> bool:
 def calls_by_columns(calls: Json, names: Json) -> list[Part]:
     """Returns calls kept apart from the output.
 
-    Objects, or their JSON texts, with the names beside.
+    Objects, or their JSON texts, with their names in another field.
     """
     found: list[Part] = []
     listed = as_list(decoded(calls))

@@ -77,7 +77,7 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
 
 
 def _is_flat(message: Message) -> bool:
-    """Tells whether a user message that is the whole request is a conversation as one text."""
+    """Returns whether a user message that is the whole request is a conversation as one text."""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     return message.role == "user" and len(texts) == 1 and bool(_FLAT_SYSTEM.match(texts[0]))
 
@@ -210,7 +210,7 @@ def _response_item(fields: dict[str, Json], kind: str, notes: PartNotes) -> list
 
 
 def is_definition(value: Json) -> bool:
-    """Tells whether a value defines a tool."""
+    """Returns whether a value defines a tool."""
     item = as_dict(decoded(value))
     inner = as_dict(item.get("function")) or item
     has_schema = any(key in inner for key in ("parameters", "input_schema", "inputSchema"))

@@ -38,7 +38,7 @@ class Request:
 
 
 def read_request(value: Json, notes: PartNotes) -> Request:
-    """Returns what a logged input says; no messages if it is no request."""
+    """Returns what a logged input says; no messages if it is not a request."""
     value = decoded(value)
     body = _opened(value)
     if not isinstance(body, dict):

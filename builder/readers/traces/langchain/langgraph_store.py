@@ -232,7 +232,7 @@ def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
 
 
 def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
-    """Tells whether a message was replaced by another of its id, so that it was taken back."""
+    """Returns whether a message was replaced by another of its id, so that it was taken back."""
     now = {name: one for one in after if isinstance(name := one.get("id"), str)}
     old = (one for one in before if isinstance(one.get("id"), str))
     return any(now.get(str(one["id"]), one) != one for one in old)

@@ -39,7 +39,7 @@ REMOVE_ALL = "__remove_all__"
 
 
 def is_message(value: Json) -> bool:
-    """Tells whether a value is a message in one of the serialisations."""
+    """Returns whether a value is a message in one of the serialisations."""
     if isinstance(value, list):
         return len(value) == 2 and as_str(value[0]) in _PAIRS and isinstance(value[1], str)
     item = as_dict(value)
@@ -60,7 +60,7 @@ def is_message(value: Json) -> bool:
 
 
 def is_kind(fields: dict[str, Json]) -> bool:
-    """Tells whether fields (see `as_fields`) are of a kind of message."""
+    """Returns whether fields (see `as_fields`) are of a kind of message."""
     kind = as_str(fields.get("type"))
     return kind in TYPES or kind in _CLASSES
 

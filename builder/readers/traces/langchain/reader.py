@@ -55,7 +55,7 @@ def recognise(source: Source) -> str | None:
 def item_sizes(source: Source) -> Sequence[int]:
     """Returns the threads of a database of checkpoints.
 
-    The rows of a history's sessions lie mixed.
+    The rows of a history's sessions are interleaved.
     """
     return langgraph_store.item_sizes(source) if "checkpoints" in tables(source) else ()
 

@@ -49,12 +49,12 @@ _SCHEMAS = frozenset({"parameters", "input_schema"})
 
 
 def is_message(span: Span) -> bool:
-    """Tells whether a log record is one message of a request, as the first generation logs them."""
+    """Returns whether a log record is one message of a request, as in the first generation."""
     return any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in span.events)
 
 
 def is_choice(span: Span) -> bool:
-    """Tells whether a log record is an answer."""
+    """Returns whether a log record is an answer."""
     return any(name == CHOICE for name, _ in span.events)
 
 

@@ -143,7 +143,7 @@ def _raw_request(value: Json, notes: PartNotes) -> Request:
 
 
 def _lost_results(entries: list[Json]) -> bool:
-    """Tells whether results are in messages of role user.
+    """Returns whether results are in messages of role user.
 
     Each such message has room for one result; the others are lost.
     """

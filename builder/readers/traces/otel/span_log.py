@@ -198,7 +198,7 @@ class _Log:
             )
 
     def _repeats(self, reading: SpanReading) -> bool:
-        """Tells whether an agent's span repeats a request of another trace."""
+        """Returns whether an agent's span repeats a request of another trace."""
         history = reading.history
         if history is None or not self._asked.intersection(digests(history.messages)[-1:]):
             return False

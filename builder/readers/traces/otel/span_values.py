@@ -54,7 +54,7 @@ def decoded(value: Json) -> Json:
 
 
 def is_cut(value: Json) -> bool:
-    """Tells whether a value is truncated JSON text, as a limit on value length leaves it."""
+    """Returns whether a value is truncated JSON text, as a limit on value length leaves it."""
     return isinstance(value, str) and value.lstrip()[:1] in ("[", "{") and decoded(value) is value
 
 

@@ -136,7 +136,7 @@ _TELLING = frozenset(
 
 @lru_cache(maxsize=4096)
 def _is_unlike(names: tuple[str, ...]) -> bool:
-    """Tells whether records with these keys cannot identify an instrumentation."""
+    """Returns whether records with these keys cannot identify an instrumentation."""
     return (_TELLING | _AROUND).isdisjoint(names) and not any(
         name.removeprefix("attributes.").startswith(_ANY) for name in names
     )

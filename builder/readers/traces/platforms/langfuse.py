@@ -81,7 +81,7 @@ def _kind(value: dict[str, Json]) -> str | None:
 
 
 def _is_view(value: Json) -> bool:
-    """Tells whether a value is the platform's view of one observation's input and output."""
+    """Returns whether a value is the platform's view of one observation's input and output."""
     sides = as_dict(value)
     return bool(sides) and all(
         key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)

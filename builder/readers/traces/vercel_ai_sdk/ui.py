@@ -41,7 +41,7 @@ _STATES = {
 
 
 def is_ui_message(value: Json) -> bool:
-    """Tells whether a value is a UI message of AI SDK 4 or later."""
+    """Returns whether a value is a UI message of AI SDK 4 or later."""
     item = as_dict(value)
     if as_str(item.get("role")) not in _ROLES:
         return False
@@ -53,7 +53,7 @@ def is_ui_message(value: Json) -> bool:
 
 
 def has_sdk_messages(value: Json) -> bool:
-    """Tells whether a chat has UI messages, or messages with calls and results as parts."""
+    """Returns whether a chat has UI messages, or messages with calls and results as parts."""
     return any(
         is_ui_message(item)
         or any(
