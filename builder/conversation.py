@@ -73,7 +73,7 @@ class Unparsed:
     """Something that could not be understood: its text, and why (`code`).
 
     In an assistant message: the sample ends before that turn. Code `unknown_part` (its text names
-    the type) may stand in any message and result: the part is left out, and the answers after it
+    the type) may occur in any message and result: the part is left out, and the answers after it
     lack `unknown_part` in their context.
     """
 
@@ -86,7 +86,7 @@ Content: TypeAlias = Text | Data | Media | Unparsed
 
 
 def unknown_part(kind: str) -> Unparsed:
-    """Returns what stands for a part of an unknown type; `kind` is the type's name."""
+    """Returns the placeholder for a part of an unknown type; `kind` is the type's name."""
     return Unparsed(kind[:40], "unknown_part")
 
 
@@ -198,7 +198,7 @@ class Conversation:
     context   how well the log shows what the model saw; None: it follows from what is there
               (`partial` where system prompt or tools are missing, else `logged`)
     recorded  it is a capture of requests: a target is the recorded response to a request that the
-              log holds, so it is kept whatever stands before it (docs/context.md)
+              log holds, so it is kept whatever precedes it (docs/context.md)
     outcome   how it ended, as logged and nothing else: reward, score, resolved, exit_status, error,
               labels, feedback, evaluator, and `benchmark`, the public benchmark that was run
     """

@@ -82,7 +82,7 @@ _EDGE = 400
 def is_error(response: str) -> bool:
     """Returns whether a tool response reports an error.
 
-    This is judged by its wording, because the flat form has no flag.
+    This is inferred from its wording, because the flat form has no flag.
     """
     begin = response[:_EDGE]
     if _ERROR.match(begin):

@@ -13,7 +13,7 @@ def preloading(tokenizer: str) -> Preload:
 def preload(tokenizer: str) -> None:
     """Loads what verifying and converting need, so that forked workers share it.
 
-    The readers and what they stand on take each process half a second of CPU to import.
+    Importing the readers and their dependencies takes each process half a second of CPU.
     """
     from builder.build import task  # noqa: F401, PLC0415 - heavy
     from builder.readers import readers  # noqa: PLC0415 - heavy

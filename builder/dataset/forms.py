@@ -254,7 +254,7 @@ def _is_structured(row: dict[str, Json]) -> bool:
 
 
 def _holds_answers(row: dict[str, Json], dialogue: Dialogue | None) -> bool:
-    """Returns whether each answer stands in a ShareGPT row as the template renders it."""
+    """Returns whether a ShareGPT row has each answer as the template renders it."""
     turns = map(as_dict, as_list(row.get("conversations")))
     values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
     answers = flatten(dialogue).messages if dialogue is not None else ()

@@ -110,7 +110,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def prepare(preload: Preload | None) -> None:
-    """Starts the fork server, which loads what workers share while this process goes on.
+    """Starts the fork server, which loads what workers share while this process continues.
 
     One that was killed is started again. Raises WorkersNotStarted.
     """

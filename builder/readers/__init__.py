@@ -54,10 +54,10 @@ class Reader:
 
     A format that keeps one conversation in many files is a store:
 
-    is_store    tells whether a folder, of this machine or of an object store, is one store, from
+    is_store    returns whether a folder, local or in an object store, is one store, from
                 the names in it and where they do not suffice from the beginning of a file. A store
                 is one source with `members`.
-    holds       tells from their names which files below a store are its members; None: all of them
+    holds       selects by name the files below a store that are its members; None: all of them
     exclusive   False: the other files below a store are sources of their own; True: not sources
 
     Large files are cut into chunks that are read independently, each as a source of its own:

@@ -28,7 +28,7 @@ _LETTER = 6.4
 
 
 def is_wide(item: Histogram | AuditTable) -> bool:
-    """Returns whether it needs the full width of the page, judged by its columns' lengths."""
+    """Returns whether it needs the full width of the page, based on its columns' lengths."""
     if not isinstance(item, AuditTable):
         return False
     rows = (item.columns, *item.rows[:OPEN_ROWS])

@@ -1,4 +1,4 @@
-"""Finds secrets in manifests of Kubernetes and in `INSERT` statements, by the block they stand in.
+"""Finds secrets in manifests of Kubernetes and in `INSERT` statements, by the block that contains them.
 
 - `kind: Secret`: every value of `data` and `stringData`, in YAML and in JSON
 - `INSERT INTO t (name, password) VALUES (…), (…)`: the values of columns named like a secret

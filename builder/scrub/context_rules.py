@@ -24,7 +24,7 @@ _ARGUMENTS = rf"[ \t]{{0,4}}\((?:\s|\\{{1,4}}n){{0,8}}(?:(?:{_STRING}|[\w.]{{1,6
 """The arguments of a call up to the one after a name of a user."""
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 _REST = r"\b[^\n|;&]{0,200}?[ \t]"
-"""What stands between a command and its option, on one line and in one command."""
+"""The text between a command and its option, on one line and in one command."""
 _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}\t){1,12}"
 """Space and line ends, also escaped or with the numbers that a viewer puts before lines."""
 _STDIN_READERS = r"secrets? (?:set|put|create|add|versions add|bulk)|env add|kinit|cryptsetup|vncpasswd|smbpasswd"

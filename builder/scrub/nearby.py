@@ -78,7 +78,7 @@ _NEXT_LINE = re.compile(
     r"[ \t]{0,8}(?:\d{1,6}[\t\u2192])?[ \t]{0,8}"
 )
 _SEPARATES = re.compile(r"[\s\"'`=:(,|>\u2192]")
-"""One of these must stand between word and value: otherwise they are one name."""
+"""One of these must be between word and value: otherwise they are one name."""
 _LETTERS = re.compile("[A-Za-z]+")
 _SPLIT = re.compile("[-._/+=~]")
 _SEGMENT = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")

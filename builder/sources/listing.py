@@ -1,7 +1,7 @@
 """Listings: a folder of this machine or of a store, behind one protocol.
 
-Discovery walks listings, and readers recognise stores by them, so that a folder is judged by the
-same code wherever it is.
+Discovery walks listings, and readers recognise stores by them, so that the same code handles a
+folder wherever it is.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Comparison:
     other_text    samples that it renders to a text other than the proven one
     beyond        samples longer than its default length
     refused       {reason: samples}
-    borders       samples in which the edge of a trained span, ours or its, lies inside a token
+    borders       samples in which the edge of a trained span, ours or its, is inside a token
     """
 
     trainer: str
@@ -127,7 +127,7 @@ class Trained:
     length   tokens of the whole text
     numbers  positions of the trained ones
     regions  how many of them start in each region
-    crossed  the edge of a span lies inside a token
+    crossed  the edge of a span is inside a token
     """
 
     length: int

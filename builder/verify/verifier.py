@@ -70,7 +70,7 @@ class Verifier:
 
         `dialogue` is the structured form that the sample was made from; for foreign data it is
         parsed from the text. `targets` are the ordinals of the assistant turns that the
-        sample trains; None: those whose weight is not 0. `late_system`: a system message may stand
+        sample trains; None: those whose weight is not 0. `late_system`: a system message may occur
         after the first turn.
         """
         findings = list(checks.well_formed(sample))

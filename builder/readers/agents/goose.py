@@ -260,7 +260,7 @@ class _Reading:
     messages: list[Message] = field(default_factory=list)
 
     def take(self, row: _Row) -> None:
-        """Adds the messages of a row; results stand in messages of the user."""
+        """Adds the messages of a row; results are in messages of the user."""
         parts: list[Part] = []
         results: list[ToolResult] = []
         for item in _for_model(row.content):

@@ -329,7 +329,7 @@ def _result_message(message: Message, status: str) -> Message:
 
 
 def _system(segment: _Segment, entry: _Entry) -> None:
-    """Applies a system record that tells something about the model's history."""
+    """Applies a system record that affects the model's history."""
     payload = as_dict(entry.item.get("systemPayload"))
     if entry.item.get("subtype") == "agent_bootstrap":
         segment.hidden.add("history")

@@ -33,7 +33,7 @@ def is_when2call(row: dict[str, Json]) -> bool:
     """When2Call: questions with four answers, pairs of responses, or rows in its own dialect.
 
     Rows for plain fine-tuning have messages and tools alone. Their definitions are JSON texts in a
-    list, or have `required` next to parameters of type "dict"; calls stand in <TOOLCALL> tags.
+    list, or have `required` next to parameters of type "dict"; calls are in <TOOLCALL> tags.
     """
     if {"question", "answers", "correct_answer"} <= row.keys():
         return isinstance(row["answers"], dict) and ("target_tool" in row or "orig_tools" in row)

@@ -32,7 +32,7 @@ from builder.sources.source import Source
 _ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
 _END = "<|endoftext|>"
 _NAMES = "USER|ASSISTANT|FUNCTION RESPONSE"
-# Words that look like a segment's name also stand inside of segments, where a paragraph begins.
+# Words that look like a segment's name also occur inside segments, where a paragraph begins.
 _SEGMENTS = tuple(
     re.compile(rf"(?:\A\s*|(?<={gap})|{re.escape(_END)}\s*)({_NAMES}): ?")
     for gap in (r"\n\n\n", r"\n")

@@ -1,7 +1,7 @@
 """Nemotron's rows for tool calling: Post-Training-Dataset-v1 (tool_calling) and Agentic-v1.
 
 Reference: function-calling-datasets.md "Nemotron". The messages are OpenAI's. The definitions are
-a column of their own, or stand in the JSON text of the column `metadata`. Results have ids in the
+a column of their own, or are in the JSON text of the column `metadata`. Results have ids in the
 one and none in the other.
 """
 

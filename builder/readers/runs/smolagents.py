@@ -4,7 +4,7 @@ A record is a step, known by its keys. Source: inspect-ai.md "smolagents"; smola
 Code agents write code into their text, which the dump wraps as a call of `python_interpreter`: they
 come as text turns. One text holds the results of all calls of a step, ordered by id, so that
 several calls without `tool_observations` cannot be matched with their results. Definitions of tools
-are not logged; a code agent sends none, they stand in its prompt.
+are not logged; a code agent sends none, they are in its prompt.
 
 The agent frames what it sends ("New task:", "Observation:", a hint after an error) and sends calls
 back as text. A frame is taken over where a logged request (`model_input_messages`) holds the framed

@@ -5,7 +5,7 @@ for retries, exits and attempts. The conversation is the history. Where a step's
 `query` or the `messages` of the step before hold, differs from the history before its answer
 (elided observations, requeries after malformed actions), `history` is missing from the context of
 that answer. Only function-calling runs call tools; the older dialects write a discussion and a
-command as text, and come as text turns. Ids of calls repeat, so results stand behind the turn that
+command as text, and come as text turns. Ids of calls repeat, so results come after the turn that
 called. Definitions of tools are not logged.
 """
 

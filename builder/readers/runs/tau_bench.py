@@ -1,7 +1,7 @@
 """tau-bench: historical trajectories, a JSON list of runs with OpenAI messages in `traj`.
 
 A record is a run. Source: tau-bench.md "tau-bench". Ids of calls repeat inside a run, so results
-stand behind the turn that called. Definitions of the tools are not logged. Runs of the text
+come after the turn that called. Definitions of the tools are not logged. Runs of the text
 strategies (ReAct, act) hold their actions as text and come as text turns. Few-shot rows hold a
 conversation flattened into one text without its calls; they are rejected as `flattened`.
 """

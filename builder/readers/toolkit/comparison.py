@@ -236,7 +236,7 @@ def prefilled(beginning: Message, answer: Message) -> Message:
 def without_billing(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Returns the messages without Claude Code's billing line, which differs in every request.
 
-    It stands at the beginning of the system text, and Anthropic's server removes it. Source:
+    It is at the beginning of the system text, and Anthropic's server removes it. Source:
     ggml-org/llama.cpp pull request 20623, anthropics/claude-code issue 68900.
     """
     found: list[Message] = []

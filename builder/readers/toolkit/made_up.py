@@ -1,6 +1,6 @@
 """Turns of datasets that would teach a model to make up the output of a tool.
 
-Datasets that write calls as text lose some: a call stands in prose that no parser knows, its result
+Datasets that write calls as text lose some: a call is in prose that no parser knows, its result
 follows, and the next answer rests on it. Others put the tool's words into the assistant's own text.
 Neither turn may be learnt, and what follows has no cause that a model could see.
 Source: function-calling-datasets.md, "Glaive", "Cross-dialect traps".
@@ -31,7 +31,7 @@ def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
     that no call asked for; `flattened`: its text holds a call and the tool's answer to it.
     """
     found: list[Message] = []
-    asking: int | None = None  # where the assistant turn stands that the next results answer
+    asking: int | None = None  # the place of the assistant turn that the next results answer
     calls = results = 0
     orphan = False
     for message in messages:

@@ -16,7 +16,7 @@ Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
 
 
 def splits(source: Source) -> bool:
-    """Tells that a JSONL file may be cut between any two lines (the `splits` hook)."""
+    """Allows a JSONL file to be cut between any two lines (the `splits` hook)."""
     return source.peek.kind == "jsonl"
 
 

@@ -18,7 +18,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 class Branch:
     """The lines from a root to a leaf, and those that the program logged below the leaf.
 
-    rewound  the user went back from it, and the session goes on along another branch
+    rewound  the user went back from it, and the session continues along another branch
     kept     lines that a compaction kept: they were answered in the context before it, by uuid
     """
 
@@ -174,7 +174,7 @@ class _Tree:
     ) -> list[SessionLine]:
         """Returns the lines of a branch with what hooks attached to lines of its turns (`own`).
 
-        These attachments stand apart from the branch, as results of parallel calls do.
+        These attachments are not on the branch, as results of parallel calls do.
         """
         held = {line.uuid for line in lines}
         found = list(lines)

@@ -110,7 +110,7 @@ class Turns:
         return list({turn.key: turn for turn in turns}.values())
 
     def cut_on(self, branch: Sequence[SessionLine]) -> dict[str, list[dict[str, Json]]]:
-        """Returns the turns that a branch goes on from the middle of, by key: the blocks it has.
+        """Returns the turns in whose middle a branch continues, by key: the blocks it has.
 
         The user went back to a line before the turn's last. The branches of parallel calls miss
         lines of a turn as well, but hold a result of it.

@@ -133,7 +133,7 @@ class ClineReading:
     def _user(self, item: dict[str, Json], turn: str | None) -> None:
         results: list[ToolResult] = []
         user: list[Part] = []
-        head: str | None = None  # of the result, in the dialect of tags, that goes on
+        head: str | None = None  # of the result, in the dialect of tags, that continues
         for block in _blocks(item.get("content")):
             match block.get("type"):
                 case "text":

@@ -133,7 +133,7 @@ def user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:
     """Separate the user's text from the program's in a user message.
 
     Words in `<task>`, `<feedback>`, `<answer>`, `<user_message>` and `<user_input>` are the
-    user's, without the tags (`wrapper_removed`); what stands around them is the program's, as
+    user's, without the tags (`wrapper_removed`); the text around them is the program's, as
     are blocks of context and notices. A text without any such tag is the user's.
     """
     matches = list(_WRAPPED.finditer(text))

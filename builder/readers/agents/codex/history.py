@@ -72,7 +72,7 @@ def mark_replayed(
 ) -> None:
     """Marks the model's turns in a history that replaced another: none of them is a target here.
 
-    A turn that stands in the history before with the same text and no call is repeated. Any other
+    A turn that is in the history before with the same text and no call is repeated. Any other
     was stripped of its calls; with an encrypted summary, any may have been.
     """
     whole = {turn.text for turn in before if turn.role == "assistant" and not turn.calls}

@@ -212,7 +212,7 @@ class Rollout:
     def _append(self, turn: RolloutTurn) -> None:
         if not turn.parts and not turn.hides:
             return
-        # The program may put a warning between a call and its output: the turn goes on.
+        # The program may put a warning between a call and its output: the turn continues.
         if turn.is_prompt or (self.open and len(self.open.results) >= len(self.open.calls)):
             self.open = None
         self.turns.append(turn)

@@ -224,7 +224,7 @@ class _Session:
             if not view.compared or any(begins(other, view.compared) for other in later):
                 continue
             if later and not answered_in(view.compared[common(view.compared, later[0]) :]):
-                continue  # only what a user typed was taken back
+                continue  # only what a user typed was undone
             problems = state.problems
             if state.rewound or (later and begins(view.compared, later[0])):
                 detail = "the session went on from an earlier message"

@@ -56,7 +56,7 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     answered: set[str] = set()
     model: str | None = None
     doubled_from = sys.maxsize
-    sent: set[str] = set()  # ids of calls whose results stand in messages of the user
+    sent: set[str] = set()  # ids of calls whose results are in messages of the user
     for key, item in records:
         content = item.get("content")
         parts = read_parts([] if content is None else part_list(content), keys)
@@ -116,7 +116,7 @@ def _without_history(
 
 
 def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
-    """Marks answers that stand in several conversations as repeats in all but one.
+    """Marks answers that are in several conversations as repeats in all but one.
 
     The one is the first whose end the user did not take back.
     """

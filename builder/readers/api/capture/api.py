@@ -74,7 +74,7 @@ class Api:
     history    reads the body of a request; no messages: it cannot be read
     answers    reads the answers of an exchange (its request may be None), preferred one first; ()
                for an error
-    continues  tells whether a body or event without a request continues the previous response
+    continues  returns whether a body or event without a request continues the previous response
     complete   makes a function for one log that inserts history kept by the server into a request
                and finds the request of an answer that arrived later
     """

@@ -12,7 +12,7 @@ from builder.sources.source import Source
 
 
 def api_reader(name: str, is_row: Callable[[Json], bool], summary: str) -> Reader:
-    """Returns the reader of an API. `is_row` tells its rows, which are whole conversations."""
+    """Returns the reader of an API. `is_row` recognises its rows, which are whole conversations."""
 
     def recognise(source: Source) -> str | None:
         """Claims sources whose first exchange or row with a known API is of this one."""

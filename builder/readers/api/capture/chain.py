@@ -256,7 +256,7 @@ class RequestChain:
     ) -> Iterator[Message]:
         """Yields the history, its turns with the thoughts that their own responses held.
 
-        Requests lack them, since providers do not want them back. Turns at `begun` go on in the
+        Requests lack them, since providers do not want them back. Turns at `begun` continue in the
         next answer, so that what made them incomplete does not count.
         """
         for at, message in enumerate(self.history.messages):

@@ -1,4 +1,4 @@
-"""Tells which API the body of a request or response belongs to, from its content.
+"""Determines the API of a request's or response's body from its content.
 
 The names are those of the readers: openai-chat, openai-responses, anthropic-messages, gemini-api,
 bedrock-converse. The evidence comes from the references of the same names. A path is

@@ -73,7 +73,7 @@ class Exchange:
               decompressed
     key       joins the input and output lines of a Batch file (`custom_id`, `key`)
     log       the reader whose records these are, where a gateway's own log is the envelope
-    api       the API of the bodies, where the record itself names it or it was judged before
+    api       the API of the bodies, where the record itself names it or it was determined before
     sent      if a server or SDK ran functions itself: the request without the turns that the
               response holds before its last answer; `request` includes them
     """

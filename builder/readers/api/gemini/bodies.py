@@ -154,7 +154,7 @@ def _reason(candidate: dict[str, Json]) -> Json:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Tells from the ids whether a chunk belongs to the response of the previous one.
+    """Returns whether, by its ids, a chunk belongs to the response of the previous one.
 
     Without ids (older servers), the response continues until its finishReason.
     """

@@ -164,7 +164,7 @@ def mark_harness(parts: list[Part], role: str) -> list[Part]:
 def content_messages(content: Json, keys: CallKeys) -> list[Message]:
     """Returns the messages of one `Content`.
 
-    Tool results stand in contents of role user (older: function; some SDKs: tool); they come
+    Tool results are in contents of role user (older: function; some SDKs: tool); they come
     first. A content without a role is the user's.
     """
     item = as_dict(content)

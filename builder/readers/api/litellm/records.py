@@ -72,7 +72,7 @@ def is_chat(kind: str) -> bool:
 
 
 def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
-    """Returns the API of a record's request; None where only its body tells it.
+    """Returns the API of a record's request; None if only its body shows it.
 
     A row of a chat completion holds the body as the client sent it, maybe in Anthropic's form.
     The model's name is left out of the judgement, it is that of any provider.

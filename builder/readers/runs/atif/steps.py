@@ -217,7 +217,7 @@ def _replaces_context(step: dict[str, Json]) -> bool:
 
 
 def _with_thoughts(thought: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Returns thoughts and text; what stands before a `</think>` in the text is a thought too."""
+    """Returns thoughts and text; text before a `</think>` is a thought too."""
     thoughts = [Reasoning(thought)] if thought else []
     first = parts[0] if parts else None
     if not isinstance(first, Text) or "</think>" not in first.text:

@@ -76,7 +76,7 @@ def fault_of(reason: Json) -> str | None:
 
 
 def _fault(value: dict[str, Json]) -> str | None:
-    """Returns the fault that any of an object's finish reasons tells."""
+    """Returns the fault in any of an object's finish reasons."""
     return next((code for key in _FINISH if (code := fault_of(value.get(key)))), None)
 
 

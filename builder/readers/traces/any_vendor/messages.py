@@ -1,6 +1,6 @@
 """Messages in every form that traces hold: OpenAI, Responses items, Gemini contents, LangChain.
 
-One list holds one dialect in practice, but nothing says which; each item is judged by its fields.
+A list has one dialect in practice, but nothing says which; each item is classified by its fields.
 Sources: langfuse.md, langsmith.md, langchain-dumps.md.
 """
 
@@ -185,7 +185,7 @@ def _calls(fields: dict[str, Json]) -> list[Json]:
 def _split(message: Message) -> list[Message]:
     """Returns the message with its results as messages of role tool of their own.
 
-    A client's results come before its words; a provider's stand where the model saw them.
+    A client's results come before its words; a provider's are where the model saw them.
     """
     parts = message.parts
     if message.role != "assistant":

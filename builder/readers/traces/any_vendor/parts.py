@@ -1,7 +1,7 @@
 """Content parts, calls and results in every form that traces hold, whoever's API they came from.
 
 A platform logs what its instrumentation gave it, so parts of OpenAI, Anthropic, Gemini, the AI SDK,
-OpenTelemetry and LangChain stand in the same field. Their types are disjoint, so one reading does.
+OpenTelemetry and LangChain are in the same field. Their types are disjoint, so one reading does.
 Sources: langfuse.md "Content dialects", langsmith.md "LLM run payloads", langchain-dumps.md,
 otel-genai.md, gemini-api.md, vercel-ai-sdk.md.
 """
@@ -77,7 +77,7 @@ def without_missing(parts: Sequence[Part]) -> list[Part]:
 
     Instrumentations write the content of an answer as text, also where it has none because the
     model called a tool. If neither text nor call remains, the answer was not logged, and the part
-    that stands for it is `Unparsed` with the code `no_output`.
+    that replaces it is `Unparsed` with the code `no_output`.
     """
     kept = [
         part for part in parts if not (isinstance(part, Text) and part.text.strip() in _MISSING)

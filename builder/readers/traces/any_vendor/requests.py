@@ -24,7 +24,7 @@ _DEFINES = (*_TOOLS, "function", "toolSpec", "json_schema")
 _PARAMETERS = (
     "config", "model_parameters", "optional_params", "invocation_params", "kwargs", "toolConfig",
 )  # fmt: skip
-"""Where tools stand that are not in the body itself: Gemini, LiteLLM, LangChain, Bedrock."""
+"""Places of tools outside the body itself: Gemini, LiteLLM, LangChain, Bedrock."""
 _MAX_WRAPPERS = 4
 
 

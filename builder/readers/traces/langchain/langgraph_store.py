@@ -2,7 +2,7 @@
 
 Source: langchain-dumps.md "LangGraph checkpoints"; langgraph.checkpoint.sqlite for the tables,
 langgraph.channels.delta for states that leave their messages to the table of writes. A state holds
-all its messages, so the last one of a thread is its conversation; a state that none goes on from (a
+all its messages, so the last one of a thread is its conversation; a state that none continues (a
 fork, messages taken out or edited since) is a conversation of its own.
 """
 
@@ -133,7 +133,7 @@ class Store:
         """
         by_id = {row.id: row for row in rows}
         children = Counter(row.parent for row in rows)
-        # States that more than one other goes on from: a fork may tell only what it adds.
+        # States that several others continue: a fork may have only what it adds.
         forks: dict[object, list[Fields]] = {row.id: [] for row in rows if children[row.id] > 1}
         seen: set[object] = set()
         # The last first: what a fork shares with it is the thread's own. The rest are parents in a
@@ -232,7 +232,7 @@ def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
 
 
 def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
-    """Returns whether a message was replaced by another of its id, so that it was taken back."""
+    """Returns whether a message was replaced by another of its id, so that it was undone."""
     now = {name: one for one in after if isinstance(name := one.get("id"), str)}
     old = (one for one in before if isinstance(one.get("id"), str))
     return any(now.get(str(one["id"]), one) != one for one in old)
@@ -241,7 +241,7 @@ def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
 def _ended(
     messages: list[Fields], row: _Checkpoint, name: str, held: int, *, rewound: bool
 ) -> Iterator[Event]:
-    """Yields the conversation of a state that no other goes on from."""
+    """Yields the conversation of a state that no other continues."""
     if not messages:
         yield Ignored("no_messages", held)
         return

@@ -179,7 +179,7 @@ def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
 
 
 def _assistant_parts(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
-    """Thoughts, words and calls. The same calls stand in up to three places: once is enough.
+    """Thoughts, words and calls. The same calls are in up to three places: once is enough.
 
     `args` were decoded leniently; the provider's own text is preferred where it is logged.
     """
@@ -227,7 +227,7 @@ def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
     for item in as_list(fields.get("tool_call_chunks")):
         piece = as_dict(item)
         index = piece.get("index")
-        if index is not None or piece.get("id"):  # else it goes on with the call before it
+        if index is not None or piece.get("id"):  # else it continues the call before it
             key = repr(index if index is not None else piece.get("id"))
         name, args = as_str(piece.get("name")), as_str(piece.get("args"))
         before = found.get(key, ToolCall("", ""))

@@ -313,7 +313,7 @@ def _assembled(completion: Json) -> Json:
 
 
 def _after_last_prompt(messages: Sequence[Message]) -> int:
-    """Returns where a run begins: before its prompt stands what the client gave as history."""
+    """Returns where a run begins: before its prompt is the history that the client gave."""
     return max((at for at, one in enumerate(messages, 1) if one.role == "user"), default=0)
 
 
