@@ -87,7 +87,7 @@ MISTAKES = {
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
-    "inspect noise.bin": "no reader recognises it (binary); name a format with --format",
+    "inspect noise.bin": r"no reader recognises it \(binary\); name a format with --format",
     # configuration
     "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
     "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",
@@ -177,7 +177,25 @@ def test_a_mistake_is_one_line(here, built, capsys, command):
 
 
 @pytest.mark.parametrize(
-    "command", ["build --json --tokeniser x", "verify none.jsonl --json", "audit --json"]
+    "command",
+    [
+        "build --json --tokeniser x",
+        "build none -o out --json",
+        "verify none.jsonl --json",
+        "verify x.jsonl --json --tokenizer",
+        "inspect noise.bin --json",
+        "formats --bogus --json",
+        "audit --json",
+        "audit x.jsonl --fail-on secrtes --json",
+        "report none -o r.html --json",
+        "view x.jsonl --port 99999 --json",
+        "export x.jsonl --to sharegtp -o out --json",
+        "merge x.jsonl -o out --json",
+        "diff x.jsonl --json",
+        "push x.jsonl o/n --json",
+        "biuld --json",
+        "--json",
+    ],
 )
 def test_json_prints_an_object_on_mistakes_too(here, capsys, command):
     assert cli.main(command.split()) == 2
