@@ -30,7 +30,7 @@ FACETS = MappingProxyType(
         "outcome": "Outcome",
         "context": "Context level",
         "length": "Length",
-        "code": "Changes by the build",
+        "code": "Changes",
         "source": "Source",
     }
 )

@@ -122,7 +122,8 @@ def _body(
     parts = [_source(picked, is_folded=reading.outline), conversion_html(picked.row)]
     if not isinstance(sample, Sample):
         row = cut(_written(as_stored(picked.row)), limits.content)
-        return join((*parts, fault_html(picked.row), tag("pre", row, dir="auto")))
+        shown = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
+        return join((*parts, fault_html(picked.row), shown))
     trained = len(rendered.spans) if rendered is not None else 0
     if reading.outline:
         parts.append(outline_html(sample, trained, limits))
@@ -184,6 +185,8 @@ def _display_text(value: Json) -> str:
         return shorten(pieces, 300)
     if isinstance(value, str):
         return shorten(value, 300)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return shorten(", ".join(map(str, value[:20])), 300)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return shorten(indented(value), 300)
     return number(value)
@@ -199,8 +202,11 @@ def headline(picked: Picked) -> tuple[str, str]:
         asked = next(
             (as_text(item.get("content")) for item in users if item.get("role") == "user"), ""
         )
-    meta = picked.row.meta
-    pieces = [as_text(meta.get("format")), as_text(meta.get("model"))]
+    row, meta = picked.row, picked.row.meta
+    form = row.reading.form if row.foreign else ""
+    pieces = [as_text(meta.get("format")) or form, as_text(meta.get("model"))]
     tokens = whole(meta.get("tokens"))
     pieces += [f"{number(tokens)} tokens"] if tokens else []
-    return shorten(asked, 140) or "(no request)", " · ".join(filter(None, pieces))
+    fault = row.reading.code if row.foreign else ""
+    nothing = "(not a sample)" if fault else "(no request)"
+    return shorten(asked, 140) or nothing, " · ".join(filter(None, (*pieces, fault)))
