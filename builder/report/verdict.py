@@ -38,16 +38,30 @@ def verdict(
     found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
 ) -> Html:
     """Returns the verdict: counts, what is proven, what was lost, and what to do first."""
-    return join((_sentence(found, manifest), _converted(audit), _shares(found, manifest, audit),
-                 _lost(ledger), _advice(found, ledger, manifest, audit)))  # fmt: skip
+    parts = (
+        _sentence(found, manifest, audit),
+        _converted(audit),
+        _shares(found, manifest, audit),
+        _lost(ledger),
+        _advice(found, ledger, manifest, audit),
+    )
+    return join(parts)
 
 
-def _sentence(found: Survey, manifest: Mapping[str, Json]) -> Html:
+def _samples(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> int:
+    """Returns the number of samples; in a dataset of another origin, a row may not be one."""
+    return audit.samples if audit is not None and not manifest else found.samples
+
+
+def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
     if not found.samples:
         return tag("p", tag("strong", text("No samples. ")),
                    text("Nothing can be trained from this."), class_="verdict open")  # fmt: skip
     turns = f" with {number(found.turns)} trained turns" if found.turns else ""
-    head = f"{number(found.samples)} samples{turns}. "
+    samples = _samples(found, manifest, audit)
+    rows = f"{number(samples)} of {number(found.samples)} rows are samples"
+    head = rows if samples != found.samples else f"{number(samples)} samples"
+    head += f"{turns}. "
     if not as_object(manifest.get("tokenizer")):
         return tag(
             "p",
@@ -87,7 +101,7 @@ def _converted(audit: Audit | None) -> Html:
 
 def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
     """Returns the main shares, each with its meaning."""
-    tiles: list[tuple[str, str]] = [("samples", number(found.samples))]
+    tiles: list[tuple[str, str]] = [("samples", number(_samples(found, manifest, audit)))]
     if found.has_tokens:
         tiles.append(("tokens", number(found.tokens)))
     trained = audit.facts.trained if audit is not None else None
