@@ -37,7 +37,7 @@ def verifier():
 def shared():
     """The folder of real logs and references next to the project; not on every machine."""
     if not SHARED.is_dir():
-        pytest.skip("no ../shared beside the project")
+        pytest.skip("no ../shared next to the project")
     return SHARED
 
 

@@ -29,7 +29,7 @@ PASSWORD = "p4ss" + made(8) + "!"
 SECRETS = {
     "a form": (f"use {GITHUB}.", GITHUB),
     "a form after an equals sign": (f"T={AWS}&x", AWS),
-    "the secret beside an access key": (f"{AWS},{AWS_SECRET}", f"{AWS_SECRET}"),
+    "the secret next to an access key": (f"{AWS},{AWS_SECRET}", f"{AWS_SECRET}"),
     "a form after an escape": (f'{{"out": "key:\\n{GITHUB}\\nend"}}', GITHUB),
     "a form in a URL": (f"q=token%3D{GITHUB}%26a", GITHUB),
     "a form in colour": (f"\x1b[32m{GITHUB}\x1b[0m", GITHUB),

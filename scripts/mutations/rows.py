@@ -43,7 +43,7 @@ KINDS: tuple[Mutation, ...] = (
         FORMAT,
     ),
     Mutation(
-        "calls beside the text", in_message_row(lambda m: {**m, "tool_calls": []}), OTHER_FORM
+        "calls next to the text", in_message_row(lambda m: {**m, "tool_calls": []}), OTHER_FORM
     ),
     Mutation(
         "messages as JSON text",

@@ -109,8 +109,8 @@ def test_only_chunks_of_changed_inputs_are_converted_again(tmp_path, small, done
     paths[2].write_text(text.replace("unanswered", "Unanswered", 1))
     assert made() == {"0/rows.jsonl": count}, "who reads them, the first ones tell"
     done.clear()
-    assert build(tmp_path / "anew", "--workers", "1", inputs=[logs]) == 0
-    assert files(tmp_path / "anew") == files(out)
+    assert build(tmp_path / "rebuilt", "--workers", "1", inputs=[logs]) == 0
+    assert files(tmp_path / "rebuilt") == files(out)
 
 
 def test_a_database_is_read_again_after_a_change_in_its_write_ahead_log(tmp_path, done):
@@ -127,8 +127,8 @@ def test_a_database_is_read_again_after_a_change_in_its_write_ahead_log(tmp_path
             done.clear()
             assert build(out, "--workers", "1", inputs=[path]) == 0
             assert done == [f"0/{path.name}"] * passes(path)
-        assert build(tmp_path / "anew", "--workers", "1", inputs=[path]) == 0
-    assert files(out) == files(tmp_path / "anew")
+        assert build(tmp_path / "rebuilt", "--workers", "1", inputs=[path]) == 0
+    assert files(out) == files(tmp_path / "rebuilt")
 
 
 @pytest.mark.parametrize("make", [jsonl, parquet, goose])

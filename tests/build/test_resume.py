@@ -49,7 +49,7 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
     assert done == ["0/05.jsonl", "0/new.jsonl"]
     parts = len(list((out / ".state" / "results").glob("??/*")))
     assert parts == 13, "those of the removed and of the changed file are gone"
-    again = tmp_path / "anew"
+    again = tmp_path / "rebuilt"
     assert build(again, inputs=[logs]) == 0
     assert files(out) == files(again)
 

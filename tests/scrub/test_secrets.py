@@ -258,7 +258,7 @@ def test_no_file_of_a_build_holds_the_secret(logs, tmp_path):
 
 
 def test_a_new_input_changes_the_key_and_what_follows_from_it_only(logs, tmp_path):
-    out, again = tmp_path / "out", tmp_path / "anew"
+    out, again = tmp_path / "out", tmp_path / "rebuilt"
     assert build(out, inputs=[logs]) == 0
     before = files(out)
     (logs / "d.jsonl").write_text(row("new"))

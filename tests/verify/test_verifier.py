@@ -112,7 +112,7 @@ BAD = {
     "response without a call": (sample("hi", "so", ANSWER, "x"), {"pairing"}),
     "unanswered call": (sample("hi", CALL, "wait", "x"), {"pairing"}),
     "newline after the response": (sample("hi", CALL, ANSWER + "\n", "x"), {"pairing", "tokens"}),
-    "words beside the response": (
+    "words next to the response": (
         sample("hi", CALL, ANSWER + " hurry", "x"),
         {"pairing", "tokens"},
     ),
