@@ -62,11 +62,13 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of an unquoted value."""
-_CLOSED = r"(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
-_BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]){0,40}"
+_CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
+_BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[\w./-]{1,80}[:-]\d{1,6}[:-]){0,40}"
 """White space, also across a line end, escaped, and with line numbers."""
 _PAIR = (
-    rf"[,;{{]?{_BREAK}\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
+    rf"[,;{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
+    rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}(?:,|\n){_BREAK})?"
+    rf"\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</key>{_BREAK}<string>"
 )
@@ -84,8 +86,8 @@ _VALUE = (
 )
 _SUFFIX = (
     r"[_-]?(?:[sS]tring|STRING|[vV]alue|VALUE|[pP]rod|PROD|[sS]taging|STAGING|[dD]ev|DEV|[lL]ive|LIVE"
-    r"|[tT]est|TEST|[pP]roduction|PRODUCTION|[bB]ase64|BASE64|[bB]64|B64|[pP]rimary|PRIMARY"
-    r"|[sS]econdary|SECONDARY|[oO]ld|OLD|[nN]ew|NEW|v?\d{1,2})|__"
+    r"|[tT]est|TEST|[pP]roduction|PRODUCTION|[bB]ase64|BASE64|[bB]64|B64|[sS]andbox|SANDBOX|[pP]rimary|PRIMARY"
+    r"|[sS]econdary|SECONDARY|[oO]ld|OLD|[nN]ew|NEW|[vV]?\d{1,2})|__"
 )
 """What may follow the keyword in a name: `api_key_prod`, `SecretString`."""
 _NAME_SUFFIX = re.compile(rf"(?<=[a-zA-Z])(?:{_SUFFIX})$")

@@ -30,6 +30,8 @@ _ENTRY = re.compile(
     rf"{_BREAK}{_LINE}\\{{0,7}}[\"']?[\w.-]{{1,120}}\\{{0,7}}[\"']?:[ \t]{{1,4}}(?P<q>\\{{0,7}}[\"'])?"
     r"(?P<v>[^\s\"'\\{}|>][^\n\"'\\]{2,8000}?)(?(q)\\{0,7}[\"'])(?=[ \t]{0,40}(?:,|#|\r|\n|\\{1,4}[nr]|$|\}))"
 )
+_SECTION = re.compile(rf"{_BREAK}(?:[ \t]{{0,8}}\d{{1,6}}[\t\u2192])?(?:[A-Za-z-]|\}})")
+"""The next key of the manifest itself."""
 _MEMBER = re.compile(
     r"[{,]\s{0,40}\\{0,7}\"[\w.-]{1,120}\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\]{3,8000})\\{0,7}\""
 )
@@ -66,12 +68,15 @@ def _manifest(text: str, start: int, end: int) -> Iterator[Hit]:
     rule_after = _DOCUMENT.search(text, end, end + MAX_MANIFEST)
     last = rule_after.start() if rule_after else min(len(text), end + MAX_MANIFEST)
     for data in _DATA.finditer(text, first, last):
-        entry = _MEMBER if data[0].endswith("{") else _ENTRY
-        at = data.end() - 1 if entry is _MEMBER else data.end()
-        while (found := entry.match(text, at, last)) is not None:
-            at = found.end()
-            if not is_stand_in(found["v"]):
-                yield Hit(*found.span("v"), "secret", certain=False)
+        if data[0].endswith("{"):
+            stop = text.find("}", data.end(), last)
+            entries = _MEMBER.finditer(text, data.end() - 1, stop if stop >= 0 else last)
+        else:
+            section = _SECTION.search(text, data.end(), last)
+            entries = _ENTRY.finditer(text, data.end(), section.start() if section else last)
+        for entry in entries:
+            if not is_stand_in(entry["v"]):
+                yield Hit(*entry.span("v"), "secret", certain=False)
 
 
 def _rows(text: str, insert: re.Match[str]) -> Iterator[Hit]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from builder.scrub.assignments import PASSWORDS, TOKENS, is_variable, named_secret
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.values import is_unpronounceable
 
 MAX_ROWS = 1000
 """Rows below a header that are examined."""
@@ -30,6 +31,10 @@ _HEADERS = LinePrefilter(
 CONDITION = _HEADERS.condition
 """A pattern for RE2 that matches in every text with a header."""
 _NAMES = re.compile(r"[\w .|,;\t\"'-]+")
+_NUMBER = re.compile(
+    r"[ \t]{0,12}\d{1,6}(?:[ \t]?\u2192"
+    r"|\t(?=[^\t\n]*[,;|])|\t(?=[^\t\n]+\t[^\t\n]))|[\w./-]{1,100}:\d{1,6}:"
+)
 _RULE = re.compile(r"[\s|:+-]*")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _EDGES = " \t\r\"'`"
@@ -38,7 +43,8 @@ _EDGES = " \t\r\"'`"
 def find_in_columns(text: str) -> Iterator[Hit]:
     """Yields the secrets below column names."""
     tables = done = 0
-    for start, end in _header_lines(text):
+    for begin, end in _header_lines(text):
+        start = _content(text, begin, end)
         header = text[start:end]
         if start < done or not _NAMES.fullmatch(header) or header.startswith("  "):
             continue
@@ -61,6 +67,12 @@ def _header_lines(text: str) -> Iterator[tuple[int, int]]:
             at = stop + 1
 
 
+def _content(text: str, start: int, end: int) -> int:
+    """Returns where a line begins behind the number that a viewer or grep put before it."""
+    number = _NUMBER.match(text, start, end)
+    return number.end() if number is not None else start
+
+
 def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
     """Returns the secrets in the rows below a header that ends at `end`, and the rows' end."""
     separator = next((sign for sign in "\t|;," if sign in header), "")
@@ -76,6 +88,7 @@ def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
         start = end + 1
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
+        start = _content(text, start, end)
         line = text[start:end] if end - start <= MAX_LINE else ""
         if not line:
             break
@@ -89,7 +102,11 @@ def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
             cell = row[column]
             value = cell.strip(_EDGES)
             may_be_code = separator in ",;" and not is_tight and is_variable(value)
-            if not may_be_code and _HAS_SIGN.search(value) and named_secret(cells[column], value):
+            if (
+                not may_be_code
+                and (_HAS_SIGN.search(value) or is_unpronounceable(value))
+                and named_secret(cells[column], value)
+            ):
                 at = start + sum(map(len, row[:column])) + column + cell.index(value)
                 hits.append(Hit(at, at + len(value), "secret", certain=False))
     return hits, end

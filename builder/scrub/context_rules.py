@@ -68,11 +68,11 @@ CONTEXT_RULES = (
     # URLs
     _rule(r"://[^\s\"'<>/@:]{0,200}:(?P<v>[^\s\"'<>/@]{3,200})@[\w\[.-]", "://", "postgres://app:«{p}»@db:5432/x", "redis://:«{p}»@cache:6379", "https://x-access-token:«{A40}»@github.com/o/r.git", misses=("postgres://user:password@localhost/x mysql://root:root@db", "https://user@example.org:8080/path")),
     _rule(r"://(?P<v>[0-9a-f]{32})(?::[0-9a-f]{32})?@[\w\[.-]", "://", "https://«{h32}»@o1.ingest.sentry.io/42"),
-    _rule(r"://(?P<v>[\w.-]{30,300})@[\w\[.-]", "://", "https://«{A40}»@github.com/o/r.git", generated=True),
+    _rule(r"://(?P<v>[\w.-]{20,300})@[\w\[.-]", "://", "https://«{A40}»@github.com/o/r.git", generated=True),
     _rule(r"/bot(?P<v>\d{8,10}:[\w-]{30,50})", "/bot", "https://api.telegram.org/bot«{d10}:AA{W33}»/getMe"),
     _rule(r"[?&]key=(?P<v>[\w.~%+/=-]{20,400})", "?key=|&key=", "https://h/v1?key=«{A39}»"),
     _rule(r"[?&]secret=(?P<v>[a-z2-7]{16,64})", "?secret=|&secret=", "otpauth://totp/a:b?secret=«{U32}»&issuer=a"),
-    _rule(r"[?&](?:appid|apikey|app_key|code)=(?P<v>[\w.~%+/=-]{20,400})", "?appid=|&appid=|?apikey=|&apikey=|?app_key=|&app_key=|?code=|&code=", "https://api.openweathermap.org/x?q=a&appid=«{h32}»", generated=True),
+    _rule(r"[?&](?:appid|apikey|app_key|code|jwt|auth|ticket|sid|pat|hapikey)=(?P<v>[\w.~%+/=-]{20,400})", "?jwt=|&jwt=|?auth=|&auth=|?ticket=|&ticket=|?sid=|&sid=|?pat=|&pat=|?hapikey=|&hapikey=|?appid=|&appid=|?apikey=|&apikey=|?app_key=|&app_key=|?code=|&code=", "https://api.openweathermap.org/x?q=a&appid=«{h32}»", generated=True),
     _rule(r"(?<=[?&])sig=(?P<v>[\w.~%+/=-]{16,400})", "sig=", "https://a.blob.core.windows.net/c?sp=r&sig=«{A44}»"),
     _rule(r"(?<=[?&-])signature=(?P<v>[\w.~%+/=-]{16,400})", "signature=", "https://s3/x?X-Amz-Signature=«{h64}»"),
     _rule(r"security-token=(?P<v>[\w.~%+/=-]{16,4000})", "security-token=", "https://s3/x?X-Amz-Security-Token=«{A90}»"),
@@ -122,7 +122,7 @@ CONTEXT_RULES = (
     _rule(r"(?:recovery|backup|scratch) codes?(?: is| are)?:?(?P<v>(?:(?:\s|\\{1,4}n){1,6}(?:[-*] )?(?=[0-9a-z-]{0,12}\d)[0-9a-z]{4,8}-[0-9a-z]{4,8}){1,20})", "recovery code|backup code|scratch code", "backup codes:«\n35a06-68ea8\n1f4b2-77c0d»"),
     _rule(r"\$ansible_vault;1\.\d;aes256(?:;[\w.-]{1,60})?(?P<v>(?:(?:\s|\\{1,4}[nr]){1,24}(?:\d{1,6}\t[ ]{0,12})?[0-9a-f]{4,90}){1,400})", "$ansible_vault;", "$ANSIBLE_VAULT;1.1;AES256«\n{h80}\n{h80}»\n"),
     # SQL and code
-    _rule(r"identified[ \t]{1,4}(?:with[ \t]{1,4}\w{1,40}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?\\{0,7}'(?P<v>[^\"'\\\n]{4,200})'", "identified", "CREATE USER 'a'@'%' IDENTIFIED BY '«{p}»';"),
+    _rule(r"identified[ \t]{1,4}(?:with[ \t]{1,4}\w{1,40}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "identified", "CREATE USER 'a'@'%' IDENTIFIED BY '«{p}»';"),
     _rule(r"password[ \t]{1,4}\\{0,7}'(?P<v>[^\"'\\\s]{4,200})'", "password", "ALTER USER app WITH PASSWORD '«{p}»';", misses=("the password 'is required' here",)),
     _rule(r"convertto-securestring[ \t]{1,4}(?:-string[ \t]{1,4})?\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})", "convertto-securestring", 'ConvertTo-SecureString "«{p}»" -AsPlainText -Force'),
     _rule(r"(?:httpbasicauth|httpdigestauth|basicauth)\([ \t]{0,4}\\{0,7}[\"'][^\"'\\\n]{1,100}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})", "httpbasicauth|httpdigestauth|basicauth", "auth=HTTPBasicAuth('me', '«{p}»')", misses=("auth=HTTPBasicAuth('me', pw2)",)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, ascii_lower
@@ -23,20 +24,20 @@ MAX_WORDS = 6
 
 _STRONG = (
     r"api[ _-]?keys?|apikey|secrets?|token|bearer|credentials?|creds|passwords?|passphrase|passcode"
-    r"|pass|pwd|pepper|totp|2fa|fernet|cookieparser"
+    r"|pass|pwd|pepper|totp|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512"
     r"|(?:access|private|license|licence|signing|encryption|master|service|auth|setup|admin|shared"
     r"|webhook|account|jwt|hmac|session|gateway)[ _-]?key"
 )
 """Words after which every generated value is a secret."""
 _RUN = "[A-Za-z0-9+/_.~=-]"
-_ALTERNATING = "[A-Za-z][0-9]+[A-Za-z]+[0-9]"
+_ALTERNATING = "[0-9][A-Za-z]+[0-9]"
 """Letters and digits as in every generated value, and in few others: what makes the search fast."""
 _ALTERNATES = re.compile(_ALTERNATING)
 _WORD = re.compile(rf"(?P<strong>{_STRONG})|key")
 _VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_VALUE - 1},{MAX_VALUE}}}")
 _LINES = LinePrefilter(
     r"(?i:keys?|secrets?|token|bearer|cred(?:ential)?s?|pass(?:words?|phrase|code)?|pwd|pepper|totp"
-    rf"|2fa|fernet|cookieparser)[^A-Za-z0-9+/][^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
+    rf"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512)[^A-Za-z0-9+/][^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
 )
 CONDITION = _LINES.condition
 """A pattern for RE2 that matches in every text with such a value."""
@@ -69,12 +70,14 @@ _KEY_IN_PROSE = re.compile(
     re.IGNORECASE,
 )
 _AFTER_KEY = re.compile(
-    r"[*_`\"')\]]{0,4}(?:[ \t]for[ \t][\w .-]{1,30})?"
+    r"[*_`\"')\]]{0,4}(?:s\b)?(?:[ \t]for[ \t][\w .-]{1,30})?"
     r"(?:[ \t](?:is|was|to|that|we|use|used)\b){0,4}[ \t]{0,2}[:,\"'*`( \t-]{0,6}"
 )
-_KEY_VARIABLE = re.compile(r"[ \t]{0,4}(?:: ?[\w&]{1,20} )?:?=[ \t]{0,4}(?:@|\[\]byte\()?[\"'`]")
+_KEY_VARIABLE = re.compile(r"[ \t]{0,4}(?:: ?[\w&]{1,20} )?:?=[ \t]{0,4}(?:@|b|\[\]byte\()?[\"'`]")
+_BYTES = re.compile(r" ?= ?b[\"']")
 _NEXT_LINE = re.compile(
-    r"[^\w\n]{0,12}(?:decode)?[^\w\n]{0,12}\n(?:[ \t]{0,8}\d{0,6}[^\w\n]{0,2}```\w{0,8}\n)?"
+    r"(?:[^\w\n]{0,12}(?:decode|please|is|below|here|value)?){0,2}[^\w\n]{0,12}\n"
+    r"(?:(?:[ \t]{0,8}\d{1,6}[\t\u2192])?(?:```\w{0,8})?\n)?"
     r"[ \t]{0,8}(?:\d{1,6}[\t\u2192])?[ \t]{0,8}"
 )
 _SEPARATES = re.compile(r"[\s\"'`=:(,|>\u2192]")
@@ -138,7 +141,9 @@ def _after(text: str, word: re.Match[str]) -> Iterator[Hit]:
 def _is_key(text: str, word: re.Match[str], between: str) -> bool:
     """Returns whether the word "key" means a secret: in prose, or in a name like `stripeKey`."""
     start = word.start()
-    if text[start - 1 : start].islower():
+    if text[start - 1 : word.end()] == "_KEY":
+        return True
+    if text[start - 1 : start].islower() or _BYTES.fullmatch(between):
         return _KEY_VARIABLE.fullmatch(between) is not None
     is_prose = _KEY_IN_PROSE.search(text, max(0, start - 80), start) is not None
     return is_prose and _AFTER_KEY.fullmatch(between) is not None
@@ -161,4 +166,5 @@ def is_generated(value: str) -> bool:
     if len(words) >= 3 or sum(map(len, words)) >= 0.4 * len(begin):
         return False
     has_cases = begin != begin.lower() and begin != begin.upper()
-    return len(value) >= 20 or has_cases
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(begin))
+    return (len(value) >= 20 and changes >= 4) or (has_cases and changes >= 3)
