@@ -32,7 +32,7 @@ PASSWORDS = (
 """Keywords whose value need not look generated."""
 TOKENS = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
-    "_pat", "pepper", "_salt",
+    "_pat", "_sk", "pepper", "_salt",
 )  # fmt: skip
 """Keywords whose value must look generated."""
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")

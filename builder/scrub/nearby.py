@@ -76,7 +76,7 @@ _AFTER_KEY = re.compile(
 _KEY_VARIABLE = re.compile(r"[ \t]{0,4}(?:: ?[\w&]{1,20} )?:?=[ \t]{0,4}(?:@|b|\[\]byte\()?[\"'`]")
 _BYTES = re.compile(r" ?= ?b[\"']")
 _NEXT_LINE = re.compile(
-    r"(?:[^\w\n]{0,12}(?:decode|please|is|below|here|value)?){0,2}[^\w\n]{0,12}\n"
+    r"(?:[^\w\n]{0,12}(?:decode|please|is|below|here|value|for you|for me)?){0,2}[^\w\n]{0,12}\n"
     r"(?:(?:[ \t]{0,8}\d{1,6}[\t\u2192])?(?:```\w{0,8})?\n)?"
     r"[ \t]{0,8}(?:\d{1,6}[\t\u2192])?[ \t]{0,8}"
 )
@@ -143,6 +143,8 @@ def _is_key(text: str, word: re.Match[str], between: str) -> bool:
     start = word.start()
     if text[start - 1 : word.end()] == "_KEY":
         return True
+    if text[start : word.end()] == "KEY":
+        return _KEY_VARIABLE.fullmatch(between) is not None
     if text[start - 1 : start].islower() or _BYTES.fullmatch(between):
         return _KEY_VARIABLE.fullmatch(between) is not None
     is_prose = _KEY_IN_PROSE.search(text, max(0, start - 80), start) is not None
