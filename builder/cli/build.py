@@ -225,10 +225,12 @@ def facts(built: Built, config: Config) -> Iterator[str]:
             places = counted(item.count, "secret")
             yield f"{places} in {counted(item.samples, 'sample')} replaced by placeholders"
         elif item.audit == "secrets":
-            yield (
-                f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}, left in place"
-                " (audit.secrets: redact replaces them)"
-            )
+            redacts = config.audit.scrub.secrets == "redact"
+            why = "audit.secrets: redact replaces them"
+            if redacts:
+                why = "results of password generators, see docs/audit.md"
+            count = f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}"
+            yield f"{count}, left in place ({why})"
         elif item.audit == "personal_data" and not is_changed:
             yield (
                 f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}, left in place"
