@@ -1,0 +1,215 @@
+"""The turns of rarer scenarios: faults, waits, limits, questions and special tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wire.steps import WORK, agent, bash, load, read
+
+RARE_TURNS: dict[str, list[dict[str, Any]]] = {
+    "slow": [{"text": "A slow answer.", "delay": 20}],
+    "overloaded": [{"status": 400}],
+    "broken": [
+        {"text": "I'll read it.", "calls": [read("app.py")]},
+        {"text": "A long answer that breaks off in the middle of a sentence.", "fault": "broken"},
+    ],
+    "brokencall": [
+        {"text": "I'll read it.", "calls": [read("app.py")], "fault": "broken"},
+        {"text": "app.py prints a greeting."},
+    ],
+    "brokenlater": [
+        {
+            "text": "Two at once.",
+            "calls": [read("app.py"), bash("cat data.txt")],
+            "fault": "error event",
+        },
+        {"text": "app.py prints a greeting, data.txt has lines."},
+    ],
+    "busy": [
+        {"text": "I'll read it.", "calls": [read("app.py")], "fault": 529},
+        {"text": "app.py prints a greeting.", "fault": 500},
+    ],
+    "cutoff": [
+        {"text": "I'll read it.", "calls": [read("app.py")]},
+        {"text": "This answer is longer than the limit and", "stop": "max_tokens"},
+        {"text": "ends here."},
+    ],
+    "denied3": [
+        {
+            "text": "Three commands.",
+            "calls": [bash("touch one.txt"), bash("touch two.txt"), bash("touch three.txt")],
+        },
+        {"text": "One of them was refused."},
+    ],
+    "backgrounds": [
+        {
+            "text": "Two in the background.",
+            "calls": [
+                bash("sleep 1; echo first done", run_in_background=True),
+                bash("sleep 2; echo second done; exit 3", run_in_background=True),
+            ],
+        },
+        {"calls": [bash("sleep 4; echo waited")]},
+        {"text": "Both have ended."},
+    ],
+    "agentsbg": [
+        {
+            "text": "Two sub-agents do it.",
+            "calls": [agent("subslow", background=True), agent("sub", background=True)],
+        },
+        {"text": "Both work in the background."},
+        {"text": "I have heard of one."},
+        {"text": "I have heard of both."},
+    ],
+    "pdf": [{"calls": [read("page.pdf")]}, {"text": "A page."}],
+    "picture": [
+        {
+            "calls": [
+                {
+                    "tool": "ToolSearch",
+                    "args": {"query": "select:mcp__demo__picture,mcp__demo__big", "max_results": 5},
+                }
+            ]
+        },
+        {"calls": [{"tool": "mcp__demo__picture", "args": {}}]},
+        {"calls": [{"tool": "mcp__demo__big", "args": {}}]},
+        {"text": "A picture and a long text."},
+    ],
+    "grow": [
+        {"calls": [load("mcp__demo__grow"), bash("echo begin")]},
+        {"calls": [{"tool": "mcp__demo__grow", "args": {}}]},
+        {"calls": [bash("sleep 1; echo waited")]},
+        {"calls": [load("mcp__demo__late"), bash("echo again")]},
+        {"calls": [{"tool": "mcp__demo__late", "args": {}}]},
+        {"text": "The new tool works."},
+    ],
+    "enterplan": [
+        {"calls": [read("data.txt"), load("EnterPlanMode,ExitPlanMode")]},
+        {"calls": [{"tool": "EnterPlanMode", "args": {}}]},
+        {"calls": [read("app.py")]},
+        {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
+        {"text": "Here is my plan."},
+    ],
+    "tasks": [
+        {
+            "calls": [
+                {
+                    "tool": "TaskCreate",
+                    "args": {"subject": "One", "description": "Do one.", "activeForm": "Doing one"},
+                }
+            ]
+        },
+        {"calls": [{"tool": "TaskUpdate", "args": {"taskId": "1", "status": "in_progress"}}]},
+        *({"calls": [bash(f"echo step {n}")]} for n in range(3, 14)),
+        {"calls": [{"tool": "TaskUpdate", "args": {"taskId": "1", "status": "completed"}}]},
+        {"text": "The task is done."},
+    ],
+    "question": [
+        {
+            "calls": [
+                {
+                    "tool": "AskUserQuestion",
+                    "args": {
+                        "questions": [
+                            {
+                                "question": "Which colour?",
+                                "header": "Colour",
+                                "multiSelect": False,
+                                "options": [
+                                    {"label": "Red", "description": "Warm."},
+                                    {"label": "Blue", "description": "Cold."},
+                                ],
+                            }
+                        ]
+                    },
+                }
+            ]
+        },
+        {"text": "As you chose."},
+    ],
+    "skills": [
+        {"calls": [{"tool": "skill", "args": {"skill": "shout", "args": "one"}}]},
+        {"calls": [{"tool": "skill", "args": {"skill": "whisper", "args": "two"}}]},
+        {"text": "shouted and whispered."},
+    ],
+    "structured": [
+        {"calls": [read("app.py")]},
+        {"calls": [{"tool": "StructuredOutput", "args": {"greeting": "hello"}}]},
+        {"text": "Given."},
+    ],
+    "crash": [
+        {"calls": [load("mcp__demo__add,mcp__demo__crash"), bash("echo begin")]},
+        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
+        {"calls": [{"tool": "mcp__demo__crash", "args": {}}]},
+        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 4, "b": 5}}, bash("sleep 1")]},
+        {"text": "The server has gone."},
+    ],
+    "nested": [
+        {"calls": [read("sub/mod.py"), read("sub/deep/mod.py")]},
+        {"calls": [read("other/mod.py"), read("sub/deep/mod.py")]},
+        {"text": "Three files."},
+    ],
+    "readback": [
+        {"calls": [bash("seq 1 30000"), bash("seq 1 30000 >&2; exit 4")]},
+        {"calls": [bash("head -c 300 $HOME/.claude/projects/*/*/tool-results/*")]},
+        {"calls": [bash("seq 1 3000 | sed 's/$/ and more words in each line/'")]},
+        {"text": "Large output read back."},
+    ],
+    "mixed": [
+        {
+            "text": "All at once.",
+            "calls": [
+                agent("nested", background=False),
+                bash("cat data.txt"),
+                agent("sub", background=False),
+                read("missing.txt"),
+            ],
+        },
+        {"text": "All done."},
+    ],
+    "thoughts": [
+        {"think": "One.", "text": "Two calls.", "calls": [read("app.py"), bash("echo two")]},
+        {"think": "Two.", "calls": [bash("exit 7")]},
+        {"think": "Three.", "text": "It prints a greeting."},
+    ],
+    "notebook": [
+        {"calls": [read("note.ipynb"), load("NotebookEdit,WebFetch")]},
+        {
+            "calls": [
+                {
+                    "tool": "NotebookEdit",
+                    "args": {
+                        "notebook_path": f"{WORK}/note.ipynb",
+                        "cell_id": "c1",
+                        "new_source": "print(2)",
+                    },
+                },
+                {
+                    "tool": "WebFetch",
+                    "args": {"url": "http://127.0.0.1:9/none", "prompt": "What is it?"},
+                },
+            ]
+        },
+        {"text": "Edited."},
+    ],
+    "quoted": [
+        {"text": "I read it. <system-reminder> is a tag.", "calls": [read("quoted.txt")]},
+        {"calls": [bash("cat quoted.txt")]},
+        {"text": "A file with tags."},
+    ],
+    "files": [
+        {
+            "calls": [
+                {"tool": "write", "args": {"path": f"{WORK}/new.txt", "content": "one\ntwo\n"}}
+            ]
+        },
+        {
+            "calls": [
+                {"tool": "edit", "args": {"path": f"{WORK}/new.txt", "old": "two", "new": "three"}}
+            ]
+        },
+        {"calls": [read("new.txt"), read("sub"), bash("ls nowhere")]},
+        {"text": "Written."},
+    ],
+}
+"""Scripts by name, as in wire/model_turns.py."""
