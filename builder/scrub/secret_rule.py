@@ -118,3 +118,26 @@ class SecretRule:
             return True
         around = ascii_lower(text[max(0, match.start() - NEAR) : match.end() + NEAR])
         return any(word in around for word in self.near)
+
+
+def context_rule(
+    pattern: str,
+    prefilter: str,
+    *hits: str,
+    lead: tuple[int, int] = (0, 0),
+    near: tuple[str, ...] = (),
+    generated: bool = False,
+    misses: tuple[str, ...] = (),
+) -> SecretRule:
+    """Returns a rule about surroundings; `prefilter` lists its literals, separated by `|`."""
+    return SecretRule(
+        "secret",
+        pattern,
+        tuple(prefilter.split("|")),
+        lead,
+        near,
+        generated=generated,
+        token=False,
+        hits=hits,
+        misses=misses,
+    )
