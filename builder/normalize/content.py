@@ -49,8 +49,8 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     Sessions of the same version of the agent may have logged the definitions (`tool_shared`). A
     called name that is missing in the list gets a definition inferred from the calls of all
     sessions of the agent, or of this one if those are not known (`tool_inferred`, source `mixed` if
-    others are not inferred). `tools: called` leaves out those that no kept call names
-    (`tools_left_out`).
+    others are not inferred): the model saw another list, so the context of all turns is missing
+    `tools`. `tools: called` leaves out those that no kept call names (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
@@ -63,8 +63,9 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         counts["tool_shared"] += len(listed)
     definitions = convert(listed, counts)
     known = {tool_name(tool) for tool in definitions}
-    missing = [(name, given) for name, given in draft.called if name not in known]
     kept = {call.name for call in calls_in(draft.blocks)}
+    wanted = kept if known else {name for name, _ in draft.called}
+    missing = [(name, given) for name, given in draft.called if name in wanted - known]
     if options.missing_tools == "reject":
         if lacking := sorted(kept - known):
             detail = f"no definition of {', '.join(lacking)}"
@@ -74,6 +75,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     counts["tool_inferred"] += len(inferred)
     if inferred:
         source = "mixed" if known and source != "inferred" else "inferred"
+        draft = draft.having([_without_tools(block) for block in draft.blocks])
     elif not definitions:
         source = "none"
     listing = [*definitions, *inferred]
@@ -82,6 +84,12 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         counts["tools_left_out"] += len(listing) - len(chosen)
         listing = chosen
     return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
+
+
+def _without_tools(block: Block) -> Block:
+    if block.role != "assistant" or "tools" in block.hidden:
+        return block
+    return replace(block, hidden=(*block.hidden, "tools"))
 
 
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:

@@ -26,11 +26,16 @@ from wire.model_turns import SUMMARY, TURNS, WITHOUT_TOOLS
 from wire.shapes import Body, Request, Tool, api_of, read_request
 
 _MARKER = re.compile(r"\[\[S:(\w+)\]\]")
+_PLACEHOLDER = re.compile(r"\{\{(.+)\}\}")
 _CREDENTIALS = {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"}
 _COMPACTION = re.compile(
     r"(?i)(your task is to create a detailed summary|CONTEXT CHECKPOINT COMPACTION|state_snapshot"
     r"|structured context checkpoint)"
 )
+_SLOW = re.compile(
+    r'"type": "(content_block_start|message_delta|response\.(output_item\.added|completed))"'
+)
+"""The events before which a slow stream pauses: a block begins, or the answer ends."""
 
 _NAMES = {
     "read": ("Read", "read_file", "ReadFile", "read", "view", "text_editor", "file_editor",
@@ -74,13 +79,27 @@ def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
     number = sum(turn.role == "assistant" for turn in request.turns[at + 1 :])
     steps = TURNS.get(name) or [{"text": f"No script {name}."}]
     step = steps[min(number, len(steps) - 1)]
-    wanted = step.get("calls") or []
+    wanted = _filled(step.get("calls") or [], request)
     calls = [call for item in wanted if (call := _call(item, request.tools)) is not None]
     text = step.get("text", "")
     if wanted and not calls:
         text = f"{text} (no such tool offered)".strip()
     thought, tokens, stop = step.get("think", ""), step.get("tokens", 100), step.get("stop", "")
     return Answer(text, tuple(calls), thought, tokens, stop), step
+
+
+def _filled(calls: list[Body], request: Request) -> list[Body]:
+    """Returns a script's calls with `{{REGEX}}` replaced by its last match in the results."""
+    results = [part.text for turn in request.turns for part in turn.parts if part.kind == "result"]
+    found = []
+    for call in calls:
+        arguments = dict(call.get("args") or {})
+        for key, value in arguments.items():
+            if isinstance(value, str) and (wanted := _PLACEHOLDER.fullmatch(value)):
+                matches = re.findall(wanted[1], "\n".join(results))
+                arguments[key] = matches[-1] if matches else "none"
+        found.append({**call, "args": arguments})
+    return found
 
 
 def asks_for_summary(request: Request) -> bool:
@@ -226,7 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault and streams:
             self._write({**record, "status": 200, "response": None, "fault": fault})
-            self._fail(stream, str(fault))
+            self._fail(stream, str(fault), step.get("pace", 0))
             return
         file = self._write({**record, "status": 200, "response": full})
         time.sleep(step.get("delay", 0))
@@ -238,6 +257,8 @@ class _Handler(BaseHTTPRequestHandler):
                     indent=1,
                 )
                 file.write_text(text, encoding="utf-8")
+            elif streams and (pace := step.get("pace")):
+                self._stream(stream.split("\n\n"), pace)
             elif streams:
                 self._reply(200, stream.encode(), "text/event-stream")
             else:
@@ -258,20 +279,28 @@ class _Handler(BaseHTTPRequestHandler):
         readable, _, _ = select.select([self.connection], [], [], 0)
         return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
-    def _fail(self, stream: str, fault: str) -> None:
+    def _fail(self, stream: str, fault: str, pace: float) -> None:
         """Sends a stream up to the middle of its last block, then an error event or nothing."""
         events = stream.split("\n\n")
         deltas = [at for at, event in enumerate(events) if "content_block_delta" in event]
-        data = "\n\n".join(events[: deltas[-1]]) + "\n\n"
+        sent = events[: deltas[-1]]
         if fault == "error event":
             error = {"type": "overloaded_error", "message": "Overloaded"}
-            data += f"event: error\ndata: {json.dumps({'type': 'error', 'error': error})}\n\n"
+            sent.append(f"event: error\ndata: {json.dumps({'type': 'error', 'error': error})}")
+        self._stream(sent, pace)
+
+    def _stream(self, events: Sequence[str], pace: float) -> None:
+        """Sends events one by one, pausing `pace` seconds before each block and the end."""
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        self.wfile.write(data.encode())
         self.close_connection = True
+        for event in events:
+            if pace and _SLOW.search(event):
+                time.sleep(pace)
+            if event:
+                self.wfile.write(f"{event}\n\n".encode())
 
     def _body(self) -> bytes:
         data = b""

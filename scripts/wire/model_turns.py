@@ -1,13 +1,15 @@
 """The turns that the scripted model plays, chosen by the marker [[S:name]] in a user message.
 
 A step is one answer: `think`, `text` and `calls` (tools are named by what they do: read, bash,
-edit, write, skill, agent, or by their own name; `forced`: call it even if it is not offered),
-`tokens` (the token count of the request that the answer reports), `stop` (another stop reason),
-`delay` (seconds before the answer is sent), `status` (an HTTP error instead of an answer) and
-`fault`, which happens the first time only: an HTTP status, "broken" (the stream ends in the middle
-of the last block) or "error event" (an error follows there). The index of the step is the number of
-assistant messages after the marker; the last step repeats. WITHOUT_TOOLS names the scripts that
-answer requests without tools, which otherwise get a title.
+edit, write, skill, agent, or by their own name; `forced`: call it even if it is not offered; an
+argument `{{REGEX}}` is the last match in the results so far), `tokens` (the token count of the
+request that the answer reports), `stop` (another stop reason), `delay` (seconds before the answer
+is sent), `pace` (seconds before each block of a streamed answer and before its end), `status` (an
+HTTP error instead of an answer) and `fault`, which happens the first time only: an HTTP status,
+"broken" (the stream ends in the middle of the last block) or "error event" (an error follows
+there). The index of the step is the number of assistant messages after the marker; the last step
+repeats. WITHOUT_TOOLS names the scripts that answer requests without tools, which otherwise get a
+title.
 """
 
 from __future__ import annotations

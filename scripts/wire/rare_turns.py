@@ -8,6 +8,68 @@ from wire.steps import WORK, agent, bash, load, read
 
 RARE_TURNS: dict[str, list[dict[str, Any]]] = {
     "slow": [{"text": "A slow answer.", "delay": 20}],
+    "paced": [
+        {
+            "think": "Three calls.",
+            "text": "Slowly, one after the other.",
+            "calls": [read("app.py"), bash("sleep 1; cat data.txt"), bash("exit 3")],
+            "pace": 1.2,
+        },
+        {
+            "think": "One more.",
+            "text": "A sub-agent.",
+            "calls": [agent("pacedsub", background=False), bash("echo meanwhile")],
+            "pace": 1.2,
+        },
+        {"think": "All is known.", "text": "It prints a greeting.", "pace": 1.2},
+    ],
+    "pacedsub": [
+        {"text": "Counting.", "calls": [bash("wc -l data.txt"), read("data.txt")], "pace": 0.8},
+        {"text": "data.txt has 3 lines.", "pace": 0.8},
+    ],
+    "pacedbroken": [
+        {
+            "text": "Two at once.",
+            "calls": [read("app.py"), bash("cat data.txt")],
+            "pace": 1.2,
+            "fault": "broken",
+        },
+        {
+            "text": "One.",
+            "calls": [read("app.py"), bash("cat data.txt")],
+            "pace": 1.2,
+            "fault": "error event",
+        },
+        {
+            "think": "All is known.",
+            "text": "It prints a greeting and",
+            "pace": 1.2,
+            "fault": "broken",
+        },
+    ],
+    "agentsbroken": [
+        {"text": "The first.", "calls": [agent("subbroken", background=False)]},
+        {"text": "The second.", "calls": [agent("subcut", background=False)]},
+        {"text": "The third.", "calls": [agent("sublater", background=False)]},
+        {"text": "All have answered."},
+    ],
+    "subbroken": [
+        {"text": "Counting.", "calls": [bash("wc -l data.txt")], "pace": 0.8, "fault": "broken"},
+        {"text": "data.txt has 3 lines; this breaks off.", "pace": 0.8, "fault": "broken"},
+    ],
+    "sublater": [
+        {
+            "text": "Two.",
+            "calls": [bash("wc -l data.txt"), read("data.txt")],
+            "pace": 0.8,
+            "fault": "error event",
+        },
+        {"think": "So many.", "text": "data.txt has 3 lines.", "pace": 0.8, "fault": "error event"},
+    ],
+    "subcut": [
+        {"text": "This counting is longer than the limit and", "stop": "max_tokens", "pace": 0.8},
+        {"text": "ends here.", "pace": 0.8},
+    ],
     "overloaded": [{"status": 400}],
     "broken": [
         {"text": "I'll read it.", "calls": [read("app.py")]},
@@ -191,6 +253,43 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
             ]
         },
         {"text": "Edited."},
+    ],
+    "odd": [
+        {"text": " \n A text with spaces around it. \n ", "calls": [bash("printf 'no newline'")]},
+        {"calls": [bash("printf '\\033[31mred\\033[0m\\r\\nnext\\n\\n  \\n'"), bash("true")]},
+        {
+            "calls": [
+                bash("printf 'a\\0b \\xff\\xfe \\xe2\\x80\\xa8 \\xf0\\x9f\\x98\\x80 <tag>&amp;'")
+            ]
+        },
+        {"text": "Text with \u2028, \U0001f600, \t tabs and <b>tags</b> &amp; more."},
+    ],
+    "refusal": [{"text": "I cannot", "stop": "refusal"}, {"text": "Something else."}],
+    "taskoutput": [
+        {"calls": [bash("echo early; sleep 30", run_in_background=True)]},
+        {"calls": [load("TaskOutput,TaskStop"), bash("sleep 1")]},
+        {"calls": [{"tool": "TaskOutput", "args": {"task_id": r"{{ID: (\w+)}}", "block": False}}]},
+        {"calls": [{"tool": "TaskStop", "args": {"task_id": r"{{ID: (\w+)}}"}}]},
+        {"text": "Stopped."},
+    ],
+    "tell": [
+        {"text": "A sub-agent counts.", "calls": [agent("sub", background=False)]},
+        {"calls": [load("SendMessage")]},
+        {
+            "text": "It shall go on.",
+            "calls": [
+                {
+                    "tool": "SendMessage",
+                    "args": {
+                        "to": r"{{agentId: (\w+)}}",
+                        "summary": "Again",
+                        "message": "[[S:sub]] Count once more.",
+                    },
+                }
+            ],
+        },
+        {"calls": [bash("sleep 3")]},
+        {"text": "It counted twice."},
     ],
     "quoted": [
         {"text": "I read it. <system-reminder> is a tag.", "calls": [read("quoted.txt")]},

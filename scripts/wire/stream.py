@@ -1,6 +1,7 @@
 """Drives an agent through its stream of JSON lines: stream.py STEP… -- COMMAND….
 
-Steps: `user:TEXT`, `wait:SECONDS`, `result` (waits for the end of an answer), `interrupt`,
+Steps: `user:TEXT`, `image:TEXT` (text with dot.png), `wait:SECONDS`, `result` (waits for
+the end of an answer), `interrupt`, `kill` (the last step: ends the process without notice),
 `model:NAME`, `mode:NAME` (of permissions), `shell:COMMAND`, `allow` and `deny:TEXT` (wait for a
 permission question and answer it), `choose:LABEL` (the same for a question to the user). The
 protocol is that of Claude Code's `--input-format stream-json`.
@@ -8,12 +9,14 @@ protocol is that of Claude Code's `--input-format stream-json`.
 
 from __future__ import annotations
 
+import base64
 import json
 import queue
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 _PATIENCE = 40.0
@@ -59,6 +62,11 @@ class _Process:
         response = {"subtype": "success", "request_id": identity, "response": reply}
         self.send({"type": "control_response", "response": response})
 
+    def kill(self) -> None:
+        """Ends the process without notice."""
+        self._process.kill()
+        self._process.wait(timeout=_PATIENCE)
+
     def close(self) -> None:
         """Closes the input and waits for the process to end."""
         assert self._process.stdin is not None
@@ -76,6 +84,15 @@ def main() -> None:
             case "user":
                 message = {"role": "user", "content": text}
                 agent.send({"type": "user", "message": message, "session_id": ""})
+            case "image":
+                data = base64.b64encode(Path("dot.png").read_bytes()).decode()
+                source = {"type": "base64", "media_type": "image/png", "data": data}
+                content = [{"type": "image", "source": source}, {"type": "text", "text": text}]
+                message = {"role": "user", "content": content}
+                agent.send({"type": "user", "message": message, "session_id": ""})
+            case "kill":
+                agent.kill()
+                return
             case "wait":
                 time.sleep(float(text))
             case "result":

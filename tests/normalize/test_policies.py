@@ -252,11 +252,35 @@ SEARCHED = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("offered", [["f"], ["f", "g"]])
+def test_a_called_tool_that_was_not_offered_lowers_the_level(offered):
+    tools = tuple({"name": name, "parameters": {"type": "object"}} for name in offered)
+    messages = (user("hi"), calls("f"), results("f"), calls("g"), results("g"), reply("b"))
+    got = made(*messages, tools=tools, context=Context("proven"))
+    names = [tool["function"]["name"] for tool in got.dialogue.tools]
+    assert names == ["f", "g"]
+    as_sent = "g" in offered
+    assert set(got.contexts) == {Context("proven") if as_sent else Context("partial", ("tools",))}
+    assert got.tools_source == ("logged" if as_sent else "mixed")
+
+
+def test_no_definition_is_inferred_from_calls_that_are_left_out():
+    tools = ({"name": "f", "parameters": {"type": "object"}},)
+    messages = (user("hi"), calls("f"), results("f"), reply("a"), user("so"), calls("g"))
+    got = made(*messages, tools=tools, context=Context("proven"), end="answer")
+    assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
+    assert set(got.contexts) == {Context("proven")}
+
+
 @pytest.mark.parametrize("policy", ["split", "weight"])
 def test_a_turn_that_used_a_server_side_tool_is_never_a_target(policy):
     assert visible(made(*SEARCHED, untrained_turns=policy)) == ["u hi", "a f()"]
     kept = made(
-        *SEARCHED, untrained_turns=policy, server_tools="untrained", context=Context("proven")
+        *SEARCHED,
+        tools=({"name": "f", "parameters": {"type": "object"}},),
+        untrained_turns=policy,
+        server_tools="untrained",
+        context=Context("proven"),
     )
     if policy == "split":
         assert visible(kept) == ["u hi", "a f()"]

@@ -6,7 +6,7 @@ questions, and interruptions; going back (Esc Esc) and shell mode (!) need the t
 
 from __future__ import annotations
 
-from wire.agents import DOT, Agent
+from wire.agents import DOT, DOT_FILE, Agent
 from wire.claude_projects import (
     ALL_HOOKS,
     COMMAND,
@@ -47,8 +47,13 @@ cat > $HOME/.claude.json <<X
                            "hasCompletedProjectOnboarding": true}}}
 X
 echo '{"skipDangerousModePermissionPrompt": true}' > $HOME/.claude/settings.json
-tui() { python3 $HARNESS/terminal.py "$@" -- $CL --dangerously-skip-permissions; }
+tui() { python3 $HARNESS/terminal.py "$@" -- $CL --dangerously-skip-permissions $OPTIONS; }
 """
+
+
+def _skipping(command: str) -> str:
+    """Returns the command of a run without permission questions."""
+    return command.replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions")
 
 
 def _stream(*steps: str) -> str:
@@ -138,18 +143,18 @@ _SCENARIOS = {
         "user:[[S:denied3]] Make three files.", "allow", "interrupt", "result",
         "user:[[S:second]] And data.txt?", "result",
     ),
-    "backgrounds": _stream(
+    "backgrounds": _skipping(_stream(
         "user:[[S:backgrounds]] Run two in the background.", "result", "wait:3",
         "user:[[S:second]] And data.txt?", "result",
-    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
-    "agents-background": _stream(
+    )),
+    "agents-background": _skipping(_stream(
         "user:[[S:agentsbg]] Count with two.", "result", "wait:6",
         "user:[[S:second]] And data.txt?", "result",
-    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
-    "compact-middle": _stream(
+    )),
+    "compact-middle": _skipping(_stream(
         "user:[[S:parallel]] Change hello.", "result", "user:/compact keep the names", "result",
         "user:[[S:second]] And data.txt?", "result", "user:[[S:third]] Go on.", "result",
-    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    )),
     "compact-twice": '$P "[[S:plain]] What does app.py do?"; $P --continue "/compact"; '
     '$P --continue "[[S:second]] And data.txt?"; $P --continue "/compact"; '
     '$P --continue "[[S:parallel]] Go on."',
@@ -181,10 +186,10 @@ _SCENARIOS = {
     "structured": '$P "[[S:structured]] What does app.py print?" --json-schema '
     '\'{"type": "object", "properties": {"greeting": {"type": "string"}}}\'',
     "files": '$P "[[S:files]] Write a file."; $P --continue "[[S:second]] And data.txt?"',
-    "changed-outside": _stream(
+    "changed-outside": _skipping(_stream(
         "user:[[S:parallel]] Change hello.", "result", "shell:echo x = 2 >> app.py",
         "shell:echo four >> data.txt", "user:[[S:second]] And data.txt?", "result",
-    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    )),
     "cleared": _stream(
         "user:[[S:plain]] What does app.py do?", "result", "user:/clear", "result",
         "user:[[S:second]] And data.txt?", "result",
@@ -226,15 +231,15 @@ _SCENARIOS = {
     '$P --continue "[[S:search]] Add 2 and 3." --mcp-config mcp.json',
     "mcp-crashes": MCP + '$P "[[S:crash]] Crash." --mcp-config mcp.json; '
     '$P --continue "[[S:second]] And data.txt?" --mcp-config mcp.json',
-    "nested": NESTED + _stream(
+    "nested": NESTED + _skipping(_stream(
         "user:[[S:nested]] Read them all.", "result", "shell:echo CHANGED RULE 6. > CLAUDE.md",
         "user:/compact", "result", "user:[[S:nested]] Once more.", "result",
-    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
-    "all-hooks": ALL_HOOKS + _stream(
+    )),
+    "all-hooks": ALL_HOOKS + _skipping(_stream(
         "user:[[S:parallel]] Change hello.", "result", "user:REFUSED [[S:second]]", "result",
         "user:[[S:agent]] Count the lines.", "result", "user:/compact", "result",
         "user:[[S:second]] And data.txt?", "result",
-    ).replace("--permission-prompt-tool stdio", "--dangerously-skip-permissions"),
+    )),
     "style": STYLE + '$P "[[S:plain]] What does app.py do?"; rm .claude/settings.local.json; '
     '$P --continue "[[S:second]] And data.txt?"',
     "big-read-back": '$P "[[S:readback]] Look at large output."; '
@@ -275,6 +280,49 @@ _SCENARIOS = {
     '"[[S:second]] And data.txt?" wait:4',
     "tui-slash": 'tui "/model sonnet" wait:2 "[[S:plain]] What does app.py do?" wait:4 "/cost" '
     'wait:2 "[[S:second]] And data.txt?" wait:4',
+    "paced": '$P "[[S:paced]] What does app.py do?"; $P --continue "[[S:second]] And data.txt?"',
+    "paced-interrupted": _skipping(_stream(
+        "user:[[S:paced]] What does app.py do?", "wait:3", "interrupt", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    )),
+    "paced-queued": _skipping(_stream(
+        "user:[[S:paced]] What does app.py do?", "wait:2", "user:also tell me the date",
+        "result", "user:[[S:second]] And data.txt?", "result",
+    )),
+    "agents-broken": '$P "[[S:agentsbroken]] Count."; $P --continue "[[S:third]] Go on."',
+    "paced-broken": '$P "[[S:pacedbroken]] What does app.py do?"; '
+    '$P --continue "[[S:third]] Go on."',
+    "tui-paced": 'tui "[[S:paced]] What does app.py do?" wait:3 "a message in between" wait:5 '
+    'key:esc wait:2 "[[S:paced]] Once more." wait:2 key:esc wait:2 '
+    '"[[S:second]] And data.txt?" wait:4',
+    "fork-few-tools": '$P "[[S:plain]] What does app.py do?"; '
+    '$P --continue --fork-session "[[S:second]] And data.txt?" --tools Bash; '
+    '$P --continue "[[S:third]] Go on." --tools Bash,Read',
+    "tui-fork-few-tools": 'tui "[[S:plain]] What does app.py do?" wait:4; '
+    'OPTIONS="--continue --fork-session --tools Bash" tui "[[S:second]] And data.txt?" wait:4; '
+    'OPTIONS="--continue --tools Read,Bash" tui "[[S:third]] Go on." wait:4',
+    "killed-idle": _skipping(_stream(
+        "user:[[S:plain]] What does app.py do?", "result",
+        "user:[[S:second]] And data.txt?", "result", "wait:2", "kill",
+    )) + '; $P --continue "[[S:third]] Go on." --tools Bash',
+    "image-pasted": DOT_FILE + _skipping(_stream(
+        "image:[[S:plain]] What is this?", "result", "user:[[S:second]] And data.txt?", "result",
+    )),
+    "odd": '$P "[[S:odd]] Odd output: \U0001f600 \u2028 &amp; <b>"; '
+    '$P --continue "[[S:third]] Go on."',
+    "faulty": '$P "[[S:faulty]] Call wrongly."; $P --continue "[[S:third]] Go on."',
+    "refusal": '$P "[[S:refusal]] Do it."; $P --continue "[[S:third]] Go on."',
+    "task-output": '$P "[[S:taskoutput]] Run it."; $P --continue "[[S:third]] Go on."',
+    "agent-told": '$P "[[S:tell]] Count twice."; $P --continue "[[S:third]] Go on."',
+    "settings": '$P "[[S:paced]] What does app.py do?" --effort low '
+    '--settings \'{"env": {"MAX_THINKING_TOKENS": "2000"}, "language": "german"}\'; '
+    '$P --continue "[[S:third]] Go on." --disable-slash-commands',
+    "tui-moved": 'tui "[[S:sleep]] Run a long command." wait:4 key:ctrl-b key:ctrl-b wait:3 '
+    '"[[S:second]] And data.txt?" wait:4',
+    "local-commands": _skipping(_stream(
+        "user:/context", "result", "user:[[S:plain]] What does app.py do?", "result",
+        "user:/cost", "result", "user:[[S:second]] And data.txt?", "result",
+    )),
 }  # fmt: skip
 
 AGENT = Agent(
@@ -284,5 +332,5 @@ AGENT = Agent(
     setup=_SETUP,
     scenarios=_SCENARIOS,
     logs=(".claude/projects",),
-    limits={"long": 120, "tui": 60, "tui-rewind": 60, "tui-rewind-code": 60},
+    limits={"long": 120, "tui": 60, "tui-rewind": 60, "tui-rewind-code": 60, "settings": 120},
 )

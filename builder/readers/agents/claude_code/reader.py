@@ -33,6 +33,7 @@ from builder.readers.agents.claude_code.assembly import assemble
 from builder.readers.agents.claude_code.digests import KINDS, Requests, Sent
 from builder.readers.agents.claude_code.lines import SessionLine, read_line
 from builder.readers.agents.claude_code.parents import find_prompt
+from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import (
     Stretch,
     find_stretches,
@@ -129,14 +130,14 @@ class _Log:
     """The lines of a file and their outcomes.
 
     targets  turns that are targets of a conversation, by key
-    ends     positions of the lines with which a process of the program ended
+    ends     the lines with which a process of the program ended
     """
 
     source: Source
     nodes: dict[str, SessionLine] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Json]] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
+    ends: list[ProcessEnd] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
@@ -157,7 +158,7 @@ class _Log:
             self.requests.append(value)
             return
         if value.get("type") == _END:
-            self.ends.append(at)
+            self.ends.append(ProcessEnd.read(at, value))
         line = read_line(at, where, value)
         if line is None:
             self.counts[_code(value)] += 1

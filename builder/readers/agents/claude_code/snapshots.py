@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import inf
 
 from builder.conversation import Json
@@ -18,13 +20,36 @@ from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessEnd:
+    """A line with which a process of the program ended.
+
+    at      position in the file
+    began   when the process, or the session that it resumed, began, written as in `timestamp`; ""
+            if the line does not say
+    """
+
+    at: int
+    began: str = ""
+
+    @classmethod
+    def read(cls, at: int, value: dict[str, Json]) -> ProcessEnd:
+        """Returns a `cost-state` line, whose `startTime` is in milliseconds since 1970."""
+        start = value.get("startTime")
+        try:
+            began = datetime.fromtimestamp(start / 1000, UTC) if isinstance(start, int) else None
+        except (ValueError, OverflowError, OSError):
+            began = None
+        return cls(at, "" if began is None else began.isoformat(timespec="milliseconds"))
+
+
 class Snapshots:
     """The snapshots of a branch, for its turns.
 
-    `ends`: positions in the file of the lines with which a process ended.
+    `ends`: the lines of the file with which a process ended.
     """
 
-    def __init__(self, lines: Sequence[SessionLine], ends: Sequence[int]) -> None:
+    def __init__(self, lines: Sequence[SessionLine], ends: Sequence[ProcessEnd]) -> None:
         found = [line for line in lines if line.attachment.get("type") == "prompt_snapshot"]
         self._process = _processes(lines, ends)
         self._confirmed = {
@@ -52,21 +77,56 @@ class Snapshots:
         return self._process.get(turn.lines[0].at) in self._confirmed
 
 
-def _processes(lines: Iterable[SessionLine], ends: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Returns for each line, by its position, which process of the program wrote it.
+def _processes(
+    lines: Iterable[SessionLine], ends: Sequence[ProcessEnd]
+) -> dict[int, tuple[int, ...]]:
+    """Returns for each line, by its position, a key of the process of the program that wrote it.
 
-    A process writes a line at its end. Another one has the session if lines were copied from
-    a fork, or if the prompts of the terminal interface are counted from 1 again.
+    A process writes a line at its end, with the time of its start, and the prompts of the terminal
+    interface may be counted from 1 again. Other lines may be of any number of processes, so each
+    prompt begins a new key there: lines that were copied from another session (a fork), that are
+    older than the process whose end follows, and that no end follows (killed, or still running).
     """
+    ordered = sorted(lines, key=lambda line: line.at)
+    places = [end.at for end in ends]
+    copied = _copied(ordered)
     found: dict[int, tuple[int, ...]] = {}
-    restarts = 0
-    for line in sorted(lines, key=lambda line: line.at):
-        position = as_dict(line.value.get("turnPosition"))
-        number = position.get("turnIndex")
-        if position.get("promptIndex") == 1 and isinstance(number, int) and number > 1:
-            restarts += 1
-        found[line.at] = (bisect(ends, line.at), "forkedFrom" in line.value, restarts)
+    restarts = last = 0
+    for line in ordered:
+        prompt, turn = _position(line)
+        restarts += prompt == 1 and turn > 1
+        last = turn or last
+        number = bisect(places, line.at)
+        is_known = (
+            line.at >= copied
+            and "forkedFrom" not in line.value
+            and number < len(ends)
+            and as_str(line.value.get("timestamp")) >= ends[number].began
+        )
+        found[line.at] = (number, restarts, 0 if is_known else last)
     return found
+
+
+def _copied(lines: Iterable[SessionLine]) -> int:
+    """Returns the position before which all lines are copies; 0 if none is.
+
+    A fork logs the copies with the `promptId` of its own first prompt; otherwise each prompt has
+    an id of its own.
+    """
+    turns: dict[str, int] = {}
+    copied = 0
+    for line in lines:
+        prompt_id, (_, turn) = as_str(line.value.get("promptId")), _position(line)
+        if prompt_id and turn and turns.setdefault(prompt_id, turn) != turn:
+            copied = line.at
+    return copied
+
+
+def _position(line: SessionLine) -> tuple[int, int]:
+    """Returns the numbers of a prompt in its process and in the session; zeros if it has none."""
+    position = as_dict(line.value.get("turnPosition"))
+    prompt, turn = position.get("promptIndex"), position.get("turnIndex")
+    return (prompt, turn) if isinstance(prompt, int) and isinstance(turn, int) else (0, 0)
 
 
 def _shape(snapshot: dict[str, Json]) -> Shape:

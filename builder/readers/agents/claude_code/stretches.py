@@ -28,7 +28,7 @@ from builder.conversation import (
 from builder.readers.agents.claude_code.assembly import Assembly
 from builder.readers.agents.claude_code.digests import Requests, Sent, Shape, adds_only
 from builder.readers.agents.claude_code.lines import SessionLine, mark_result
-from builder.readers.agents.claude_code.snapshots import Snapshots
+from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.agents.claude_code.words import split_user_text
 from builder.readers.api.anthropic.blocks import read_parts
@@ -75,11 +75,11 @@ def find_stretches(
     *,
     renders: bool,
     repeated: Collection[str],
-    ends: Sequence[int],
+    ends: Sequence[ProcessEnd],
 ) -> list[Stretch]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
-    `ends`: positions of the lines with which a process of the program ended.
+    `ends`: the lines with which a process of the program ended.
     `repeated`: turns that are not targets of this branch, by key: they are targets of another one,
     or a compaction kept them.
     """
