@@ -2,6 +2,7 @@
 
 import random
 import re
+from functools import cache
 from re import _constants as op
 from re import _parser as parser
 
@@ -60,7 +61,7 @@ class Drawer:
         if kind is op.ANY:
             return self.random.choice("abcdefghij0123456789 ")
         if kind is op.IN:
-            return self.random.choice(self._listed(value))
+            return self.random.choice(listed(tuple(value)))
         if kind is op.BRANCH:
             return self.draw(self.random.choice(value[1]))
         if kind is op.SUBPATTERN:
@@ -77,20 +78,23 @@ class Drawer:
             return self.draw(value)
         return ""  # an assertion, which the match that follows decides
 
-    def _listed(self, items):
-        chars, negated = set(), False
-        for kind, value in items:
-            if kind is op.NEGATE:
-                negated = True
-            elif kind is op.LITERAL:
-                chars.add(chr(value))
-            elif kind is op.RANGE:
-                chars.update(map(chr, range(value[0], min(value[1], 0x17E) + 1)))
-            else:
-                chars.update(_CLASSES.get(value, "a"))
-        chosen = [char for char in _ANY if char not in chars] if negated else sorted(chars)
-        printable = [char for char in chosen if char.isprintable()]
-        return printable or chosen or ["a"]
+
+@cache
+def listed(items):
+    """Returns the printable characters of a parsed character class."""
+    chars, negated = set(), False
+    for kind, value in items:
+        if kind is op.NEGATE:
+            negated = True
+        elif kind is op.LITERAL:
+            chars.add(chr(value))
+        elif kind is op.RANGE:
+            chars.update(map(chr, range(value[0], min(value[1], 0x17E) + 1)))
+        else:
+            chars.update(_CLASSES.get(value, "a"))
+    chosen = [char for char in _ANY if char not in chars] if negated else sorted(chars)
+    printable = [char for char in chosen if char.isprintable()]
+    return printable or chosen or ["a"]
 
 
 def samples(pattern, count, seed=0, tries=40):
@@ -103,9 +107,11 @@ def samples(pattern, count, seed=0, tries=40):
         return []
     found = []
     for number in range(tries):
+        if len(found) == count:
+            break
         drawn = Drawer(pattern, f"{seed}/{number}").draw(tree)
         match = compiled.search(f"{drawn} ")
-        if match is not None and len(found) < count:
+        if match is not None:
             secret = next((group for group in match.groups() if group), match[0])
             found.append((drawn, secret))
     return found

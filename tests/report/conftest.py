@@ -28,27 +28,42 @@ def chromium():
         yield launched
 
 
+@pytest.fixture(scope="module")
+def tab(chromium):
+    """One page per module: each new one takes the browser a second of CPU."""
+    page = chromium.new_page()
+    yield page
+    page.close()
+
+
 @pytest.fixture
-def opened(chromium):
-    """Opens an address; then checks that the console is empty and only pages were requested."""
-    content, asked, pages = [], [], []
+def opened(tab):
+    """Opens an address; then checks that the console is empty and only pages were requested.
+
+    All visits share one page, so a visit ends the previous one.
+    """
+    content, asked, visited = [], [], []
+    notes = {
+        "console": lambda message: content.append(message.text),
+        "pageerror": lambda error: content.append(str(error)),
+        "dialog": lambda dialog: content.append(dialog.message),
+        "request": lambda request: asked.append(request.url),
+    }
+    tab.goto("about:blank")
+    for event, note in notes.items():
+        tab.on(event, note)
 
     def visit(address, size=DESK, scheme="light"):
-        page = chromium.new_page(
-            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
-        )
-        page.on("console", lambda message: content.append(message.text))
-        page.on("pageerror", lambda error: content.append(str(error)))
-        page.on("dialog", lambda dialog: content.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        pages.append(page)
-        return page
+        tab.set_viewport_size({"width": size[0], "height": size[1]})
+        tab.emulate_media(color_scheme=scheme)
+        tab.goto(address)
+        visited.append(address)
+        return tab
 
     yield visit
+    for event, note in notes.items():
+        tab.remove_listener(event, note)
     assert content == []
-    begin = {page.url.partition("#")[0].rpartition("/")[0] for page in pages}
+    begin = {address.rpartition("/")[0] for address in visited}
     assert [url for url in asked if url.rpartition("/")[0] not in begin] == []
-    assert len([url for url in asked if url.startswith("file:")]) in (0, len(pages))
-    for page in pages:
-        page.close()
+    assert len([url for url in asked if url.startswith("file:")]) in (0, len(visited))
