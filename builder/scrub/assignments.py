@@ -124,7 +124,6 @@ _LINES_WITH_NAME = LinePrefilter(
         )
     )
 )
-
 MAX_NESTED = 20
 """Names that are examined within one value: a hostile text may repeat one endlessly."""
 
@@ -159,19 +158,15 @@ _NO_PASSWORD = DOCUMENTED | {
 """Algorithms, types, states and labels that follow `password` but are not passwords."""
 
 
-def lines_with_name(text: str) -> Iterator[tuple[int, int]]:
-    """Yields [start, end) of the lines that may contain a named secret."""
-    return _LINES_WITH_NAME(text)
+def may_name(text: str) -> bool:
+    """Returns whether the text may contain a named secret."""
+    return _LINES_WITH_NAME.holds(text)
 
 
 def find_named(text: str) -> Iterator[Hit]:
     """Yields the values that a name marks as secret, in order of their names."""
-    lines = tuple(_LINES_WITH_NAME(text))
-    if not lines:
-        return
-    lower = _same_length_lower(text)
-    for start, end in lines:
-        yield from _in_lines(text, lower, start, end)
+    for start, end in _LINES_WITH_NAME(text):
+        yield from _in_lines(text, start, end)
 
 
 def _same_length_lower(text: str) -> str:
@@ -194,20 +189,21 @@ def named_secret(name: str, value: str) -> bool:
     )
 
 
-def _in_lines(text: str, lower: str, start: int, end: int) -> Iterator[Hit]:
+def _in_lines(text: str, start: int, end: int) -> Iterator[Hit]:
     """Yields the named secrets in whole lines.
 
     A value ends at the end of its line at the latest.
     """
     nested, examined = 0, 0
-    for keyword in _KEYWORD.finditer(lower, start, end):
-        nested = nested + 1 if keyword.start() < examined else 0
+    for keyword in _KEYWORD.finditer(_same_length_lower(text[start:end])):
+        begin = start + keyword.start()
+        nested = nested + 1 if begin < examined else 0
         if nested > MAX_NESTED:
             continue
-        match = NAMED.match(text, keyword.end())
+        match = NAMED.match(text, start + keyword.end())
         if match is not None:
             examined = match.end()
-            yield from _assigned(match, text, keyword.start(), keyword[0])
+            yield from _assigned(match, text, begin, keyword[0])
 
 
 def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iterator[Hit]:

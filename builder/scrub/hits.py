@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import wraps
+from hashlib import blake2b
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,27 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
 
 
 Find = Callable[[str], tuple[Hit, ...]]
-REMEMBERED = 1 << 14
-"""Maximum code points of a text whose result is cached: prompts and definitions repeat."""
+REMEMBERED = 1 << 15
+"""Maximum number of texts whose results are cached."""
 
 
 def remembering(find: Find) -> Find:
-    """Returns the function with a cache of its results for short texts."""
-    remembered = lru_cache(maxsize=4096)(find)
+    """Returns the function with a cache of its results, by the texts' digests.
+
+    Prompts and definitions repeat, and the audits of a build examine what was searched before it
+    was written.
+    """
+    remembered: dict[bytes, tuple[Hit, ...]] = {}
 
     @wraps(find)
     def found(text: str) -> tuple[Hit, ...]:
-        return remembered(text) if len(text) <= REMEMBERED else find(text)
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        hits = remembered.get(key)
+        if hits is None:
+            if len(remembered) == REMEMBERED:
+                remembered.clear()
+            hits = remembered[key] = find(text)
+        return hits
 
     return found
 

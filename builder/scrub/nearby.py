@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, ascii_lower
+from builder.scrub.prefilter import LinePrefilter, Matches
 from builder.scrub.values import LOOKED_AT, entropy, is_stand_in, is_wordlike, looks_random
 
 REACH = 60
@@ -33,11 +33,12 @@ _RUN = "[A-Za-z0-9+/_.~=-]"
 _ALTERNATING = "[0-9][A-Za-z]+[0-9]"
 """Letters and digits as in every generated value, and in few others: what makes the search fast."""
 _ALTERNATES = re.compile(_ALTERNATING)
-_WORD = re.compile(rf"(?P<strong>{_STRONG})|key")
+_WORDS = Matches(rf"{_STRONG}|key")
 _VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_VALUE - 1},{MAX_VALUE}}}")
 _LINES = LinePrefilter(
     r"(?i:keys?|secrets?|token|bearer|cred(?:ential)?s?|pass(?:words?|phrase|code)?|pwd|pepper|totp"
-    rf"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512)[^A-Za-z0-9+/][^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
+    r"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512)[^A-Za-z0-9+/]"
+    rf"[^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
 )
 CONDITION = _LINES.condition
 """A pattern for RE2 that matches in every text with such a value."""
@@ -89,14 +90,10 @@ _SEGMENT = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 
 def find_nearby(text: str) -> Iterator[Hit]:
     """Yields the generated values near words for secrets, in order of the words."""
-    lines = tuple(_LINES(text))
-    if not lines:
-        return
-    lower = ascii_lower(text)
-    for start, end in lines:
-        for word in _WORD.finditer(lower, start, end):
-            if _is_word(text, word.start(), word.end()):
-                yield from _after(text, word)
+    for line, line_end in _LINES(text):
+        for start, end in _WORDS(text, line, line_end):
+            if _is_word(text, start, end):
+                yield from _after(text, start, end)
 
 
 def _is_word(text: str, start: int, end: int) -> bool:
@@ -109,9 +106,8 @@ def _is_word(text: str, start: int, end: int) -> bool:
     return _NOT_BEFORE.search(text, max(0, start - 16), start) is None
 
 
-def _after(text: str, word: re.Match[str]) -> Iterator[Hit]:
-    """Yields the value after a word, if it looks generated."""
-    end = word.end()
+def _after(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields the value after the word at [start, end), if it looks generated."""
     found = _VALUE.search(text, end, end + REACH + MAX_VALUE)
     if found is None or found.start() - end > REACH:
         return
@@ -125,10 +121,11 @@ def _after(text: str, word: re.Match[str]) -> Iterator[Hit]:
         _NEXT_LINE.fullmatch(between) and text[found.end() : found.end() + 1] in ("", "\n", "\r")
     ):
         return
-    if word["strong"] is None and not _is_key(text, word, between):
+    is_strong = end - start > len("key")
+    if not is_strong and not _is_key(text, start, end, between):
         return
     if is_generated(value) or (
-        word["strong"]
+        is_strong
         and _UUID.fullmatch(value)
         and _ALTERNATES.search(value)
         and _DIRECT.fullmatch(between)
@@ -138,12 +135,11 @@ def _after(text: str, word: re.Match[str]) -> Iterator[Hit]:
         yield Hit(found.start(), stop, "secret", certain=False)
 
 
-def _is_key(text: str, word: re.Match[str], between: str) -> bool:
+def _is_key(text: str, start: int, end: int, between: str) -> bool:
     """Returns whether the word "key" means a secret: in prose, or in a name like `stripeKey`."""
-    start = word.start()
-    if text[start - 1 : word.end()] == "_KEY":
+    if text[start - 1 : end] == "_KEY":
         return True
-    if text[start : word.end()] == "KEY":
+    if text[start:end] == "KEY":
         return _KEY_VARIABLE.fullmatch(between) is not None
     if text[start - 1 : start].islower() or _BYTES.fullmatch(between):
         return _KEY_VARIABLE.fullmatch(between) is not None

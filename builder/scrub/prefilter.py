@@ -160,39 +160,39 @@ class LiteralPrefilter(Generic[Rule]):
             for literal in literals:
                 self._by_start.setdefault(literal[:2].lower(), []).append((literal, number))
                 starts.setdefault(start, set()).add(literal)
-        self._conditions = [
-            (
-                f"{start or '(?i)'}(?:{'|'.join(map(re.escape, sorted(found)))})",
-                MAX_START if start else 0,
-            )
+        self.condition = "|".join(
+            f"({'?i' if start is None else '?'}:{start or ''}"
+            f"(?:{'|'.join(map(re.escape, sorted(found)))}))"
             for start, found in starts.items()
-        ]
+        )
 
     def __call__(self, text: str) -> Sequence[Rule]:
         """Returns the rules with a literal in the text, in order."""
-        lower = ascii_lower(text)
         if re2 is None:
+            lower = ascii_lower(text)
             return [
                 rule
                 for literals, start, rule in self._rules
                 if any(literal in (lower if start is None else text) for literal in literals)
             ]
-        found: set[int] = set()
         data = projected(text)
-        for pattern, most in self._patterns:
-            at = 0
-            while match := pattern.search(data, at):
-                at = match.start() + 1
-                for place in range(at - 1, at + most):
-                    for literal, number in self._by_start.get(lower[place : place + 2], ()):
-                        if number not in found and lower.startswith(literal.lower(), place):
-                            found.add(number)
+        match = self._pattern.search(data)
+        if match is None:
+            return ()
+        lower = ascii_lower(text)
+        found: set[int] = set()
+        while match:
+            at = match.start() + 1
+            for place in range(at - 1, at + MAX_START):
+                for literal, number in self._by_start.get(lower[place : place + 2], ()):
+                    if number not in found and lower.startswith(literal.lower(), place):
+                        found.add(number)
+            match = self._pattern.search(data, at)
         return [self._rules[number][2] for number in sorted(found)]
 
     @cached_property
-    def _patterns(self) -> list[tuple[Any, int]]:
-        """Patterns for RE2, each with the maximum number of characters before its literal."""
-        return [(re2.compile(it.encode(), _options()), most) for it, most in self._conditions]
+    def _pattern(self) -> Any:
+        return re2.compile(self.condition.encode(), _options())
 
 
 class LinePrefilter:
@@ -223,3 +223,28 @@ class LinePrefilter:
     @cached_property
     def _pattern(self) -> Any:
         return re2.compile(self.condition.encode(), _options())
+
+
+class Matches:
+    """Finds the matches of an ASCII pattern without lookaround, in upper or lower case."""
+
+    def __init__(self, pattern: str) -> None:
+        self._text = f"(?i:{pattern})"
+
+    def __call__(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yields [start, end) of the matches within a part of the text, none overlapping."""
+        found = (
+            self._slow.finditer(ascii_lower(text), start, end)
+            if re2 is None
+            else self._fast.finditer(projected(text), start, end)
+        )
+        for match in found:
+            yield match.span()
+
+    @cached_property
+    def _fast(self) -> Any:
+        return re2.compile(self._text.encode(), _options())
+
+    @cached_property
+    def _slow(self) -> re.Pattern[str]:
+        return re.compile(self._text, re.ASCII)

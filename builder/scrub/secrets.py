@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from builder.scrub import assignments, blocks, columns, encoded, nearby
-from builder.scrub.assignments import find_named, lines_with_name
+from builder.scrub.assignments import find_named, may_name
 from builder.scrub.blocks import find_in_blocks
 from builder.scrub.columns import find_in_columns
 from builder.scrub.context_rules import CONTEXT_RULES
@@ -77,9 +77,7 @@ def named_secret(name: str, value: str) -> bool:
 
 
 def _may_hold(text: str) -> bool:
-    return (
-        bool(_RULES_IN(text)) or _RARE.holds(text) or next(lines_with_name(text), None) is not None
-    )
+    return bool(_RULES_IN(text)) or _RARE.holds(text) or may_name(text)
 
 
 def _all(text: str) -> Iterator[Hit]:

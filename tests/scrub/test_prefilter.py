@@ -270,7 +270,7 @@ def test_conditions_are_no_more_than_that():
     assert not holds(necessary(r"a[^\s\"]{3}\bb"), "aéé b")
     assert not secrets._RULES_IN("the token of a task is oriented: see the tests of it")
     assert not personal._MAY_HIT("2024-01-31 12:30:45 a@b /homes/x v1.2.3 DE89 1234")
-    assert not [*assignments.lines_with_name("the key of the token: none\npassword: str = field()")]
+    assert not assignments.may_name("the key of the token: none\npassword: str = field()")
 
 
 LINES = LinePrefilter(r"(?:a+b|\nc)")
