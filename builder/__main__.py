@@ -9,14 +9,14 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Runs the command line and exits with its code."""
-    import os  # noqa: PLC0415 - see above
-    import sys  # noqa: PLC0415
-    from typing import TextIO, cast  # noqa: PLC0415
+    import os
+    import sys
+    from typing import TextIO, cast
 
     try:
-        from builder import cli  # noqa: PLC0415
-        from builder.credentials import HidingStream  # noqa: PLC0415
-        from builder.parallel.garbage import collect_seldom  # noqa: PLC0415
+        from builder import cli
+        from builder.credentials import HidingStream
+        from builder.parallel.garbage import collect_seldom
 
         collect_seldom()
         sys.stderr = cast("TextIO", HidingStream(sys.stderr))  # also for libraries and tracebacks

@@ -48,7 +48,7 @@ def find_sources(path: str | Path) -> Iterator[Source | Problem]:
 
     A source that cannot be opened is a Problem. Raises UsageError if nothing is there.
     """
-    from builder.readers.discovery import find_sources as find  # noqa: PLC0415
+    from builder.readers.discovery import find_sources as find
 
     return find(str(path))
 
@@ -59,7 +59,7 @@ def read(source: Source, format: str | None = None) -> Iterator[Event]:  # noqa:
     `format` names a reader; None: the reader that recognises the source. Raises UsageError if there
     is no such reader, or not exactly one that recognises it.
     """
-    from builder.readers import read_events, readers, recognise  # noqa: PLC0415
+    from builder.readers import read_events, readers, recognise
 
     known = readers()
     if format is None:
@@ -85,7 +85,7 @@ def verify_sample(
     `dialogue` is the structured form that it was flattened from; None: it is parsed from the text.
     Raises UsageError if the tokenizer (qwen3, a folder or a Hub id) cannot be loaded.
     """
-    from builder.verify.verifier import verifier_for  # noqa: PLC0415
+    from builder.verify.verifier import verifier_for
 
     return verifier_for(tokenizer, options).check(sample, dialogue)
 
@@ -103,8 +103,8 @@ def verify_dataset(
     `on_report` is called with each row's report, in order. Raises UsageError if there is no such
     dataset or tokenizer.
     """
-    from builder.verify.dataset import Summary, verify_dataset  # noqa: PLC0415
-    from builder.verify.verifier import verifier_for  # noqa: PLC0415
+    from builder.verify.dataset import Summary, verify_dataset
+    from builder.verify.verifier import verifier_for
 
     summary = Summary()
     for report in verify_dataset(str(dataset), verifier_for(tokenizer, options), None, workers):
@@ -130,9 +130,9 @@ def build_dataset(
     resumed, unless `fresh`. Raises UsageError (input, configuration, tokenizer, output folder),
     LedgerFault (a bug of ours).
     """
-    from builder.build.engine import Done, local  # noqa: PLC0415
-    from builder.build.job import build  # noqa: PLC0415
-    from builder.config import Config, override  # noqa: PLC0415
+    from builder.build.engine import Done, local
+    from builder.build.job import build
+    from builder.config import Config, override
 
     chosen = override(config or Config(), inputs=[str(item) for item in inputs])
 
@@ -161,8 +161,8 @@ def audit_dataset(
 
     Raises UsageError if there is no such dataset or evaluation set.
     """
-    from builder.audit.options import AuditOptions  # noqa: PLC0415
-    from builder.audit.run import audit  # noqa: PLC0415
+    from builder.audit.options import AuditOptions
+    from builder.audit.run import audit
 
     done = 0
 
@@ -183,10 +183,10 @@ def export_dataset(
     Raises UsageError if there is no such dataset, variant or tokenizer, or if the output folder is
     not empty.
     """
-    from builder.export.trace import TRACES, export_traces  # noqa: PLC0415
-    from builder.export.variants import VARIANTS  # noqa: PLC0415
-    from builder.export.write import export  # noqa: PLC0415
-    from builder.verify.verifier import verifier_for  # noqa: PLC0415
+    from builder.export.trace import TRACES, export_traces
+    from builder.export.variants import VARIANTS
+    from builder.export.write import export
+    from builder.verify.verifier import verifier_for
 
     verifier = verifier_for(tokenizer)
     if to in TRACES:
@@ -208,10 +208,10 @@ def push_dataset(
     The report says what stopped it: a closed gate or a fault raises no exception. Raises UsageError
     if the folder or the repository cannot be used.
     """
-    import time  # noqa: PLC0415
+    import time
 
-    from builder.push.job import PushOptions, PushReport, push  # noqa: PLC0415
-    from builder.push.retry import Course  # noqa: PLC0415
+    from builder.push.job import PushOptions, PushReport, push
+    from builder.push.retry import Course
 
     report = PushReport(repo_id)
     course = Course(on_message or (lambda _: None), time.sleep)

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import dumps, loads_text
 from builder.problem import BuilderError
+
+Key = TypeVar("Key", str, tuple[str, str])
+
+
+def ranked(counts: Mapping[Key, int]) -> tuple[tuple[Key, int], ...]:
+    """Returns the (key, count) pairs, the highest count first, equal counts sorted by key."""
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 class LedgerFault(BuilderError):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
 from builder.conversation import Json
+from builder.ledger import ranked
 
 EVALUATION_RUN = "evaluation_run"
 """The code of samples that come from a run of a public benchmark."""
@@ -28,9 +29,8 @@ def benchmark_of(meta: Mapping[str, Json]) -> str | None:
 
 def benchmark_summary(counts: Counter[str]) -> str:
     """Returns the benchmarks with their samples, the most frequent first: "tau-bench (12)"."""
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    named = [f"{name} ({count})" for name, count in ranked[:NAMED]]
-    more = len(ranked) - NAMED
+    named = [f"{name} ({count})" for name, count in ranked(counts)[:NAMED]]
+    more = len(counts) - NAMED
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
@@ -66,14 +66,13 @@ class BenchmarkAudit:
 
     def tables(self) -> Iterator[AuditTable]:
         """Yields the samples by benchmark, if there are any."""
-        ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
-        if ranked:
-            note = f"{len(ranked)} in all; the {SHOWN} with most samples"
+        if self._counts:
+            note = f"{len(self._counts)} in all; the {SHOWN} with most samples"
             yield AuditTable(
                 "benchmarks",
                 "Runs of public benchmarks",
                 ("benchmark", "samples"),
-                tuple(ranked[:SHOWN]),
-                note if len(ranked) > SHOWN else "",
+                ranked(self._counts)[:SHOWN],
+                note if len(self._counts) > SHOWN else "",
                 bars="samples",
             )

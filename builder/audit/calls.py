@@ -10,6 +10,7 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import is_error
 from builder.audit.result import AuditFinding, AuditTable
 from builder.conversation import Json
+from builder.ledger import ranked
 from builder.sample import Call
 from builder.verify.schemas import BrokenSchemaFault, violations
 
@@ -130,8 +131,7 @@ class CallAudit:
         )
         note = f"{len(order)} tools; the {SHOWN} called most" if len(order) > SHOWN else ""
         heads = ("tool", "calls", "error results", "schema violations", "samples that define it")
-        paths = sorted(self._paths.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
-        broken = tuple((name, path, count) for (name, path), count in paths)
+        broken = tuple((*key, count) for key, count in ranked(self._paths)[:SHOWN])
         sources = tuple(sorted(self._sources.items()))
         return [
             AuditTable("tools", "Calls by tool", heads, rows, note, bars="calls"),

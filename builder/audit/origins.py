@@ -8,6 +8,7 @@ from pathlib import Path
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable
 from builder.jsonio import JsonFault, loads
+from builder.ledger import ranked
 
 MAX_NAMES = 20_000
 SHOWN = 50
@@ -74,7 +75,7 @@ class OriginAudit:
             "license": "Samples by licence",
         }
         tables = [
-            AuditTable("splits", "Samples by split", ("split", "samples"), _ranked(self._splits))
+            AuditTable("splits", "Samples by split", ("split", "samples"), ranked(self._splits))
         ]
         for key, title in titles.items():
             known = sorted(
@@ -89,8 +90,7 @@ class OriginAudit:
             )
             heads = (key, "samples", "tokens", "assistant turns", "calls")
             tables.append(AuditTable(f"{key}s", title, heads, rows, note, bars="samples"))
-        rejects = sorted(self._rejects.items(), key=lambda item: (-item[1], item[0]))
-        rows_of_rejects = tuple((code, name, count) for (code, name), count in rejects)
+        rows_of_rejects = tuple((*key, count) for key, count in ranked(self._rejects))
         tables.append(
             AuditTable(
                 "rejects", "Rejects by code", ("code", "format", "rejects"), rows_of_rejects,
@@ -98,7 +98,3 @@ class OriginAudit:
             )
         )  # fmt: skip
         return tables
-
-
-def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

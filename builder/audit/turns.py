@@ -13,6 +13,7 @@ from builder.audit.lengths import doubling
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import PATTERNS, pattern
 from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCount
+from builder.ledger import ranked
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
 from builder.trainers.record import Facts
@@ -194,24 +195,24 @@ class TurnAudit:
                 "patterns", "Behaviour", ("pattern", "samples", "share"), behaviour, bars="share",
                 target=target,
             ),
-            AuditTable("edges", "Edges of the template", ("edge", "samples"), _ranked(self._edges)),
+            AuditTable("edges", "Edges of the template", ("edge", "samples"), ranked(self._edges)),
             AuditTable(
                 "parity", "Turns in parity with inference", ("mode", "turns", "trained", "share"),
                 parity, bars="share",
             ),
             AuditTable(
-                "scripts", "Scripts of user turns", ("script", "samples"), _ranked(self._scripts)
+                "scripts", "Scripts of user turns", ("script", "samples"), ranked(self._scripts)
             ),
             AuditTable(
                 "languages", "Languages of user turns", ("language", "samples"),
-                _ranked(self._languages), "by common words of seven languages", "samples",
+                ranked(self._languages), "by common words of seven languages", "samples",
             ),
         ]  # fmt: skip
 
     @property
     def languages(self) -> dict[str, int]:
         """Returns {language or script of the first query: samples}, the most frequent first."""
-        return dict(_ranked(self._languages))
+        return dict(ranked(self._languages))
 
     @property
     def parity(self) -> dict[str, ParityCount]:
@@ -254,10 +255,6 @@ def _script(text: str) -> str:
     counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT.items()}
     most = max(counts, key=lambda name: counts[name])
     return most if counts[most] else "none"
-
-
-def _ranked(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _edges(row: AuditRow) -> Iterator[str]:

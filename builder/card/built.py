@@ -49,10 +49,6 @@ class Built:
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
 
-    def missing(self) -> list[tuple[str, int]]:
-        """Returns what the contexts of the targets miss: (code, targets), most frequent first."""
-        return sorted(self.context_missing.items(), key=lambda item: (-item[1], item[0]))
-
     @property
     def digest(self) -> str:
         """Returns a sha256 over the paths and digests of the files in data/, in order."""

@@ -8,6 +8,7 @@ from builder.audit.result import Audit
 from builder.card.built import Built
 from builder.card.markdown import Code, table
 from builder.conversation import LEVELS, MISSING
+from builder.ledger import ranked
 from builder.normalize.options import Unit
 from builder.report.html import number
 
@@ -28,7 +29,7 @@ _LEVELS = {
 
 def context(built: Built) -> Iterator[str]:
     """Yields the section on how well the contexts of the trained turns are known, if any is."""
-    levels, missing = built.context_levels, built.missing()
+    levels, missing = built.context_levels, ranked(built.context_missing)
     turns = levels.total()
     if not turns:
         return

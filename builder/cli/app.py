@@ -32,7 +32,7 @@ def common(
 ) -> None:
     """Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte."""
     if version:
-        from builder.cli.version import print_version  # noqa: PLC0415
+        from builder.cli.version import print_version
 
         print_version()
         raise typer.Exit
@@ -95,12 +95,12 @@ def build(
     quiet: Quiet = False,
 ) -> int:
     """Turn logs into a dataset: read, normalise, verify and write."""
-    from builder.build.preload import preloading  # noqa: PLC0415
-    from builder.config import Config, load_config, override  # noqa: PLC0415 - see above
-    from builder.parallel.pool import default_workers, prepare_for  # noqa: PLC0415
-    from builder.paths import UserPath  # noqa: PLC0415
+    from builder.build.preload import preloading
+    from builder.config import load_config, override
+    from builder.parallel.pool import default_workers, prepare_for
+    from builder.paths import UserPath
 
-    chosen = load_config(config) if config is not None else Config()
+    chosen = load_config(config)
     chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
     if allow_eval:
         chosen = chosen.with_evaluation()
@@ -110,7 +110,7 @@ def build(
         chosen = chosen.with_review(UserPath(review))
     if out and engine == "local":
         prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
-    from builder.cli.build import list_stores, run_build, start  # noqa: PLC0415 - half a second
+    from builder.cli.build import list_stores, run_build, start
 
     if not chosen.inputs:
         return list_stores(as_json=as_json)
@@ -160,7 +160,7 @@ def verify(
     quiet: Quiet = False,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
-    from builder.cli.verify import Shown, run_verify  # noqa: PLC0415 - see the module's docstring
+    from builder.cli.verify import Shown, run_verify
 
     return run_verify(
         dataset,
@@ -186,11 +186,11 @@ def inspect(
     quiet: Quiet = False,
 ) -> int:
     """Show the format of a file or folder, and one conversation as the model will see it."""
-    from builder.cli.inspect import run_inspect  # noqa: PLC0415 - see the module's docstring
-    from builder.config import Config, load_config  # noqa: PLC0415
+    from builder.cli.inspect import run_inspect
+    from builder.config import load_config
 
     del quiet  # its output was explicitly requested
-    chosen = load_config(config) if config is not None else Config()
+    chosen = load_config(config)
     if allow_eval:
         chosen = chosen.with_evaluation()
     return run_inspect(
@@ -213,7 +213,7 @@ def export(
     quiet: Quiet = False,
 ) -> int:
     """Write a variant for a trainer; every row is loaded again and compared."""
-    from builder.cli.export import run_export  # noqa: PLC0415 - see the module's docstring
+    from builder.cli.export import run_export
 
     return run_export(dataset, to=to, out=out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
 
@@ -244,8 +244,8 @@ def push(
     quiet: Quiet = False,
 ) -> int:
     """Publish a built dataset on the Hugging Face Hub after it passes the gates; read it back."""
-    from builder.cli.push import run_push  # noqa: PLC0415 - see the module's docstring
-    from builder.push.job import PushOptions  # noqa: PLC0415
+    from builder.cli.push import run_push
+    from builder.push.job import PushOptions
 
     options = PushOptions(
         public=public,
@@ -269,7 +269,7 @@ def report(
     quiet: Quiet = False,
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
-    from builder.cli.report import run_report  # noqa: PLC0415 - see the module's docstring
+    from builder.cli.report import run_report
 
     return run_report(dataset, out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
 
@@ -293,7 +293,7 @@ def view(
     quiet: Quiet = False,
 ) -> int:
     """Browse every sample: served to this machine only, read from disk page by page."""
-    from builder.cli.report import run_view  # noqa: PLC0415 - see the module's docstring
+    from builder.cli.report import run_view
 
     del quiet  # the address is the requested output
     return run_view(
@@ -319,12 +319,12 @@ def audit(
     quiet: Quiet = False,
 ) -> int:
     """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
-    from builder.cli.audit import run_audit  # noqa: PLC0415 - see the module's docstring
-    from builder.config import Config, load_config  # noqa: PLC0415
+    from builder.cli.audit import run_audit
+    from builder.config import load_config
 
     return run_audit(
         dataset,
-        load_config(config) if config is not None else Config(),
+        load_config(config),
         fail_on=fail_on,
         contamination=contamination or (),
         tokenizer=tokenizer,
@@ -343,8 +343,8 @@ def formats(
     quiet: Quiet = False,
 ) -> int:
     """List the readers, with the format that each recognises."""
-    from builder.cli.formats import explain as explain_path  # noqa: PLC0415
-    from builder.cli.formats import list_formats  # noqa: PLC0415 - see the module's docstring
+    from builder.cli.formats import explain as explain_path
+    from builder.cli.formats import list_formats
 
     if explain is not None:
         return explain_path(explain, as_json=as_json, quiet=quiet)
@@ -365,10 +365,10 @@ def merge(
     quiet: Quiet = False,
 ) -> int:
     """Combine built datasets into one, without duplicates and without reading logs again."""
-    from builder.cli.merge import run_merge  # noqa: PLC0415 - see the module's docstring
-    from builder.config import Config, load_config  # noqa: PLC0415
+    from builder.cli.merge import run_merge
+    from builder.config import load_config
 
-    chosen = load_config(config) if config is not None else Config()
+    chosen = load_config(config)
     return run_merge(
         datasets, chosen, out, workers=workers, strict=strict, as_json=as_json, quiet=quiet
     )
@@ -382,7 +382,7 @@ def diff(
     quiet: Quiet = False,
 ) -> int:
     """Compare two datasets: samples added, removed or changed, and other differences."""
-    from builder.cli.diff import run_diff  # noqa: PLC0415 - see the module's docstring
+    from builder.cli.diff import run_diff
 
     return run_diff(before, after, as_json=as_json, quiet=quiet)
 

@@ -19,7 +19,7 @@ from builder.cli.progress import BuildProgress
 from builder.cli.terminal import BOLD, DIM, GOOD, WARNING, aligned, counted, escaped, painted
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
-from builder.ledger import Ledger
+from builder.ledger import Ledger, ranked
 from builder.normalize import record_remedy, remedy
 from builder.output.folder import MANIFEST
 from builder.output.remote import RemoteOutput
@@ -210,7 +210,7 @@ def _print_rejects(ledger: Ledger, config: Config) -> None:
             continue
         print(f"  {painted(title, WARNING)}")
         width = max(map(len, codes))
-        for code, count in sorted(codes.items(), key=lambda item: (-item[1], item[0])):
+        for code, count in ranked(codes):
             kept = remedy_of(code) if remedy_of is not None else None
             note = f"   kept by {kept}" if kept else ""
             print(f"    {code:{width}}  {count:>8,}{note}")
@@ -249,9 +249,10 @@ def facts(built: Built, config: Config) -> Iterator[str]:
     levels = built.context_levels
     if levels.total():
         shares = ", ".join(f"{levels[name]:,} {name}" for name in LEVELS if levels[name])
-        codes = ", ".join(f"{name} {count:,}" for name, count in built.missing() if name in MISSING)
-        missing = f"; missing: {codes}" if codes else ""
-        yield f"context of the trained turns: {shares}{missing} (docs/context.md)"
+        missing = ranked(built.context_missing)
+        codes = ", ".join(f"{name} {count:,}" for name, count in missing if name in MISSING)
+        note = f"; missing: {codes}" if codes else ""
+        yield f"context of the trained turns: {shares}{note} (docs/context.md)"
 
 
 def _tools(built: Built) -> Iterator[str]:

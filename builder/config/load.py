@@ -13,12 +13,14 @@ from builder.conversation import Json
 from builder.problem import UsageError
 
 
-def load_config(path: Path) -> Config:
-    """Reads a YAML file; paths in it are relative to its folder.
+def load_config(path: Path | None) -> Config:
+    """Reads a YAML file; paths in it are relative to its folder. None: the defaults.
 
     Raises UsageError with a line for each unknown key, wrong type or value, duplicate key or
     contradiction: file, key, nearest valid name.
     """
+    if path is None:
+        return Config()
     try:
         document = yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a subclass of SafeLoader
     except OSError as error:

@@ -227,18 +227,17 @@ def split_responses(content: str) -> tuple[str, ...] | None:
     return tuple(texts)
 
 
+def read_turn(role: str, content: str, weight: int | None) -> Turn:
+    """Returns the turn that a message holds. Raises ParseFault."""
+    if role == "assistant":
+        answer = split_answer(content)
+        return Turn(role, answer.text, answer.thought, answer.calls, trained=weight != 0)
+    responses = split_responses(content) if role == "user" else None
+    return Turn(role, content) if responses is None else Turn("tool", responses=responses)
+
+
 def to_dialogue(sample: Sample) -> Dialogue:
     """Returns the structured form of a flat sample. Raises ParseFault."""
-    turns: list[Turn] = []
     weights = sample.weights or (None,) * len(sample.messages)
-    for (role, content), weight in zip(sample.messages, weights, strict=True):
-        if role == "assistant":
-            answer = split_answer(content)
-            trained = weight != 0
-            turns.append(Turn(role, answer.text, answer.thought, answer.calls, trained=trained))
-            continue
-        responses = split_responses(content) if role == "user" else None
-        turns.append(
-            Turn("tool", responses=responses) if responses is not None else Turn(role, content)
-        )
-    return Dialogue(tuple(turns), sample.tools)
+    pairs = zip(sample.messages, weights, strict=True)
+    return Dialogue(tuple(read_turn(*pair, weight) for pair, weight in pairs), sample.tools)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
 from builder.report.index import Result
-from builder.report.query import MAX_TEXT, Query
+from builder.report.query import MAX_TEXT, Query, whole_number
 
 PAGE_ROWS = 50
 _SHOWN_VALUES = 7
@@ -36,6 +36,11 @@ class ListPage:
     orders: Mapping[str, Sequence[str]]
     sorts: Mapping[str, str]
     top: Top
+
+    def page(self, asked: Mapping[str, str]) -> tuple[int, list[int]]:
+        """Returns the number of the requested page, counted from 0, and its rows' numbers."""
+        at = min(whole_number(asked.get("page", "")), self.pages - 1)
+        return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
 
     def html(self, page: int, items: Sequence[Html], tools: Html = EMPTY) -> Html:
         """Returns the page: `items` are the rows of page number `page`, counted from 0.

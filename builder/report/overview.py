@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
@@ -37,12 +37,7 @@ def proof(manifest: Mapping[str, Json]) -> Html:
         ("schema", as_text(verify.get("schema"))),
         ("parity", as_text(verify.get("parity"))),
     ]
-    rows = [
-        tag("div", tag("dt", text(shorten(key, 60))), tag("dd", text(shorten(value, 200))))
-        for key, value in pairs
-        if value
-    ]
-    return tag("dl", *rows, class_="facts broad") if rows else EMPTY
+    return _facts(pairs, "facts broad")
 
 
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
@@ -104,12 +99,17 @@ def how_made(manifest: Mapping[str, Json]) -> Html:
     config = dict(as_object(manifest.get("config")))
     config.pop("inputs", None)  # they may name folders of the machine
     pairs += _settings(config, "")[:80]
+    return _facts(pairs, "facts")
+
+
+def _facts(pairs: Iterable[tuple[str, str]], style: str) -> Html:
+    """Returns a list of the pairs that have a value."""
     rows = [
         tag("div", tag("dt", text(shorten(key, 60))), tag("dd", text(shorten(value, 200))))
         for key, value in pairs
         if value
     ]
-    return tag("dl", *rows, class_="facts")
+    return tag("dl", *rows, class_=style) if rows else EMPTY
 
 
 def _settings(section: dict[str, Json], above: str) -> list[tuple[str, str]]:

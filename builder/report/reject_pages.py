@@ -11,7 +11,7 @@ from builder.report.facts import as_text
 from builder.report.html import EMPTY, Html, join, marked, shorten, tag, text
 from builder.report.index import REJECT_FACETS, RejectIndex, Result
 from builder.report.list_page import PAGE_ROWS, ListPage
-from builder.report.query import Query, whole_number
+from builder.report.query import Query
 from builder.report.raw import raw_html, raw_records
 from builder.report.turns import indented
 
@@ -23,8 +23,7 @@ def reject_list(index: RejectIndex, asked: Mapping[str, str]) -> Html:
     query = _query(asked)
     result = _result(index, query)
     listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
-    at = min(whole_number(asked.get("page", "")), listed.pages - 1)
-    numbers = result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
+    at, numbers = listed.page(asked)
     items = [_item(each, index.line(each), query) for each in numbers]
     code = query.value("code")
     return join((explained(code) if code else EMPTY, listed.html(at, items)))

@@ -17,6 +17,7 @@ from builder.audit.result import AuditTable, Histogram, Pick
 from builder.conversation import Json
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
+from builder.ledger import ranked
 from builder.report.facts import as_object, as_text, whole
 from builder.report.html import shorten
 from builder.report.sample_facets import characters
@@ -248,25 +249,21 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
         if counter:
             heads = ("level" if key == "context" else "missing", "turns")
             note = "docs/context.md explains the levels and codes."
-            tables.append(AuditTable(key, title, heads, _ranked(counter), note, "turns"))
+            tables.append(AuditTable(key, title, heads, ranked(counter), note, "turns"))
     for name in FIELDS:
         counter = found.by_field.get(name, Counter())
         if len(counter) > (name in ("split", "unit", "reasoning")):
             title = f"Samples by {name.replace('_', ' ')}"
             key = name if name in ("tools_source", "reasoning") else f"{name}s"
             heads = (name.replace("_", " "), "samples")
-            tables.append(AuditTable(key, title, heads, _ranked(counter), "", "samples"))
+            tables.append(AuditTable(key, title, heads, ranked(counter), "", "samples"))
     if found.changes:
         note = "Every alteration that was made to logged text, by its code."
-        rows_ = _ranked(found.changes)
+        rows_ = ranked(found.changes)
         heads = ("code", "places")
         title = "Changes to logged text"
         tables.append(AuditTable("changes", title, heads, rows_, note, "places"))
     return tuple(histograms), tuple(tables)
-
-
-def _ranked(counter: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
 
 
 def doubling(

@@ -18,7 +18,7 @@ from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, marked, number, shorten, tag, text
 from builder.report.index import REACH, RejectIndex, Result, SampleIndex
-from builder.report.list_page import PAGE_ROWS, ListPage
+from builder.report.list_page import ListPage
 from builder.report.overview import how_made, proof
 from builder.report.page import page
 from builder.report.query import Query, whole_number
@@ -111,8 +111,7 @@ class Viewer:
         orders = {**ORDERS, "review": STATES}
         sorts = {key: name for key, (name, _, _) in SORTS.items()}
         listed = ListPage("", "samples", query, result, FACETS, orders, sorts, top)
-        at = min(whole_number(asked.get("page", "")), listed.pages - 1)
-        numbers = result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
+        at, numbers = listed.page(asked)
         items = [item for item in (self._item(each, query) for each in numbers) if item]
         main = listed.html(at, items, join((_jump(), self._exports())))
         return self._page("Samples", main)

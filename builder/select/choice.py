@@ -65,17 +65,19 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
         is_within = is_taken(row.session, row.weight, seed)
         refusals = row.refusals or (None,) * row.samples
         codes += refusals if is_within else ["weight"] * row.samples
-    gone = exact_duplicates(
+    repeats = exact_duplicates(
         table, [code is not None for code in codes], in_pieces=options.in_pieces
     )
-    _leave_out(codes, gone, DUPLICATE)
+    _leave_out(codes, repeats, DUPLICATE)
     near = find_near([code is None for code in codes]) if find_near is not None else {}
     _leave_out(codes, near, NEAR_DUPLICATE)
     _review(table, codes)
     if options.shares:
-        _leave_out(codes, _beyond_shares(table, codes, options.shares, seed, _pattern), "mix")
+        gone = _beyond_shares(table, codes, options.shares, seed, lambda row, at: row.patterns[at])
+        _leave_out(codes, gone, "mix")
     for shares in options.select.shares.values():
-        _leave_out(codes, _beyond_shares(table, codes, shares, seed, _group), SHARES)
+        gone = _beyond_shares(table, codes, shares, seed, lambda row, _: row.group)
+        _leave_out(codes, gone, SHARES)
     if options.select.max_tokens_total is not None:
         _leave_out(codes, _beyond_total(table, codes, options.select.max_tokens_total, seed), TOTAL)
     return Choice(codes, _splits(table, codes, options.split), near)
@@ -98,22 +100,18 @@ def _leave_out(codes: list[str | None], numbers: Iterable[int], code: str) -> No
         codes[number] = code
 
 
-def _written(table: Table, codes: Sequence[str | None]) -> Iterator[tuple[ConversationRow, range]]:
-    """Yields the conversations with written samples, and the numbers of these samples."""
+def _written(
+    table: Table, codes: Sequence[str | None]
+) -> Iterator[tuple[ConversationRow, int, list[int]]]:
+    """Yields (conversation, number of its first sample, numbers of its samples to be written).
+
+    Conversations without such samples are skipped.
+    """
     number = 0
     for row in table:
-        own = range(number, number + row.samples)
-        number = own.stop
-        if any(codes[at] is None for at in own):
-            yield row, own
-
-
-def _pattern(row: ConversationRow, sample: int) -> str:
-    return row.patterns[sample]
-
-
-def _group(row: ConversationRow, sample: int) -> str:
-    return row.group
+        first, number = number, number + row.samples
+        if chosen := [at for at in range(first, number) if codes[at] is None]:
+            yield row, first, chosen
 
 
 def _beyond_shares(
@@ -129,9 +127,8 @@ def _beyond_shares(
     """
     conversations: list[list[int]] = []
     candidates: list[Candidate] = []
-    for row, own in _written(table, codes):
-        chosen = [at for at in own if codes[at] is None]
-        group = group_of(row, chosen[-1] - own.start)
+    for row, first, chosen in _written(table, codes):
+        group = group_of(row, chosen[-1] - first)
         conversations.append(chosen)
         candidates.append(Candidate(group, len(chosen), row.prefixes[-DIGEST_BYTES:]))
     for at in left_out(candidates, shares, seed):
@@ -144,9 +141,8 @@ def _beyond_total(
     """Yields the samples to leave out so that the others have at most `total` tokens."""
     conversations: list[list[int]] = []
     items: list[BudgetItem] = []
-    for row, own in _written(table, codes):
-        chosen = [at for at in own if codes[at] is None]
-        tokens = sum(row.tokens[at - own.start] for at in chosen)
+    for row, first, chosen in _written(table, codes):
+        tokens = sum(row.tokens[at - first] for at in chosen)
         conversations.append(chosen)
         items.append(BudgetItem(row.stratum, tokens, row.prefixes[-DIGEST_BYTES:]))
     for at in beyond_budget(items, total, seed):
@@ -159,8 +155,8 @@ def _splits(
     """Returns the split of each sample."""
     splits: list[str | None] = [None] * len(codes)
     written = list(_written(table, codes))
-    groups = [(row.session, row.prefixes[:DIGEST_BYTES]) for row, _ in written]
-    for (_, own), split in zip(written, assign(groups, options), strict=True):
-        for at in own:
-            splits[at] = split if codes[at] is None else None
+    groups = [(row.session, row.prefixes[:DIGEST_BYTES]) for row, _, _ in written]
+    for (_, _, chosen), split in zip(written, assign(groups, options), strict=True):
+        for at in chosen:
+            splits[at] = split
     return splits

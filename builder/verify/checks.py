@@ -10,7 +10,7 @@ from builder.qwen3.parse import (
     ParseFault,
     breaks_json,
     read_call,
-    split_answer,
+    read_turn,
     split_responses,
 )
 from builder.qwen3.render import find_calls
@@ -54,26 +54,16 @@ def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
     findings: list[Finding] = []
     weights = sample.weights or (None,) * len(sample.messages)
     for index, ((role, content), weight) in enumerate(zip(sample.messages, weights, strict=True)):
-        if role == "assistant":
-            try:
-                answer = split_answer(content)
-            except ParseFault as fault:
-                excerpt = context(content, fault.offset)
-                findings.append(
-                    Finding(fault.code, fault.detail, index, fault.offset, found=excerpt)
-                )
-                continue
-            trained = weight != 0
-            turns.append(Turn(role, answer.text, answer.thought, answer.calls, trained=trained))
+        try:
+            turn = read_turn(role, content, weight)
+        except ParseFault as fault:
+            excerpt = context(content, fault.offset)
+            findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=excerpt))
             continue
-        responses = split_responses(content) if role == "user" else None
-        if responses is not None:
-            turns.append(Turn("tool", responses=responses))
-        else:
-            if role == "user" and "<tool_response>" in content:
-                message = "<tool_response> markup in a turn that is not made of its blocks alone"
-                findings.append(Finding("pairing", message, index, found=context(content, 0)))
-            turns.append(Turn(role, content))
+        if turn.role == "user" and "<tool_response>" in content:
+            message = "<tool_response> markup in a turn that is not made of its blocks alone"
+            findings.append(Finding("pairing", message, index, found=context(content, 0)))
+        turns.append(turn)
     return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
 
 

@@ -15,17 +15,21 @@ from builder.conversation import Conversation, Event, Json
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.datasets.chat_rows import is_nemotron, read_chat
+from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
+_PURPOSES = frozenset({"used_in", "category", "reasoning"})
+
 
 def recognise(source: Source) -> str | None:
     """Claims rows of uuid, license and messages, and the purpose of the row."""
-    found = any(map(is_nemotron, source.peek.objects))
-    return "rows of uuid, license and messages" if found else None
+    for row in source.peek.objects:
+        if {"uuid", "license", "messages"} <= row.keys() and not _PURPOSES.isdisjoint(row):
+            return "rows of uuid, license and messages"
+    return None
 
 
 def read(source: Source) -> Iterator[Event]:

@@ -27,7 +27,6 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.datasets.chat_rows import is_toucan
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import (
@@ -50,8 +49,10 @@ _RESULTS = frozenset({"function", "tool", "tool_response"})
 
 def recognise(source: Source) -> str | None:
     """Claims rows of uuid and messages, with a subset or the intended tools."""
-    found = any(map(is_toucan, source.peek.objects))
-    return "rows of uuid and messages with subset_name or target_tools" if found else None
+    for row in source.peek.objects:
+        if {"uuid", "messages"} <= row.keys() and ("subset_name" in row or "target_tools" in row):
+            return "rows of uuid and messages with subset_name or target_tools"
+    return None
 
 
 def read(source: Source) -> Iterator[Event]:

@@ -16,13 +16,14 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json, Message, Part, Text, Unparsed
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.datasets.chat_rows import is_when2call, read_chat
+from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
+_ANSWERS = ("chosen_response", "rejected_response")
 _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
 
 
@@ -31,8 +32,37 @@ def recognise(source: Source) -> str | None:
 
     Its answers, its responses, its tags or definitions.
     """
-    found = any(map(is_when2call, source.peek.objects))
+    found = any(map(_is_row, source.peek.objects))
     return "rows of tools with questions, responses or calls of When2Call" if found else None
+
+
+def _is_row(row: dict[str, Json]) -> bool:
+    """When2Call: questions with four answers, pairs of responses, or rows in its own dialect.
+
+    Rows for plain fine-tuning have messages and tools alone. Their definitions are JSON texts in a
+    list, or have `required` next to parameters of type "dict"; calls are in <TOOLCALL> tags.
+    """
+    if {"question", "answers", "correct_answer"} <= row.keys():
+        return isinstance(row["answers"], dict) and ("target_tool" in row or "orig_tools" in row)
+    if "messages" not in row or "tools" not in row:
+        return False
+    if all(isinstance(row.get(name), dict) for name in _ANSWERS):
+        return True
+    return row.keys() == {"messages", "tools"} and (
+        any(map(_is_definition, as_list(row["tools"])))
+        or any(map(_is_tagged, as_list(row["messages"])))
+    )
+
+
+def _is_definition(tool: Json) -> bool:
+    flat = as_dict(tool)
+    kind = as_dict(flat.get("parameters")).get("type")
+    return isinstance(tool, str) or (kind == "dict" and "required" in flat)
+
+
+def _is_tagged(message: Json) -> bool:
+    item = as_dict(message)
+    return item.get("role") == "assistant" and _TAG in as_str(item.get("content"))
 
 
 def read(source: Source) -> Iterator[Event]:

@@ -6,14 +6,13 @@ limit; a row made for training need not, and ends with the assistant's answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from builder.conversation import Event, Json
+from builder.conversation import Json
 from builder.readers.api.anthropic.blocks import blocks, has_blocks
 from builder.readers.api.anthropic.bodies import read_body
 from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ANTHROPIC, request_dialect
-from builder.readers.api.capture.rows import row_conversation
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _NESTED = frozenset(
@@ -70,8 +69,3 @@ def is_row(value: Json) -> bool:
         return False
     last = as_dict(as_list(value.get("messages"))[-1])
     return "model" not in value or ("max_tokens" not in value and last.get("role") == "assistant")
-
-
-def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
-    """Yields the row's conversation."""
-    yield row_conversation(where, where, read_body(row))

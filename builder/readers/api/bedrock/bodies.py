@@ -28,7 +28,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.api.bedrock.stream import is_event, whole_response
 from builder.readers.api.capture.api import Api, ApiAnswer, History
-from builder.readers.api.capture.dialect import BEDROCK, path_of
+from builder.readers.api.capture.dialect import BEDROCK, path_of, request_dialect
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -37,6 +37,18 @@ _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "fil
 _SILENT = frozenset({"cachePoint", "type"})
 _CHANGES_TOOLS = frozenset({"toolAddition", "toolRemoval"})
 _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
+
+
+def is_converse_row(value: Json) -> bool:
+    """Returns whether a record is a body of Converse whose last message is the assistant's.
+
+    Such are the rows of fine-tuning files: bedrock-converse.md "Fine-tuning" (`schemaVersion`
+    bedrock-conversation-2024).
+    """
+    if not isinstance(value, dict) or request_dialect(value) != BEDROCK:
+        return False
+    messages = as_list(value.get("messages"))
+    return bool(messages) and as_dict(messages[-1]).get("role") == "assistant"
 
 
 def history(body: dict[str, Json]) -> History:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from builder.conversation import Json, Message, Reasoning, Unparsed
 from builder.problem import Problem
@@ -84,3 +85,29 @@ class Api:
     answers: Callable[[Exchange], Sequence[ApiAnswer]]
     continues: Callable[[Json, Json], bool]
     complete: Callable[[], Callable[[Exchange], Exchange]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStep:
+    """The items that one exchange added to a history that the server keeps.
+
+    `whole`: the log has the history from its beginning.
+    """
+
+    before: ServerStep | None
+    items: tuple[Json, ...]
+    whole: bool
+
+    @classmethod
+    def after(cls, before: ServerStep | None, named: str | None, items: Iterable[Json]) -> Self:
+        """Returns the step of a request: `before` is the one it names, if the log has it."""
+        return cls(before, tuple(items), named is None or (before is not None and before.whole))
+
+    def all(self) -> list[Json]:
+        """Returns the history up to here."""
+        steps = []
+        step: ServerStep | None = self
+        while step is not None:
+            steps.append(step.items)
+            step = step.before
+        return [item for items in reversed(steps) for item in items]

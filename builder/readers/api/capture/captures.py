@@ -13,9 +13,8 @@ from itertools import chain, islice
 from builder.conversation import Context, Event, Ignored, Json, Used
 from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
-from builder.readers.api.anthropic.bodies import MESSAGES
-from builder.readers.api.bedrock import rows as bedrock_rows
-from builder.readers.api.bedrock.bodies import CONVERSE
+from builder.readers.api.anthropic.bodies import MESSAGES, read_body
+from builder.readers.api.bedrock.bodies import CONVERSE, is_converse_row
 from builder.readers.api.capture import batch
 from builder.readers.api.capture.api import Api, History
 from builder.readers.api.capture.dialect import (
@@ -34,8 +33,7 @@ from builder.readers.api.capture.envelope import (
 )
 from builder.readers.api.capture.histories import Log
 from builder.readers.api.capture.rows import read_list, row_conversation
-from builder.readers.api.gemini import rows as gemini_rows
-from builder.readers.api.gemini.bodies import GENERATE
+from builder.readers.api.gemini.bodies import GENERATE, is_generate_row
 from builder.readers.api.openai_chat import rows as chat_rows
 from builder.readers.api.openai_chat.bodies import CHAT
 from builder.readers.api.openai_responses import rows as responses_rows
@@ -50,12 +48,16 @@ APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CON
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Records of an API's form that are whole conversations. `messages`: describes its messages."""
+    """Records of an API's form that are whole conversations. `messages`: describes its messages.
+
+    They are read as requests with that `history`, or by `read_row`.
+    """
 
     name: str
     messages: str
     is_row: Callable[[Json], bool]
-    read_row: Callable[[str, dict[str, Json]], Iterator[Event]]
+    history: Callable[[dict[str, Json]], History]
+    read_row: Callable[[str, dict[str, Json]], Iterator[Event]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,11 @@ class _Lists:
 
 
 _ROWS = (
-    _Rows(OPENAI_CHAT, "chat messages", chat_rows.is_row, chat_rows.read_row),
-    _Rows(ANTHROPIC, "messages of blocks", anthropic_rows.is_row, anthropic_rows.read_row),
-    _Rows(OPENAI_RESPONSES, "items", responses_rows.is_row, responses_rows.read_row),
-    _Rows(BEDROCK, "messages of Converse", bedrock_rows.is_row, bedrock_rows.read_row),
-    _Rows(GEMINI, "contents", gemini_rows.is_row, gemini_rows.read_row),
+    _Rows(OPENAI_CHAT, "chat messages", chat_rows.is_row, CHAT.history, chat_rows.read_row),
+    _Rows(ANTHROPIC, "messages of blocks", anthropic_rows.is_row, read_body),
+    _Rows(OPENAI_RESPONSES, "items", responses_rows.is_row, RESPONSES.history),
+    _Rows(BEDROCK, "messages of Converse", is_converse_row, CONVERSE.history),
+    _Rows(GEMINI, "contents", is_generate_row, GENERATE.history),
 )
 _LISTS = (
     _Lists(OPENAI_CHAT, "chat messages", chat_rows.is_list, chat_rows.listed),
@@ -93,8 +95,10 @@ def _read_row(rows: _Rows | _Lists, item: Record) -> Iterator[Event]:
     if isinstance(rows, _Lists):
         history = rows.history(as_list(item.value))
         yield row_conversation(item.where, item.where, history, complete=False)
-    else:
+    elif rows.read_row is not None:
         yield from rows.read_row(item.where, as_dict(item.value))
+    else:
+        yield row_conversation(item.where, item.where, rows.history(as_dict(item.value)))
 
 
 def _list(values: Sequence[Json]) -> _Lists | None:

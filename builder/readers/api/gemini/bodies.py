@@ -23,7 +23,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
-from builder.readers.api.capture.dialect import GEMINI, is_interaction, path_of
+from builder.readers.api.capture.dialect import GEMINI, is_interaction, path_of, request_dialect
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.gemini import interactions
 from builder.readers.api.gemini.contents import content_messages, part_list
@@ -36,6 +36,17 @@ from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 _NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
 """The reasons of the enumeration that older SDKs write by number."""
 _MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
+
+
+def is_generate_row(value: Json) -> bool:
+    """Returns whether a record is a body of generateContent whose last content is the model's.
+
+    Such are the rows of tuning files: gemini-api.md "Tuning files".
+    """
+    if not isinstance(value, dict) or request_dialect(value) != GEMINI:
+        return False
+    found = as_list(value.get("contents"))
+    return bool(found) and as_dict(found[-1]).get("role") == "model"
 
 
 def history(body: dict[str, Json]) -> History:

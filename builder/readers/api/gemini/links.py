@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from builder.conversation import Json
+from builder.readers.api.capture.api import ServerStep
 from builder.readers.api.capture.dialect import is_interaction
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.gemini import interactions
@@ -58,29 +59,11 @@ def _response_id(body: dict[str, Json]) -> Json:
     return body.get("responseId") or body.get("response_id")
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """An interaction: its items, and the one before. `whole`: all before it are known."""
-
-    before: _Step | None
-    items: tuple[Json, ...]
-    whole: bool
-
-    def all(self) -> list[Json]:
-        """Returns all items up to its end."""
-        steps: list[tuple[Json, ...]] = []
-        step: _Step | None = self
-        while step is not None:
-            steps.append(step.items)
-            step = step.before
-        return [item for items in reversed(steps) for item in items]
-
-
 class _Links:
     """Interactions by id. System text and tools come from each request itself."""
 
     def __init__(self) -> None:
-        self._steps: OrderedDict[str, _Step] = OrderedDict()
+        self._steps: OrderedDict[str, ServerStep] = OrderedDict()
         self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # for their answers
 
     def complete(self, exchange: Exchange) -> Exchange:
@@ -96,19 +79,16 @@ class _Links:
         if sent is None:
             return exchange
         given = sent.get("input")
-        items = tuple(given) if isinstance(given, list) else (given,)
+        items = given if isinstance(given, list) else [given]
         previous = name_or_none(sent.get("previous_interaction_id"))
         before = self._steps.get(previous) if previous else None
-        whole = previous is None or (before is not None and before.whole)
-        request: dict[str, Json] = {
-            **sent,
-            "input": [*(before.all() if before is not None else ()), *items],
-        }
-        if whole:
+        step = ServerStep.after(before, previous, items)
+        request: dict[str, Json] = {**sent, "input": step.all()}
+        if step.whole:
             request.pop("previous_interaction_id", None)
         steps = interactions.steps_of(body)
         if own_id and steps:
-            self._steps[own_id] = _Step(before, (*items, *steps), whole=whole)
+            self._steps[own_id] = replace(step, items=(*items, *steps))
         elif own_id:
             self._waiting[own_id] = sent
         for kept in (self._steps, self._waiting):

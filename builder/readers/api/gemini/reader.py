@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from builder.readers.api.capture.api_reader import api_reader
 from builder.readers.api.capture.dialect import GEMINI
-from builder.readers.api.gemini.rows import is_row
+from builder.readers.api.gemini.bodies import is_generate_row
 
 READER = api_reader(
     GEMINI,
-    is_row,
+    is_generate_row,
     "Gemini API and Vertex AI: captures of generateContent and interactions, streams, Batch "
     "files, dumps of the Python SDK; known by contents with parts, candidates, or typed "
     "steps",

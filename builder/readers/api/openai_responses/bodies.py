@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from builder.conversation import Json
 from builder.problem import Problem
 from builder.readers.agents.codex.items import definitions
-from builder.readers.api.capture.api import Api, ApiAnswer, History
+from builder.readers.api.capture.api import Api, ApiAnswer, History, ServerStep
 from builder.readers.api.capture.dialect import OPENAI_RESPONSES, path_of
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_responses.items import ItemReading, item_type
@@ -111,27 +111,6 @@ def continues(before: Json, after: Json) -> bool:
     return other != "response.created"
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """The items that one exchange added to a history that the server keeps.
-
-    `whole`: the log holds the history from its beginning.
-    """
-
-    before: _Step | None
-    items: tuple[Json, ...]
-    whole: bool
-
-    def all(self) -> list[Json]:
-        """Returns the history up to here."""
-        steps = []
-        step: _Step | None = self
-        while step is not None:
-            steps.append(step.items)
-            step = step.before
-        return [item for items in reversed(steps) for item in items]
-
-
 class _Kept(Generic[Value]):
     """Values by name: the most recent ones up to MAX_KEPT characters, and always the last."""
 
@@ -168,7 +147,7 @@ class Links:
     """
 
     def __init__(self) -> None:
-        self._steps: _Kept[_Step] = _Kept()
+        self._steps: _Kept[ServerStep] = _Kept()
         self._items: _Kept[Json] = _Kept()  # by their own ids
         self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
 
@@ -190,12 +169,9 @@ class Links:
         conversation = _conversation_id(sent.get("conversation"))
         named = previous or conversation
         before = self._steps.get(named) if named is not None else None
-        whole = named is None or (before is not None and before.whole)
-        request: dict[str, Json] = {
-            **sent,
-            "input": [*(before.all() if before is not None else ()), *own],
-        }
-        for name in ("previous_response_id", "conversation") if whole else ():
+        step = ServerStep.after(before, named, own)
+        request: dict[str, Json] = {**sent, "input": step.all()}
+        for name in ("previous_response_id", "conversation") if step.whole else ():
             request.pop(name, None)
         if sent.get("prompt") and response.get("instructions"):
             # The stored prompt, filled in, and the tools that are stored with it.
@@ -213,9 +189,9 @@ class Links:
         if answered:
             added = [*own, *output]
             self._remember(added)
-            step, weight = _Step(before, tuple(added), whole=whole), _weight(added)
+            step = replace(step, items=tuple(added))
             for name in filter(None, (response_id, conversation)):
-                self._steps.put(name, step, weight)
+                self._steps.put(name, step, _weight(added))
         if response_id and not any(answer.usable for answer in answered):
             self._waiting.put(response_id, sent, _weight(sent))
         return found
@@ -225,7 +201,7 @@ class Links:
         made = name_or_none(response.get("id"))
         if made is not None and path_of(exchange.url).endswith("/conversations"):
             given = as_list((exchange.request or {}).get("items"))
-            self._steps.put(made, _Step(None, tuple(given), whole=True), _weight(given))
+            self._steps.put(made, ServerStep(None, tuple(given), whole=True), _weight(given))
 
     def _referred(self, value: Json) -> Json:
         item = as_dict(value)

@@ -6,12 +6,11 @@ messages, not the instructions and tools of each request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from builder.conversation import Event, Json
+from builder.conversation import Json
 from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ROLES
-from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_responses.bodies import history
 from builder.readers.api.openai_responses.items import ITEMS, item_type
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -41,11 +40,6 @@ def is_row(value: Json) -> bool:
     if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
         return False
     return is_list(as_list(value.get("input")))
-
-
-def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
-    """Yields the row's conversation."""
-    yield row_conversation(where, where, history(row))
 
 
 def listed(items: list[Json]) -> History:

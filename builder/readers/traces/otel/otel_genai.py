@@ -5,32 +5,13 @@ Source: otel-genai.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from builder.readers.traces.otel.span_log import span_reader
+from builder.readers.traces.otel.spans import OTEL
 
-from builder.conversation import Event
-from builder.readers import Reader
-from builder.readers.traces.otel.span_log import read_spans
-from builder.readers.traces.otel.spans import OTEL, first_dialect
-from builder.sources.source import Source
-
-
-def recognise(source: Source) -> str | None:
-    """Returns why the source holds such spans, or None."""
-    return "spans with gen_ai attributes" if first_dialect(source) == OTEL else None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations in the spans; a span or log record is a record."""
-    yield from read_spans(source)
-
-
-READER = Reader(
-    name=OTEL,
-    summary=(
-        "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
-        "JSON, dumps of the SDKs, lists and rows of spans"
-    ),
-    recognise=recognise,
+READER = span_reader(
+    OTEL,
+    "spans with gen_ai attributes",
+    "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
+    "JSON, dumps of the SDKs, lists and rows of spans",
     generic=True,
-    read=read,
 )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, Used
 from builder.problem import Problem
+from builder.readers import Reader
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
@@ -24,7 +25,15 @@ from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.traces.otel import genai_spans, mlflow_spans, openinference_spans
 from builder.readers.traces.otel.reading import SpanReading
 from builder.readers.traces.otel.span_tools import AgentTools, ToolRuns, without_parameters
-from builder.readers.traces.otel.spans import MLFLOW, OPENINFERENCE, OTEL, VERCEL, Span, open_spans
+from builder.readers.traces.otel.spans import (
+    MLFLOW,
+    OPENINFERENCE,
+    OTEL,
+    VERCEL,
+    Span,
+    first_dialect,
+    open_spans,
+)
 from builder.readers.traces.vercel_ai_sdk import spans as ai_sdk_spans
 from builder.sources.source import Source
 
@@ -55,6 +64,17 @@ def read_spans(source: Source) -> Iterator[Event]:
         else:
             yield item
     yield from log.rest()
+
+
+def span_reader(dialect: str, reason: str, summary: str, *, generic: bool = False) -> Reader:
+    """Returns the reader of files whose first spans are of this dialect; a span is a record."""
+
+    def recognise(source: Source) -> str | None:
+        return reason if first_dialect(source) == dialect else None
+
+    return Reader(
+        name=dialect, summary=summary, recognise=recognise, read=read_spans, generic=generic
+    )
 
 
 def reading_of(span: Span) -> SpanReading | None:
