@@ -10,15 +10,15 @@ from places import CASES
 
 from builder.conversation import Conversation, Message, ToolCall
 from builder.ledger import call_keys
-from builder.readers.traces.otel import otel_genai
 from builder.readers.traces.otel import spans as spans_module
+from builder.readers.traces.otel.span_log import read_spans
 from builder.readers.traces.otel.span_values import branch, identifier, listed
 from builder.sources.source import Source
 
 
 def conversations(lines):
     source = Source("spans.jsonl", data="".join(f"{json.dumps(line)}\n" for line in lines).encode())
-    events = [event for event in otel_genai.read(source) if isinstance(event, Conversation)]
+    events = [event for event in read_spans(source) if isinstance(event, Conversation)]
     visible = [(event.messages, event.tools, event.model, len(event.problems)) for event in events]
     return sorted(visible, key=repr)
 
