@@ -49,8 +49,8 @@ def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch, capsys):
     assert namespace["summary"].proven == namespace["ledger"].samples == len(namespace["rows"]) > 0
     assert namespace["exported"].equal == namespace["exported"].rows > 0
     printed = capsys.readouterr().out
-    for shown in ("claude-code", "trained: 'I", "in parity, non-thinking", "conversations: {"):
-        assert shown in printed
+    for expected in ("claude-code", "trained: 'I", "in parity, non-thinking", "conversations: {"):
+        assert expected in printed
 
 
 def test_every_public_name_is_there_and_in_the_page():

@@ -160,7 +160,7 @@ def verify(
     quiet: Quiet = False,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
-    from builder.cli.verify import Shown, run_verify
+    from builder.cli.verify import OutputStyle, run_verify
 
     return run_verify(
         dataset,
@@ -170,7 +170,7 @@ def verify(
         unit=unit,
         loaded=loaded,
         workers=workers,
-        shown=Shown(as_json, quiet, show_all),
+        style=OutputStyle(as_json, quiet, show_all),
     )
 
 

@@ -48,7 +48,7 @@ def run_build(
 ) -> int:
     """Builds and prints; returns the exit code of contract.md. Raises UsageError."""
     interrupt_on_sigterm()
-    progress = BuildProgress(shown=not (quiet or as_json))
+    progress = BuildProgress(visible=not (quiet or as_json))
     out = local_path(out)
     remote = RemoteOutput(out) if is_url(out) else None
     here = remote.here if remote is not None else Path(out)

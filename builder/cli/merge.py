@@ -24,7 +24,7 @@ def run_merge(
 ) -> int:
     """Merges and prints; returns the exit code. Raises UsageError."""
     interrupt_on_sigterm()
-    progress = BuildProgress(shown=not (quiet or as_json))
+    progress = BuildProgress(visible=not (quiet or as_json))
     try:
         built = merge(
             datasets,

@@ -37,8 +37,8 @@ _RECENT_SHARE = 1 / 3
 class BuildProgress:
     """Shows the phase of a build, its progress, and the remaining time if it is known."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self._shown = shown and sys.stderr.isatty()
+    def __init__(self, *, visible: bool) -> None:
+        self._visible = visible and sys.stderr.isatty()
         self._bar: Any = None
         self._has_read = False
 
@@ -47,7 +47,7 @@ class BuildProgress:
 
         Called again for tasks that depend on the contents of all of them.
         """
-        if not self._shown:
+        if not self._visible:
             return lambda _task, _summary: None
         sizes = {id(task): _size(task.source) for task in tasks}
         total = sum(sizes.values())
@@ -72,7 +72,7 @@ class BuildProgress:
 
     def phase(self, name: str, total: int | None = None) -> Callable[[int], object]:
         """Begins another phase; returns the callback for the number of samples done."""
-        if not self._shown:
+        if not self._visible:
             return lambda _: None
         self._open(name, total=total, unit=" samples")
         return self._bar.update  # type: ignore[no-any-return]

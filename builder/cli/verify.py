@@ -25,7 +25,7 @@ SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OutputStyle:
     """The form of the output: JSON, errors only, or all bad lines instead of the first SHOWN."""
 
     as_json: bool
@@ -47,7 +47,7 @@ def run_verify(
     unit: str | None,
     loaded: bool,
     workers: int | None,
-    shown: Shown,
+    style: OutputStyle,
 ) -> int:
     """Verifies against each tokenizer and prints; returns 0 if all is proven, 1 if not.
 
@@ -59,21 +59,21 @@ def run_verify(
     verifiers = [Verifier(target_for(name), options) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
     for verifier in verifiers:
-        if len(verifiers) > 1 and shown.in_words:
+        if len(verifiers) > 1 and style.in_words:
             print(f"== {verifier.target.name}")
         reports = verify_dataset(dataset, verifier, unit, workers)
         again = _as_loaded(dataset, verifier.target) if loaded else iter(())
-        result = _verify(dataset, verifier.target, reports, again, shown)
+        result = _verify(dataset, verifier.target, reports, again, style)
         if trainers:
             found = compare_masks(dataset, verifier, trainers, unit)
             result["masks"] = {name: as_json(item) for name, item in found.items()}
-            if shown.in_words:
+            if style.in_words:
                 print_masks(found)
         results.append(result)
-    if shown.as_json:
+    if style.as_json:
         whole: Json = {"dataset": dataset, "targets": list(results)}
         sys.stdout.write(dumps(results[0] if len(results) == 1 else whole) + "\n")
-    elif len(results) > 1 and shown.in_words:
+    elif len(results) > 1 and style.in_words:
         print("== all")
         for result in results:
             print(_proven(result))
@@ -85,7 +85,7 @@ def _verify(
     target: Target,
     reports: Iterator[LineReport],
     loaded: Iterator[LineReport],
-    shown: Shown,
+    style: OutputStyle,
 ) -> dict[str, Json]:
     """Prints the findings against one tokenizer; returns the result as JSON.
 
@@ -100,10 +100,10 @@ def _verify(
         if not report.findings:
             continue
         bad_lines += 1
-        if shown.all or bad_lines <= SHOWN:
-            if shown.as_json:
+        if style.all or bad_lines <= SHOWN:
+            if style.as_json:
                 bad.append(_as_json(report))
-            elif shown.in_words:
+            elif style.in_words:
                 _print(report)
     result: dict[str, Json] = {
         "dataset": dataset,
@@ -121,15 +121,15 @@ def _verify(
         "warnings": dict(sorted(summary.warnings.items())),
         "bad": bad,
     }
-    if shown.in_words:
-        _print_summary(summary, bad_lines, shown.all)
+    if style.in_words:
+        _print_summary(summary, bad_lines, style.all)
         for line in conversion_lines(summary.forms, summary.samples, summary.changes):
             print(escaped(line))
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
             print(f"{summary.turns} trained turns; in parity with inference: {shares}")
         print(_proven(result))
-    elif not shown.as_json and summary.codes:
+    elif not style.as_json and summary.codes:
         found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
         print(f"builder: {_proven(result)}; findings: {found}", file=sys.stderr)
     if not summary.samples and not summary.codes:
@@ -165,9 +165,9 @@ def _print(report: LineReport) -> None:
             print(f"    found    {escaped(repr(finding.found))}")
 
 
-def _print_summary(summary: Summary, shown: int, show_all: bool) -> None:
-    if shown > SHOWN and not show_all:
-        print(f"… and {shown - SHOWN} more bad lines (--all prints them)")
+def _print_summary(summary: Summary, bad_lines: int, show_all: bool) -> None:
+    if bad_lines > SHOWN and not show_all:
+        print(f"… and {bad_lines - SHOWN} more bad lines (--all prints them)")
     for title, counts in (("findings", summary.codes), ("warnings", summary.warnings)):
         for code, count in sorted(counts.items()):
             print(f"{title[:-1]:8} {code:12} {count:8,} {'line' if count == 1 else 'lines'}")

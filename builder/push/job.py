@@ -80,14 +80,14 @@ def push(
     report: PushReport,
     options: PushOptions,
     course: Course,
-    shown: Callable[[PushReport], None],
+    show: Callable[[PushReport], None],
 ) -> None:
     """Pushes a built folder and fills in the report. Raises UsageError.
 
-    `shown` is called with the report of what would change, before anything is changed.
+    `show` is called with the report of what would change, before anything is changed.
     """
     try:
-        _push(expand_home(dataset), report, options, course, shown)
+        _push(expand_home(dataset), report, options, course, show)
     except PushFault as fault:
         report.error = str(fault)
 
@@ -97,7 +97,7 @@ def _push(
     report: PushReport,
     options: PushOptions,
     course: Course,
-    shown: Callable[[PushReport], None],
+    show: Callable[[PushReport], None],
 ) -> None:
     for code in options.allow:
         if code not in GATES:
@@ -128,7 +128,7 @@ def _push(
     shut = list(_gates_there(report.changes, survey, options))
     report.refused, overruled = overrule(shut, options.allow)
     report.overruled += overruled
-    shown(report)
+    show(report)
     if report.refused or options.dry_run:
         return
     report.uploaded = upload(

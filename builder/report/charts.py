@@ -69,12 +69,12 @@ def table_html(table: AuditTable) -> Html:
     if len(more) < 4:
         first, more = (*first, *more), ()
     left = len(table.rows) - len(first) - len(more)
-    shown = [_rows(table, first)]
+    pieces = [_rows(table, first)]
     lost = tag("p", text(f"and {number(left)} more, not on this page"), class_="note")
     if more:
         head = tag("summary", text(f"{number(len(table.rows) - len(first))} more"))
-        shown.append(tag("details", head, _rows(table, more), lost if left else EMPTY))
-    return join(shown)
+        pieces.append(tag("details", head, _rows(table, more), lost if left else EMPTY))
+    return join(pieces)
 
 
 def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:

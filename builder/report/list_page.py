@@ -140,12 +140,12 @@ class ListPage:
         order = self.orders.get(name)
         if order is not None:
             values.sort(key=lambda pair: order.index(pair[0]) if pair[0] in order else len(order))
-        shown = _SHOWN_VALUES if order is None else len(values)
-        parts = [tag("h3", text(self.facets[name])), self._values(name, values[:shown], chosen)]
-        rest = values[shown:]
+        visible = _SHOWN_VALUES if order is None else len(values)
+        parts = [tag("h3", text(self.facets[name])), self._values(name, values[:visible], chosen)]
+        rest = values[visible:]
         if rest:
-            head = tag("summary", text(f"{number(count - shown)} more"))
-            left = count - shown - len(rest)
+            head = tag("summary", text(f"{number(count - visible)} more"))
+            left = count - visible - len(rest)
             note = EMPTY
             if left > 0:
                 words = f"The {number(len(rest))} most frequent of these."

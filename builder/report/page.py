@@ -102,13 +102,13 @@ def _meta(header: str, content: str) -> Html:
 
 def fit(draw: Callable[[T], Html], items: Sequence[T], most: int, what: str) -> Html:
     """Returns the first items drawn, as many as fit in `most` bytes, and how many were omitted."""
-    shown: list[Html] = []
+    kept: list[Html] = []
     size = 0
     for item in items:
         piece = draw(item)
         size += len(piece.encode())
         if size > most:
             break
-        shown.append(piece)
-    lost = len(items) - len(shown)
-    return join([*shown, tag("p", left_out(lost, what)) if lost else EMPTY])
+        kept.append(piece)
+    lost = len(items) - len(kept)
+    return join([*kept, tag("p", left_out(lost, what)) if lost else EMPTY])

@@ -141,10 +141,10 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
     kept = pieces
     if len(pieces) > 2 * limits.turns:
         kept = pieces[: limits.turns] + pieces[-limits.turns :]
-    shown: list[Html] = []
+    html: list[Html] = []
     for before, (start, end, is_trained) in zip([(0, 0, False), *kept], kept, strict=False):
         if start > before[1]:
-            shown.append(left_out(start - before[1]))
+            html.append(left_out(start - before[1]))
         limit = limits.trained if is_trained else limits.other
         ranges = [(start, end)]
         if end - start > limit * 5 // 4:
@@ -153,8 +153,8 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
         inside = [_with_control(rendered, *ranges[0])]
         for left, right in pairwise(ranges):
             inside += [left_out(right[0] - left[1]), _with_control(rendered, *right)]
-        shown.append(tag("mark", *inside) if is_trained else join(inside))
-    return tag("pre", *shown, class_="rendered", dir="auto")
+        html.append(tag("mark", *inside) if is_trained else join(inside))
+    return tag("pre", *html, class_="rendered", dir="auto")
 
 
 def _before_token(control: Sequence[Span], at: int) -> int:
@@ -179,14 +179,14 @@ def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
 
 def _with_control(rendered: Rendered, start: int, end: int) -> Html:
     """Returns the text of [start, end) with control tokens as keys; one cut by the end is text."""
-    shown = []
+    pieces = []
     at = start
     for first, last in rendered.control[bisect_left(rendered.control, (start, 0)) :]:
         if last > end:
             break
-        shown += [text(rendered.text[at:first]), tag("kbd", text(rendered.text[first:last]))]
+        pieces += [text(rendered.text[at:first]), tag("kbd", text(rendered.text[first:last]))]
         at = last
-    return join([*shown, text(rendered.text[at:end])])
+    return join([*pieces, text(rendered.text[at:end])])
 
 
 def tokens_html(rendered: Rendered, limits: Limits) -> Html:
@@ -194,7 +194,7 @@ def tokens_html(rendered: Rendered, limits: Limits) -> Html:
     if not rendered.count:
         return tag("p", text("No token ids: too long, or no valid text."), class_="note")
     trained = list(rendered.spans)
-    shown: list[Html] = []
+    pieces: list[Html] = []
     half = limits.tokens // 2
     count = rendered.count
     before = -1
@@ -202,15 +202,15 @@ def tokens_html(rendered: Rendered, limits: Limits) -> Html:
         if count > limits.tokens and half <= at < count - half:
             continue
         if at != before + 1:
-            shown.append(left_out(at - before - 1, "tokens"))
+            pieces.append(left_out(at - before - 1, "tokens"))
         while trained and trained[0][1] <= start:
             trained.pop(0)
         is_trained = bool(trained) and trained[0][0] <= start
         part = plain(_piece(rendered.text[start : min(end, start + 40)]))
         ident = tag("small", plain(str(number)))
-        shown.append(tag("span", part, ident, class_="t" if is_trained else None))
+        pieces.append(tag("span", part, ident, class_="t" if is_trained else None))
         before = at
-    return tag("div", *shown, class_="tokens")
+    return tag("div", *pieces, class_="tokens")
 
 
 def _piece(token: str) -> str:

@@ -64,12 +64,12 @@ def report_html(
     there is no such dataset.
     """
     ledger = read_ledger(dict(manifest))
-    found, shown = Survey(), []
+    found, samples = Survey(), []
     if ledger is None or ledger.samples:
         found = surveyed or survey(dataset)
         picks = [*(audit.picks if audit is not None else ()), *found.picks]
-        shown = fetch(dataset, picks, MAX_SAMPLES)
-    places = {picked.where: picked.number for picked in shown}
+        samples = fetch(dataset, picks, MAX_SAMPLES)
+    places = {picked.where: picked.number for picked in samples}
     flow = ledger_figure(ledger) if ledger is not None else EMPTY
     sections = {
         "overview": join((verdict(found, ledger, manifest, audit), flow)),
@@ -79,7 +79,7 @@ def report_html(
         "made": join((how_made(manifest), _proven_against(manifest))),
     }
     left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
-    sections["samples"] = _samples(shown, found, target, left)
+    sections["samples"] = _samples(samples, found, target, left)
     body = [
         tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
         for key, name in _SECTIONS
@@ -105,9 +105,9 @@ def _charts(found: Survey, audit: Audit | None) -> Html:
         known = {table.key for table in audit.tables}
         histograms = (*audit.histograms, *(item for item in histograms if item.key not in drawn))
         tables = (*audit.tables, *(item for item in tables if item.key not in known))
-    shown = [table for table in tables if any(any(row[1:]) for row in table.rows)]
-    ordered = sorted(shown, key=lambda table: (table.key not in _FIRST, table.bars is None))
-    first = sum(table.key in _FIRST for table in shown)
+    filled = [table for table in tables if any(any(row[1:]) for row in table.rows)]
+    ordered = sorted(filled, key=lambda table: (table.key not in _FIRST, table.bars is None))
+    first = sum(table.key in _FIRST for table in filled)
     figures: tuple[Histogram | AuditTable, ...] = (
         *ordered[:first],
         *(item for item in histograms if any(item.counts)),
@@ -128,13 +128,13 @@ def _figure(item: Histogram | AuditTable) -> Html:
     return histogram_figure(item) if isinstance(item, Histogram) else table_figure(item)
 
 
-def _samples(shown: Sequence[Picked], found: Survey, target: Target, left: int) -> Html:
-    if not shown:
+def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int) -> Html:
+    if not samples:
         return tag("p", text("There is no sample to show."), class_="note")
     items: list[Html] = []
     size = 60_000  # the page's own parts
     lost = 0
-    for picked in shown:
+    for picked in samples:
         most = min(_SAMPLE_BYTES, left - size)
         if most < 2_000:
             lost += 1
@@ -153,7 +153,7 @@ def _samples(shown: Sequence[Picked], found: Survey, target: Target, left: int) 
         (
             tag("p", text(message), class_="note"),
             legend(),
-            _filters(shown[: len(items)]),
+            _filters(samples[: len(items)]),
             tag("div", *items, id="sample-list"),
         )
     )
@@ -184,11 +184,11 @@ def _item(picked: Picked, body: Html) -> Html:
     )
 
 
-def _filters(shown: Sequence[Picked]) -> Html:
+def _filters(samples: Sequence[Picked]) -> Html:
     """Returns a search box and a choice per kind; they need the script, which unhides them."""
-    formats = {shorten(as_text(picked.row.meta.get("format")), 60) for picked in shown}
-    models = {shorten(as_text(picked.row.meta.get("model")), 60) for picked in shown}
-    reasons = {shorten(reason, 60) for picked in shown for reason in picked.reasons}
+    formats = {shorten(as_text(picked.row.meta.get("format")), 60) for picked in samples}
+    models = {shorten(as_text(picked.row.meta.get("model")), 60) for picked in samples}
+    reasons = {shorten(reason, 60) for picked in samples for reason in picked.reasons}
     search = tag(
         "label", text("Search "), tag("input", type="search", name="text", autocomplete="off")
     )

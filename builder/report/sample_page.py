@@ -108,8 +108,8 @@ class SamplePage:
         found: dict[int, tuple[str, str]] = {}
         if isinstance(sample, Sample) and records:
             found = records_of_turns(sample.messages, records)
-        shown = tag("section", tag("h3", text("Raw records")), raw_html(records), class_="raw")
-        return Reading(self.query.pattern, True, found, shown, choice)
+        raw = tag("section", tag("h3", text("Raw records")), raw_html(records), class_="raw")
+        return Reading(self.query.pattern, True, found, raw, choice)
 
     def _review(self) -> Html:
         """Returns the form for accepting, rejecting and notes."""

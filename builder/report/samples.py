@@ -49,11 +49,11 @@ def sample_html(
     """Returns everything about a sample, in at most `most` bytes."""
     chosen = limits or Limits()
     sample = picked.row.sample
-    shown = _Shown(picked, target, chosen)
-    rendered = shown.rendered(sample) if isinstance(sample, Sample) else None
+    display = _Display(picked, target, chosen)
+    rendered = display.rendered(sample) if isinstance(sample, Sample) else None
     page = EMPTY
     for _ in range(12):
-        page = _body(picked, sample, rendered, shown.note, chosen, reading)
+        page = _body(picked, sample, rendered, display.note, chosen, reading)
         if len(page.encode()) <= most:
             return page
         chosen = chosen.reduced()
@@ -61,7 +61,7 @@ def sample_html(
 
 
 @dataclass(slots=True)
-class _Shown:
+class _Display:
     """Renders a sample; `note` is a remark about the rendering."""
 
     picked: Picked
@@ -122,8 +122,8 @@ def _body(
     parts = [_source(picked, is_folded=reading.outline), conversion_html(picked.row)]
     if not isinstance(sample, Sample):
         row = cut(_written(as_stored(picked.row)), limits.content)
-        shown = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
-        return join((*parts, fault_html(picked.row), shown))
+        stored = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
+        return join((*parts, fault_html(picked.row), stored))
     trained = len(rendered.spans) if rendered is not None else 0
     if reading.outline:
         parts.append(outline_html(sample, trained, limits))

@@ -52,15 +52,15 @@ def turns_html(sample: Sample, trained: int, limits: Limits, reading: Reading = 
     Targets are the turns whose weight is not 0, or without weights the last `trained` ones.
     """
     taught = _taught(sample, trained)
-    shown = []
+    items = []
     before = -1
     for at in _shown_turns(sample, limits):
         if at != before + 1:
-            shown.append(tag("li", left_out(at - before - 1, "messages"), class_="gap"))
-        shown.append(_turn(sample, at, limits, reading, is_taught=at in taught))
+            items.append(tag("li", left_out(at - before - 1, "messages"), class_="gap"))
+        items.append(_turn(sample, at, limits, reading, is_taught=at in taught))
         before = at
     definitions = _tools(sample.tools, limits, reading.hits)
-    return join((definitions, tag("ol", *shown, class_="turns")))
+    return join((definitions, tag("ol", *items, class_="turns")))
 
 
 def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
@@ -170,9 +170,9 @@ def _answer(content: str, limits: Limits, hits: Pattern[str] | None) -> Iterator
 def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
     """Returns the text; a long one is folded behind its beginning, unless it contains a match."""
     lines = content.count("\n") + 1
-    shown = _content(content, limits, hits)
+    body = _content(content, limits, hits)
     if len(content) <= _FOLD_CHARACTERS and lines <= _FOLD_LINES:
-        return shown
+        return body
     size = f"{number(len(content))} characters, {number(lines)} lines"
     head = tag(
         "summary",
@@ -181,7 +181,7 @@ def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
         tag("span", text(size), class_="count"),
     )
     is_open = hits is not None and hits.search(content) is not None
-    return tag("details", head, shown, class_="fold", open="" if is_open else None)
+    return tag("details", head, body, class_="fold", open="" if is_open else None)
 
 
 def _content(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
@@ -200,7 +200,7 @@ def indented(value: Json) -> str:
 def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -> Html:
     if not tools:
         return EMPTY
-    shown = []
+    items = []
     for tool in tools[: limits.tools]:
         function = as_object(as_object(tool).get("function"))
         about = as_text(function.get("description"))
@@ -210,7 +210,7 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
         if about:
             parts.append(tag("dd", cut(about, limits.other, hits)))
         parts.append(tag("dd", tag("pre", cut(indented(schema), limits.other, hits))))
-        shown += parts
+        items += parts
     left = len(tools) - limits.tools
     more = tag("p", left_out(left, "definitions")) if left > 0 else EMPTY
     names = ", ".join(
@@ -219,5 +219,5 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
     count = f"{number(len(tools))} tool{'s' if len(tools) != 1 else ''}"
     head = tag("summary", text(f"{count}: {shorten(names, 120)}"))
     is_open = hits is not None and hits.search(dumps(list(tools))) is not None
-    listed = tag("dl", *shown)
+    listed = tag("dl", *items)
     return tag("details", head, listed, more, class_="tools", open="" if is_open else None)

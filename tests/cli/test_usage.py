@@ -262,7 +262,7 @@ def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("COLUMNS", "120")
-    progress = BuildProgress(shown=True)
+    progress = BuildProgress(visible=True)
     task = SimpleNamespace(source=Source("x", data=b"x"))
     for _ in range(2):
         progress.read([task])(task, SimpleNamespace(samples=1, rejects=0))

@@ -342,6 +342,6 @@ def contrast(one, other):
 )  # fmt: skip
 def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, expected):
     counts = Survey(samples=1, tokens=tokens, has_tokens=True)
-    shown = plain(verdict(counts, None, {}, Audit(1, facts=AuditFacts(trained=share))))
-    assert expected in shown
-    assert ("of the text is trained" in shown) == (share is not None)
+    page = plain(verdict(counts, None, {}, Audit(1, facts=AuditFacts(trained=share))))
+    assert expected in page
+    assert ("of the text is trained" in page) == (share is not None)
