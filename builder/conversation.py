@@ -198,7 +198,7 @@ class Conversation:
     context   how well the log shows what the model saw; None: it follows from what is there
               (`partial` where system prompt or tools are missing, else `logged`)
     recorded  it is a capture of requests: a target is the recorded response to a request that the
-              log holds, so it is kept whatever precedes it (docs/context.md)
+              log contains, so it is kept whatever precedes it (docs/context.md)
     outcome   how it ended, as logged and nothing else: reward, score, resolved, exit_status, error,
               labels, feedback, evaluator, and `benchmark`, the public benchmark that was run
     """

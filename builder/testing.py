@@ -45,7 +45,7 @@ _OTHERS: tuple[Json, ...] = (
 )  # fmt: skip
 
 Path = tuple[str | int, ...]
-"""Steps from a record to a value in it; the step "" goes into the JSON that a string holds."""
+"""Steps from a record to a value in it; the step "" goes into the JSON that a string contains."""
 
 
 def assert_proven(
@@ -205,7 +205,7 @@ class ValueChange:
 class ChangedCopies:
     """Makes copies of a source in which JSON values are replaced by values of another type.
 
-    Values in JSON that a string holds are replaced as well.
+    Values in JSON that a string contains are replaced as well.
     """
 
     def __init__(self, source: Source) -> None:
@@ -326,7 +326,7 @@ def _steps(value: Json) -> Iterable[tuple[str | int, Json]]:
 
 
 def _inside(value: Json) -> Json:
-    """Returns the object or list that a string holds as JSON, or None."""
+    """Returns the object or list that a string contains as JSON, or None."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return None
     try:

@@ -119,7 +119,7 @@ def _line(name: str, values: array[int], total: int) -> tuple[str | int | float,
 
 def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
     """Returns for each share the smallest value that this percentage does not exceed; 0 of none."""
-    import numpy as np  # noqa: PLC0415 - 0.1 s; sorted() would hold ten times the memory
+    import numpy as np  # noqa: PLC0415 - 0.1 s; sorted() would take ten times the memory
 
     ordered = np.sort(np.frombuffer(values, dtype=np.uint32)) if values else np.zeros(1, np.uint32)
     return [int(ordered[max(-(-len(ordered) * share // 100) - 1, 0)]) for share in shares]

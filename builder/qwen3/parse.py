@@ -228,7 +228,7 @@ def split_responses(content: str) -> tuple[str, ...] | None:
 
 
 def read_turn(role: str, content: str, weight: int | None) -> Turn:
-    """Returns the turn that a message holds. Raises ParseFault."""
+    """Returns the turn that a message contains. Raises ParseFault."""
     if role == "assistant":
         answer = split_answer(content)
         return Turn(role, answer.text, answer.thought, answer.calls, trained=weight != 0)

@@ -4,9 +4,9 @@ A reader is a `Reader` value, named `READER` in its module. `recognise` and `rea
 functions; the other hooks are for formats that spread a conversation over many files, and for
 files that are large enough to be cut into chunks.
 
-A reader raises no exception for anything that a file may hold, and mutates no value that a source
-gives it: records that `recognise` has seen are decoded once and handed to `read` as they are.
-`builder.testing.check_reader` tests the whole contract.
+A reader raises no exception for anything that a file may contain, and mutates no value that a
+source gives it: records that `recognise` has seen are decoded once and handed to `read` as they
+are. `builder.testing.check_reader` tests the whole contract.
 
 Built-in readers are found by walking this package: there is no list to add one to. A third-party
 package names its `Reader` in the entry-point group `builder.readers`. Helpers for authors of

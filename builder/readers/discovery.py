@@ -226,7 +226,7 @@ def _store(
 ) -> Iterator[Source | Problem]:
     """Yields the folder as one source, a Problem for what cannot be read of it, and what is left.
 
-    What is left are the files that a store which is not exclusive does not hold.
+    What is left are the files that a store which is not exclusive does not contain.
     """
     name = _name(at) if at else folder.name
     reader = next((reader for reader in stores if reader.holds), None)

@@ -190,7 +190,7 @@ def _with_control(rendered: Rendered, start: int, end: int) -> Html:
 
 
 def tokens_html(rendered: Rendered, limits: Limits) -> Html:
-    """Returns each token above its id; tokens that hold parts of one character share it."""
+    """Returns each token above its id; tokens that contain parts of one character share it."""
     if not rendered.count:
         return tag("p", text("No token ids: too long, or no valid text."), class_="note")
     trained = list(rendered.spans)

@@ -1,6 +1,6 @@
 """Counts a dataset in one pass, and picks the samples that are worth showing.
 
-Only meta/ is read of a built dataset, the rows of any other. Memory holds counters, row numbers,
+Only meta/ is read of a built dataset, the rows of any other. Memory contains counters, row numbers,
 and the first few hundred values from logs.
 """
 

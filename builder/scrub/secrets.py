@@ -3,7 +3,7 @@
 - form or surroundings: the tables `builder.scrub.token_rules` and `builder.scrub.context_rules`
 - a word for secrets nearby, and a value that looks generated: `builder.scrub.nearby`
 - a name: `builder.scrub.assignments`, and as the header of a column `builder.scrub.columns`
-- a block that holds secrets: `builder.scrub.blocks`
+- a block that contains secrets: `builder.scrub.blocks`
 - a private key in PEM, complete or cut off
 - base64 of a text that contains one of these: `builder.scrub.encoded`
 

@@ -1,6 +1,6 @@
 """Hugging Face session traces (STS): a line for the session, a line for each message.
 
-Source: hf-session-traces.md, which was derived from the Hub's pages only. Some sessions hold
+Source: hf-session-traces.md, which was derived from the Hub's pages only. Some sessions contain
 results without their calls (`calls_unrecorded`). The Hub converts such files to columns that omit
 turns; rows of these columns are rejected (`unverified_format`).
 """
@@ -99,7 +99,7 @@ class _Session:
         return ToolCall(name, body.get("arguments"), call_id, self.keys.of(call_id))
 
     def _is_called(self, call_id: str | None) -> bool:
-        """Returns whether the last turn of the assistant holds the call."""
+        """Returns whether the last turn of the assistant contains the call."""
         for message in reversed(self.messages):
             if message.role == "assistant":
                 calls = [part for part in message.parts if isinstance(part, ToolCall | Unparsed)]

@@ -100,7 +100,7 @@ def _no_result(call: ToolCall) -> ToolResult:
 class _Segment:
     """The context of the model between two compressions, and the uuids of its records.
 
-    `hidden` holds the codes of the parts of the context that are not logged.
+    `hidden` contains the codes of the parts of the context that are not logged.
     """
 
     keys: CallKeys

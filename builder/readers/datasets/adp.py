@@ -8,7 +8,7 @@ The standard is made by converters. Some put the strings of `kwargs` in extra qu
 every value as Python source; if all values of a trajectory are such, they are decoded
 (`kwargs_unquoted`). The final message is inside <finish> tags (`finish_tags`). A code action is the
 call `code_action` with its language and content. Unrequested observations become user messages
-(`environment_as_user`). Samples hold no tool definitions.
+(`environment_as_user`). Samples contain no tool definitions.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Reference: function-calling-datasets.md "BFCL v4". It is a benchmark: every conversation is marked
 as evaluation data. An entry's answer is in another file and is found by its id; both are read if a
-folder holds both. Without the other file, questions have no answers (`no_response`) and answers no
-questions (`no_request`), but both are still recognised.
+folder contains both. Without the other file, questions have no answers (`no_response`) and answers
+no questions (`no_request`), but both are still recognised.
 
 A ground truth lists the accepted values of each argument: the first one is taken, an optional
 argument (one that may be "") is left out; both are counted as `alternatives`. Several turns have
 one list of calls as Python text for each turn and no results: they are calls without results.
-Entries of v1 hold one question as text, those of its "executable" categories their own answer.
+Entries of v1 contain one question as text, those of its "executable" categories their own answer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_CALL = 20_000
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether a folder holds BFCL's questions and its folder of possible answers."""
+    """Returns whether a folder contains BFCL's questions and its folder of possible answers."""
     patterns = ("BFCL_v*.json", "gorilla_openfunctions_v*.json")
     return folder.is_dir("possible_answer") and any(
         fnmatch.filter(folder.names(), pattern) for pattern in patterns

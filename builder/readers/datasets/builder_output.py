@@ -21,7 +21,7 @@ _SOURCES = frozenset({"logged", "supplied", "shared", "inferred", "mixed"})
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether the folder holds both folders and the manifest."""
+    """Returns whether the folder contains both folders and the manifest."""
     return folder.is_file("manifest.json") and all(map(folder.is_dir, ("data", "meta")))
 
 
@@ -31,7 +31,7 @@ def holds(name: str) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Claims a store whose first file in data/ holds samples."""
+    """Claims a store whose first file in data/ contains samples."""
     if source.peek.kind != "folder":
         return None
     data = _data(source)
@@ -63,7 +63,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _data(source: Source) -> list[Source]:
-    """Returns the members that hold samples, each sample once.
+    """Returns the members that contain samples, each sample once.
 
     A split may be present in two formats.
     """

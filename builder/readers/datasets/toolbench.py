@@ -1,8 +1,8 @@
 """ToolBench answers: the chain published for training, and the tree of all attempts.
 
 Reference: function-calling-datasets.md "ToolBench"; OpenBMB/ToolBench toolbench/inference/
-Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` holds the context of
-each step; the last is the whole chain. The search asks for another try by a user message that
+Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` contains the context
+of each step; the last is the whole chain. The search asks for another try by a user message that
 later steps do not see (`valid: false`). Branches that failed live in the tree only: each is a
 conversation that was given up, and a call that branches share is one call.
 """

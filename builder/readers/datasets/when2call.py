@@ -117,7 +117,7 @@ def _conversation(
 
 
 def _with_calls(message: Message, changes: Counter[str]) -> Message:
-    """Returns the message with the calls that its text holds between tags."""
+    """Returns the message with the calls that its text contains between tags."""
     parts: list[Part] = []
     for part in message.parts:
         text = part.text if isinstance(part, Text) and message.role == "assistant" else ""

@@ -3,8 +3,8 @@
 Reference: function-calling-datasets.md "Salesforce xLAM-60k"; MadeAgents/Hammer data/ @ff415d99
 (Apache-2.0). A row is one turn to be learnt: the calls that answer a query, never their results.
 Hammer's API-Bank rows have a dialogue for a query, with earlier calls as text, and grow from one
-another: the same call after the same words is one call. Hammer's training rows hold the tools and
-the query in sections of one prompt, and the calls as text.
+another: the same call after the same words is one call. Hammer's training rows contain the tools
+and the query in sections of one prompt, and the calls as text.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _MARKS = (
     "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
     "MINI_SWE_AGENT_FINAL_OUTPUT",
 )
-"""Text of its prompts that no other agent's prompts hold."""
+"""Text of its prompts that no other agent's prompts contain."""
 
 
 def recognise(source: Source) -> str | None:

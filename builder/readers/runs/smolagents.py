@@ -2,13 +2,13 @@
 
 A record is a step, known by its keys. Source: inspect-ai.md "smolagents"; smolagents' memory.py.
 Code agents write code into their text, which the dump wraps as a call of `python_interpreter`: they
-come as text turns. One text holds the results of all calls of a step, ordered by id, so that
+come as text turns. One text contains the results of all calls of a step, ordered by id, so that
 several calls without `tool_observations` cannot be matched with their results. Definitions of tools
 are not logged; a code agent sends none, they are in its prompt.
 
 The agent frames what it sends ("New task:", "Observation:", a hint after an error) and sends calls
-back as text. A frame is taken over where a logged request (`model_input_messages`) holds the framed
-text word for word; otherwise, and after calls, the context misses `history`.
+back as text. A frame is taken over where a logged request (`model_input_messages`) contains the
+framed text word for word; otherwise, and after calls, the context misses `history`.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
 
 
 def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
-    """Returns what the user's messages after a step without calls hold."""
+    """Returns what the user's messages after a step without calls contain."""
     images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
     output = content(step.get("observations"))
     found = [images, requests.framed("Observation:\n", output)]

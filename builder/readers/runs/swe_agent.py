@@ -2,7 +2,7 @@
 
 A record is an item of a history. Source: swe-agent.md ".traj"; SWE-agent's sweagent/agent/agents.py
 for retries, exits and attempts. The conversation is the history. Where a step's input, which
-`query` or the `messages` of the step before hold, differs from the history before its answer
+`query` or the `messages` of the step before contain, differs from the history before its answer
 (elided observations, requeries after malformed actions), `history` is missing from the context of
 that answer. Only function-calling runs call tools; the older dialects write a discussion and a
 command as text, and come as text turns. Ids of calls repeat, so results come after the turn that
@@ -46,7 +46,7 @@ _EXITS = ("Exit due to ", "Exiting due to ")
 
 
 def recognise(source: Source) -> str | None:
-    """Claims an object with a history of SWE-agent's items, or attempts that hold one."""
+    """Claims an object with a history of SWE-agent's items, or attempts that contain one."""
     if source.peek.kind != "json" or len(source.peek.objects) != 1:
         return None
     run = source.peek.objects[0]
@@ -64,7 +64,7 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
         return history, "history"
     steps = as_list(run.get("trajectory"))
     last = as_dict(steps[-1]) if steps else {}
-    # `messages` of a step hold its own result as well, its `query` does not.
+    # `messages` of a step contain its own result as well, its `query` does not.
     key = "messages" if last.get("messages") else "query"
     return as_list(last.get(key)), f"trajectory[{len(steps) - 1}].{key}"
 
@@ -164,7 +164,7 @@ def _agent(
 class _Steps:
     """What the logged inputs of the steps show: were they compared, and which answers differ.
 
-    `differing` holds the ids (`id()`) of answers whose input is not the history before them.
+    `differing` contains the ids (`id()`) of answers whose input is not the history before them.
     """
 
     compared: bool = False

@@ -101,7 +101,7 @@ def _run(source: Source) -> dict[str, Json]:
 def _simulations(
     source: Source, prefix: str, run: dict[str, Json], facts: _Facts, names: Counter[str]
 ) -> Iterator[Event]:
-    """Yields the simulations of a run's file, or the one that a file of its own holds."""
+    """Yields the simulations of a run's file, or the one that a file of its own contains."""
     records: Iterator[Record | Problem] = source.records()
     if run:
         source.count_records()

@@ -2,8 +2,8 @@
 
 A record is a run. Source: tau-bench.md "tau-bench". Ids of calls repeat inside a run, so results
 come after the turn that called. Definitions of the tools are not logged. Runs of the text
-strategies (ReAct, act) hold their actions as text and come as text turns. Few-shot rows hold a
-conversation flattened into one text without its calls; they are rejected as `flattened`.
+strategies (ReAct, act) contain their actions as text and come as text turns. Few-shot rows contain
+a conversation flattened into one text without its calls; they are rejected as `flattened`.
 """
 
 from __future__ import annotations

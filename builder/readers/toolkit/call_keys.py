@@ -24,7 +24,7 @@ def looks_random(call_id: str) -> bool:
     """Returns whether an id looks drawn at random, so that no other call has it by chance.
 
     Many servers only count (`call_0`, `functions.search:0`, `toolu_01`), starting over in each
-    conversation. A random id has a run of 8 or more letters and digits that holds no words: it
+    conversation. A random id has a run of 8 or more letters and digits that contains no words: it
     changes between upper case, lower case and digits at least every third character, or is digits
     alone with more than three different ones; or 12 or more characters with digits, and no three
     small letters in a row; or 24 or more with three groups of digits (base 32 has few digits).

@@ -34,7 +34,7 @@ _MEDIA = {
     "file": "file", "document": "file", "input_file": "file", "document_url": "file",
 }  # fmt: skip
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-"""Types of content parts that hold reasoning; the second one is encrypted."""
+"""Types of content parts that contain reasoning; the second one is encrypted."""
 
 
 def content(value: Json) -> tuple[Content, ...]:
@@ -148,7 +148,7 @@ def as_harness(parts: tuple[Content, ...]) -> tuple[Content, ...]:
 
 
 def has_unknown_parts(messages: Iterable[Message]) -> bool:
-    """Returns whether messages hold parts of unknown types."""
+    """Returns whether messages contain parts of unknown types."""
     return any(
         isinstance(item, Unparsed) and item.code == "unknown_part"
         for message in messages

@@ -1,6 +1,6 @@
-"""Values in text: JSON, or the Python literals that many datasets hold instead.
+"""Values in text: JSON, or the Python literals that many datasets contain instead.
 
-Hermes rows print dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results hold Python's
+Hermes rows print dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results contain Python's
 `repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner reads those literals
 that JSON can express: dictionaries with string keys, lists, tuples, strings, numbers, and the
 constants in both spellings (`True` and `true`, `None` and `null`).
@@ -42,7 +42,7 @@ _ESCAPES = {
 
 
 def values(text: str, changes: Counter[str]) -> list[Json]:
-    """Returns the values of a text that holds one or more, optionally separated by commas.
+    """Returns the values of a text that contains one or more, optionally separated by commas.
 
     Each is JSON, or else a Python literal, which `changes` counts as `python_literal`. Raises
     JsonFault if there is no value, or anything but values.
@@ -80,7 +80,7 @@ def value(text: str, changes: Counter[str]) -> Json:
 
 
 def column(held: Json, changes: Counter[str]) -> Json:
-    """Returns the value of a column that may hold it as text; None for an empty text.
+    """Returns the value of a column that may contain it as text; None for an empty text.
 
     Raises JsonFault; see `values`.
     """

@@ -1,4 +1,4 @@
-"""Which assistant turns of a request are answers that the log itself holds.
+"""Which assistant turns of a request are answers that the log itself contains.
 
 A request repeats what the client says the model answered. Where no step logged such an answer, the
 turn may be an example, an edited answer, or one that a framework composed of the model's text and a

@@ -28,7 +28,7 @@ def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
 
     The mark is a part `Unparsed` with one of these codes: `bad_call`: results answer a turn that
     calls nothing, so its call is in its prose; `orphan_result`: the turn was answered after results
-    that no call asked for; `flattened`: its text holds a call and the tool's answer to it.
+    that no call asked for; `flattened`: its text contains a call and the tool's answer to it.
     """
     found: list[Message] = []
     asking: int | None = None  # the place of the assistant turn that the next results answer

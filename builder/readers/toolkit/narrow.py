@@ -1,4 +1,4 @@
-"""Narrowing JSON values to a type: a log may hold any value at any place."""
+"""Narrowing JSON values to a type: a log may contain any value at any place."""
 
 from __future__ import annotations
 

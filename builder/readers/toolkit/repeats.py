@@ -1,4 +1,4 @@
-"""Answers that several conversations of one log hold: targets in one, repeats in the others."""
+"""Answers that several conversations of one log contain: targets in one, repeats in the others."""
 
 from __future__ import annotations
 

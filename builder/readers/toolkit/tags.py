@@ -16,7 +16,7 @@ from builder.readers.toolkit.literals import scan, values
 from builder.readers.toolkit.narrow import as_dict, name_or_none
 
 MAX_CLOSINGS = 8
-"""How many closing tags are tried for one call, whose own strings may hold closing tags."""
+"""How many closing tags are tried for one call, whose own strings may contain closing tags."""
 
 LINE_INDENT = 80
 """Maximum indentation of a tag that begins a line, in characters."""
@@ -60,7 +60,7 @@ def calls_of(items: list[Json]) -> list[ToolCall] | None:
 
 
 def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
-    """Returns the calls of a text that holds only calls (objects, or a list of them), or None.
+    """Returns the calls of a text that contains only calls (objects, or a list of them), or None.
 
     Glaive and its derivatives put the JSON of the arguments in quotes without escaping it, so that
     only the last quote ends it; such arguments stay text.
@@ -90,10 +90,10 @@ def assistant_parts(
 ) -> list[Part]:
     """Returns the parts of an assistant's text in order: text, reasoning, calls, broken calls.
 
-    `thoughts` names the tags that hold reasoning; they count only at the beginning of a line. One
-    newline between text and a call belongs to the format, and so do all newlines around reasoning;
-    text without a visible character is left out. A call may contain a closing tag in its own
-    strings. Tags that the text merely mentions stay in the text. `changes` counts
+    `thoughts` names the tags that contain reasoning; they count only at the beginning of a line.
+    One newline between text and a call belongs to the format, and so do all newlines around
+    reasoning; text without a visible character is left out. A call may contain a closing tag in its
+    own strings. Tags that the text merely mentions stay in the text. `changes` counts
     `python_literal`, and `unclosed_call` for a complete call at the end whose closing tag is
     missing (servers that stop at the tag do not log it).
     """

@@ -6,12 +6,12 @@ running the program against a recording server (scripts/wire):
 - Everything between two answers is one user message: results first, then attachments, then the
   user's lines. Attachments never move across the results of a line.
 - Where user lines meet, the first one ends with a newline (seen in 2.1.80, not in 2.1.42).
-- Attachments hold their text in `rendered` since 2.1.290. Those of `renderedRole: system` follow
+- Attachments contain their text in `rendered` since 2.1.290. Those of `renderedRole: system` follow
   as one system message, without their `<system-reminder>` tags, joined by blank lines (the texts
   of one attachment by newlines); for models
   that take no system message on the way they are user text with tags, within the last result if
   they follow one.
-- If the calls of an answer were never answered, later requests hold only its text, or nothing of
+- If the calls of an answer were never answered, later requests contain only its text, or nothing of
   it. An answer interrupted before it called a tool stays, and so does a placeholder that the
   program writes instead of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260).
   None of them is a complete answer of the model, and a sample would have to end there: they are
@@ -84,7 +84,7 @@ def assemble(
 ) -> Assembly:
     """Returns the messages of a branch.
 
-    `renders`: the log holds the text of attachments as sent. `system_turns`: the model accepts
+    `renders`: the log contains the text of attachments as sent. `system_turns`: the model accepts
     system messages within a conversation.
     """
     builder = _Builder(lines, turns, renders, system_turns)
@@ -225,7 +225,7 @@ class _Builder:
 
 
 def rendered(attachment: dict[str, Json], line: dict[str, Json], *, renders: bool) -> list[Json]:
-    """Returns the blocks that a request holds for an attachment; [] if it holds none.
+    """Returns the blocks that a request contains for an attachment; [] if it contains none.
 
     Logs without rendered text keep the pieces of a few kinds of attachments, which are assembled
     here as that version did.

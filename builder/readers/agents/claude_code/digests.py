@@ -60,7 +60,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """System texts and tool definitions of a request; `known` lists which the log holds."""
+    """System texts and tool definitions of a request; `known` lists those in the log."""
 
     system: tuple[str, ...] = ()
     tools: tuple[Json, ...] = ()
@@ -69,7 +69,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A request as the log holds it; `proven`: all of its digests match."""
+    """A request as logged; `proven`: all of its digests match."""
 
     messages: tuple[Sent, ...]
     shape: Shape
@@ -157,7 +157,7 @@ class Requests:
         lines: Sequence[SessionLine],
         turns: Turns,
     ) -> None:
-        """Makes the lines of a branch known, in the forms in which a request holds them."""
+        """Makes the lines of a branch known, in the forms in which a request contains them."""
         results = turns.answered(lines)
         for held in turns.cut_on(lines).values():
             self._add({"role": "assistant", "content": [*held]}, "stripped")

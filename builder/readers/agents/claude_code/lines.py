@@ -37,7 +37,7 @@ class SessionLine:
     agent     the sub-agent whose line it is; "" for the session itself
     response  assistant: the id of the response that the line is a block of
     results   user: the tool results in it
-    is_typed  user: it holds text or images of the user
+    is_typed  user: it contains text or images of the user
     is_answer assistant: it is the model's own, not an error or a placeholder of the program
     value     the line as logged
     """
@@ -96,7 +96,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
     """Returns the line as a node, or None if it is not part of the tree."""
     kind = as_str(value.get("type"))
     if kind == "system" and value.get("subtype") == "local_command":
-        # Output of a command of the user that was logged apart from it; requests hold it.
+        # Output of a command of the user that was logged apart from it; requests contain it.
         sent: dict[str, Json] = {"role": "user", "content": as_str(value.get("content"))}
         kind, value = "user", {**value, "message": sent}
     message = as_dict(value.get("message"))

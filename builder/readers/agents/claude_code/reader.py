@@ -14,7 +14,7 @@ Reference: claude-code.md. The rules, in short:
   one before begins a new conversation (`stretches`).
 - Errors logged instead of an answer are in no request (`synthetic_turn`). A turn that was
   interrupted, or whose calls were never answered, becomes a conversation of its own, rejected as
-  `aborted` or `unanswered`, unless the log shows how later requests hold it.
+  `aborted` or `unanswered`, unless the log shows how later requests contain it.
 - If the file of a sub-agent lacks its prompt, the parent's call has it (`parents`,
   `parent_prompt`).
 - "Warmup" prompts are the program's own; their answers are not targets.
@@ -56,7 +56,7 @@ _IGNORED = frozenset(
         _END, *KINDS,
     }
 )  # fmt: skip
-"""Types of lines that hold no turn by design."""
+"""Types of lines that contain no turn by design."""
 _SPEAKERS = ("user", "assistant")
 _WARMUP = "Warmup"
 
@@ -96,7 +96,7 @@ def _is_companion(name: str) -> bool:
 
 
 def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
-    """Yields the lines, also of an export that holds them in a list `loglines`."""
+    """Yields the lines, also of an export that contains them in a list `loglines`."""
     for value in objects:
         lines = value.get("loglines")
         if isinstance(lines, list):

@@ -154,7 +154,7 @@ def _view(
 
 
 def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -> list[_View]:
-    """Returns the views assembled from the lines, lowered where the lines do not hold everything.
+    """Returns the views assembled from the lines, lowered where lines are missing.
 
     Turns after an omission lack `history`, and turns after a notification of a background task lack
     the note around it (`reminders`). Another model gets attachments in another form (`history`);
@@ -186,9 +186,9 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
 
 
 def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
-    """Returns the views; a turn without a request uses a later request that holds the turn.
+    """Returns the views; a turn without a request uses a later request that contains the turn.
 
-    A session that was forked or moved holds only the requests of its later turns.
+    A session that was forked or moved contains only the requests of its later turns.
     """
     found = list(views)
     later: _View | None = None
@@ -256,7 +256,7 @@ def messages_of(
 ) -> Iterator[Message]:
     """Yields a stretch as messages, its system prompt first.
 
-    `untrained` holds the codes of turns that are not targets, by key; other turns that are not
+    `untrained` contains the codes of turns that are not targets, by key; other turns that are not
     targets of the stretch are repeats. `by_program`: texts of user lines that the program wrote.
     `denials`: the log's words for refusals, by call id. Turns after a block of an unknown type saw
     content that a sample cannot show: the normaliser marks them.

@@ -215,7 +215,7 @@ class _Tree:
 
 
 def _speaks(line: SessionLine) -> bool:
-    """Returns whether the line holds text of the user or the model, or a tool result."""
+    """Returns whether the line contains text of the user or the model, or a tool result."""
     if line.kind == "user":
         return bool(line.results) or line.is_typed
     return line.is_answer

@@ -30,7 +30,7 @@ _ENDS = (2, 1, 260)
 
 @dataclass(frozen=True, slots=True)
 class LoggedResult:
-    """A tool result: the line that holds it, and its index among the results of that line."""
+    """A tool result: the line that contains it, and its index among the results of that line."""
 
     line: SessionLine
     number: int
@@ -113,7 +113,7 @@ class Turns:
         """Returns the turns in whose middle a branch continues, by key: the blocks it has.
 
         The user went back to a line before the turn's last. The branches of parallel calls miss
-        lines of a turn as well, but hold a result of it.
+        lines of a turn as well, but contain a result of it.
         """
         uuids = {line.uuid for line in branch}
         named = {result.call_id for line in branch for result in line.results}

@@ -38,7 +38,7 @@ def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
     """Splits the text of a user message into the user's words and text of the program.
 
     The parts joined with a blank line, as the normaliser joins them, are the text again; where
-    that is impossible, the text is one part. `by_program` holds stripped texts that are known to
+    that is impossible, the text is one part. `by_program` contains stripped texts that are known to
     be the program's.
     """
     if text.strip() in by_program:

@@ -34,7 +34,7 @@ _SPOKEN = {
     "plan_mode_respond": ("response", "plan_as_text"),
     "plan_mode_response": ("response", "plan_as_text"),
 }
-"""Tools of B that talk to the user: the parameter that holds the text, the code counted."""
+"""Tools of B that talk to the user: the parameter that contains the text, the code counted."""
 _FAILED = (
     "The tool execution failed with the following error:",
     "The user denied this operation",

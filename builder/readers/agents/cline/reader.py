@@ -1,9 +1,9 @@
 """Cline (SDK and CLI sessions; its VS Code extension), Roo Code and Kilo Code.
 
-Source: cline-roo.md. A: `<id>.messages.json`, whose blocks are Anthropic's and which holds the
+Source: cline-roo.md. A: `<id>.messages.json`, whose blocks are Anthropic's and which contains the
 system prompt. B: `api_conversation_history.json`, in two dialects, distinguished in each message:
 native blocks, or tools written as tags in the text (`text`). Condensed and truncated histories of B
-are segments; answers that several hold are targets in the first. Tools are not recorded.
+are segments; answers that several contain are targets in the first. Tools are not recorded.
 
 In B three tools are ways of talking to the user and become text: `attempt_completion` (the final
 answer), `ask_followup_question` and `plan_mode_respond`; what answers them is the user's turn.

@@ -1,7 +1,7 @@
 """Texts of Cline and Roo: tools written as tags, user text mixed with harness text.
 
-Source: cline-roo.md "B". The tags are no XML: values hold raw `<` and `&`, so that a scanner
-looks for known names only and, for the values that hold file text, for the last closing tag.
+Source: cline-roo.md "B". The tags are no XML: values contain raw `<` and `&`, so that a scanner
+looks for known names only and, for the values that contain file text, for the last closing tag.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
 
 _OPEN = re.compile("<(" + "|".join(sorted(TOOLS)) + ")>")
 _FILE_TEXT = frozenset({"content", "diff", "code_edit", "arguments", "input"})
-"""Parameters whose values may hold anything, closing tags included."""
+"""Parameters whose values may contain anything, closing tags included."""
 _THINKING = re.compile(r"<thinking>(.*?)</thinking>", re.DOTALL)
 _WRAPPED = re.compile(
     r"<(?P<tag>task|feedback|answer|user_message|user_input)(?: [^<>]*)?>(?P<words>.*?)</(?P=tag)>"

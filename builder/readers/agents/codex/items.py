@@ -37,7 +37,7 @@ OUTPUTS = frozenset(
 )
 
 SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
-"""Calls that the provider ran inside the model's response; the log never holds their results."""
+"""Calls that the provider ran inside the model's response; the log never contains their results."""
 
 COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 """A summary that only the provider can read stands in for the history before it."""
@@ -107,7 +107,7 @@ def _text_or_media(item: Item) -> Text | Media | None:
 def user_parts(item: Item, typed: frozenset[str] | None) -> list[Part]:
     """Returns a user message's parts, text that the program put there marked as harness.
 
-    `typed` holds what the log's events show the human to have typed; None where it has no such
+    `typed` contains what the log's events show the human to have typed; None where it has no such
     events, or none for this message. Provenance logged with the text takes precedence.
     """
     parts = content_parts(item.get("content"))

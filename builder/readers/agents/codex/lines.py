@@ -30,7 +30,7 @@ class RolloutLine:
 
     @property
     def item(self) -> str:
-        """The type of the item or event that it holds."""
+        """The type of the item or event that it contains."""
         return as_str(self.payload.get("type"))
 
 

@@ -1,8 +1,8 @@
 """OpenAI Codex CLI rollouts: one JSONL file of events for each session, from 2025 to 0.169.
 
 The only source of content is `response_item` (in the oldest layout: bare items without a
-`payload`); `event_msg` repeats it for the screen and is used for what the items do not hold: what
-the human typed, aborted turns, rollbacks. Source: codex.md.
+`payload`); `event_msg` repeats it for the screen and is used for what the items do not contain:
+what the human typed, aborted turns, rollbacks. Source: codex.md.
 
 - A turn is the model's output up to the first tool output. Where the program wrote a line before
   every request (`turn_context` up to 0.77, `state` rows in the oldest layout), calls of one

@@ -190,7 +190,7 @@ class Rollout:
     def _message(self, item: items.Item, *, joins: bool, replayed: bool) -> None:
         role = as_str(item.get("role"))
         if role == "user":
-            # A history that replaces another also holds a summary that no one typed.
+            # A history that replaces another also contains a summary that no one typed.
             parts = items.user_parts(item, None if replayed else self.typed)
         else:
             parts = items.content_parts(item.get("content"))
@@ -319,7 +319,7 @@ class Rollout:
     # -- conversations -----------------------------------------------------------------------
 
     def _segment(self) -> Iterator[Conversation]:
-        """Yields the segment so far, unless it holds nothing that the one before did not."""
+        """Yields the segment so far, unless it contains nothing that the one before did not."""
         if not self.grew or not any(turn.has_content for turn in self.turns):
             return
         name = self.id if self.segment == 1 else f"{self.id}#{self.segment}"

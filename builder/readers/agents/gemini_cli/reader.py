@@ -4,7 +4,7 @@ Source: gemini-cli.md. A current session file is a log of changes to a list of m
 replayed: messages are written again as they grow, a rewind deletes, `$set` replaces the whole list
 (start, resume, compression). The list before a change is a conversation of its own if the change
 took an answer away: a segment before a compression, `rewound` before a rewind or a rollback. An
-answer that several of them hold is a target in one and a repeat in the others. System prompt and
+answer that several of them contain is a target in one and a repeat in the others. System prompt and
 tools are not recorded, and the opening `<session_context>` only by current versions.
 """
 
@@ -212,7 +212,7 @@ class _Session:
         now.records = 0
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
-        """Yields the last state, and each earlier one that no later one holds."""
+        """Yields the last state, and each earlier one that no later one contains."""
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id) for state in states]
         records, first = 0, ""

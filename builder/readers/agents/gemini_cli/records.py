@@ -73,7 +73,7 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
         if role == "assistant" and rest:
             messages.append(Message(role, tuple(rest), turn=key))
         # Results are written twice: with the call and as a message of the user. After a resume two
-        # messages hold them, and so does each request: a sample can show only one.
+        # messages contain them, and so does each request: a sample can show only one.
         if role == "user":
             ids = {part.call_id for part in results if part.call_id}
             if ids & sent:
@@ -139,7 +139,7 @@ def _with_calls(
 ) -> tuple[list[Part], list[ToolResult]]:
     """Returns the model's parts and results, with the record's own thoughts, calls and results.
 
-    `content` is authoritative where it holds thoughts or calls; what it lacks is added.
+    `content` is authoritative where it contains thoughts or calls; what it lacks is added.
     """
     if not any(isinstance(part, Reasoning) for part in parts):
         parts = [*_thoughts(item.get("thoughts")), *parts]
@@ -239,5 +239,5 @@ def begins(whole: Comparable, start: Comparable) -> bool:
 
 
 def answered_in(compared: Comparable) -> bool:
-    """Returns whether a history holds an answer of the model."""
+    """Returns whether a history contains an answer of the model."""
     return any(role == "assistant" for role, _ in compared)

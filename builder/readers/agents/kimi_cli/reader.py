@@ -2,8 +2,8 @@
 
 Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
 
-- `context.jsonl` holds the context of the model in OpenAI's shape, and control rows whose role
-  begins with an underscore; `_system_prompt` holds the prompt. Tool definitions are not stored.
+- `context.jsonl` contains the context of the model in OpenAI's shape, and control rows whose role
+  begins with an underscore; `_system_prompt` contains the prompt. Tool definitions are not stored.
 - A rewind or a compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and starts a
   new one. A rewind copies the messages that remain: the old file is then a conversation with the
   problem `rewound`, in which the copied answers are repeats. A compaction copies nothing: the old
@@ -171,7 +171,7 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
             if context.records:
                 yield Ignored("no_messages", context.records)
         elif kept and not any(message.role == "assistant" for message in left):
-            yield Used(context.records)  # the next one holds it all
+            yield Used(context.records)  # the next one contains it all
         else:
             detail = f"rewound to its message {kept}"
             system = (Message("system", (Text(context.system),)),) if context.system else ()

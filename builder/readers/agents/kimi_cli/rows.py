@@ -30,7 +30,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
 def rows(source: Source) -> Iterator[Record | Problem]:
-    """Yields the rows of a file; strings may hold unescaped control characters."""
+    """Yields the rows of a file; strings may contain unescaped control characters."""
     for item in source.lines():
         if isinstance(item, Problem):
             yield item

@@ -1,7 +1,7 @@
 """opencode: its store of JSON files, its sqlite database, exported sessions.
 
-Source: opencode.md. All three hold sessions of messages of parts, which `rows` interprets. System
-prompt and tools are not recorded, except for a `system` text of the user.
+Source: opencode.md. All three contain sessions of messages of parts, which `rows` interprets.
+System prompt and tools are not recorded, except for a `system` text of the user.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from builder.sources.sqlite_file import (
 _OTHER_KINDS = frozenset(
     {"project", "session_diff", "session_share", "share", "todo", "permission", "migration"}
 )
-"""Kinds of files in a store that hold nothing of a conversation."""
+"""Kinds of files in a store that contain nothing of a conversation."""
 
 
 def is_store(folder: Listing) -> bool:
@@ -158,7 +158,7 @@ class _Store:
                 self.others[unknown_code(kind)] += 1
 
     def events(self) -> Iterator[Event]:
-        """Yields all that the store holds."""
+        """Yields all that the store contains."""
         for session in sorted({*self.sessions, *self.messages}):
             yield from self._session(session)
         for key in sorted(self.parts):  # what is left has no message

@@ -46,9 +46,9 @@ def is_llm_log(item: dict[str, Json]) -> bool:
 def llm_log(record: Record) -> Event:
     """Returns the conversation of one logged model call: its request and its answer.
 
-    For models without function calling, the log also holds the parsed calls: `fncall_messages` and
-    `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so the
-    context is `logged` instead of `proven`. Each earlier answer has a log of its own.
+    For models without function calling, the log also contains the parsed calls: `fncall_messages`
+    and `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so
+    the context is `logged` instead of `proven`. Each earlier answer has a log of its own.
     """
     log = as_dict(record.value)
     name = next(

@@ -58,7 +58,7 @@ _EVENT_FILE = re.compile(r"\d+\.json")
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether the folder holds the events of one session, one file (0.json, …) each."""
+    """Returns whether the folder contains the events of one session, one file (0.json, …) each."""
     head = folder.first(_FIRST_EVENT, 1 << 12)
     return b'"source"' in head and (b'"action"' in head or b'"observation"' in head)
 

@@ -224,7 +224,7 @@ def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEn
 
 
 def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """Adds one call of a response; the first also holds the text before the calls."""
+    """Adds one call of a response; the first also contains the text before the calls."""
     output = content(event.get("thought"))
     call = as_dict(event.get("tool_call"))
     function = as_dict(call.get("function")) or call

@@ -212,7 +212,7 @@ class Segments:
         self.fresh = self.fresh or (entry.role == "assistant" and bool(entry.parts))
 
     def cut(self, *, complete: bool = False) -> None:
-        """Ends a segment here, unless it holds no new answer."""
+        """Ends a segment here, unless it contains no new answer."""
         if self.fresh:
             ended, rest = without_unanswered(messages(self.view), atomic=self.atomic)
             changes = dict(self.changes)
@@ -257,7 +257,7 @@ class Segments:
             )
 
     def _context(self, seen: Sequence[Message], changes: Mapping[str, int]) -> Context:
-        """Returns the context level: events do not hold requests as they were sent.
+        """Returns the context level: events do not contain requests as they were sent.
 
         A model without function calling is sent calls and results as text, the tools in the system
         prompt, and an example before the first message of the user. OpenHands gives the calls that

@@ -62,7 +62,7 @@ def is_aborted(entry: Entry) -> bool:
 
 
 def hides_reasoning(entry: Entry) -> bool:
-    """Returns whether an answer has thoughts that the log holds encrypted."""
+    """Returns whether an answer has thoughts that are encrypted in the log."""
     blocks = map(as_dict, as_list(as_dict(entry.get("message")).get("content")))
     return any(
         block.get("type") == "thinking"

@@ -12,7 +12,7 @@ session stands; version 1 is a line. Source: pi.md.
   1 and 2 may be of: `history` is then missing from what follows.
 - A call without a result is sent again with the result "No result provided". Builds before 0.31,
   which wrote version 1, took such a call out: `history` is then missing as well.
-- Session files hold neither the system prompt nor tool definitions.
+- Session files contain neither the system prompt nor tool definitions.
 - Files of branched sessions repeat the history; the ids of their calls are their keys.
 """
 
@@ -180,7 +180,7 @@ class _Session:
         yield from ignored(self.ignored)
 
     def _path(self, leaf: str, *, left: bool = False) -> Iterator[Conversation]:
-        """Yields the segments of the path to a leaf that hold something new."""
+        """Yields the segments of the path to a leaf that contain something new."""
         path, whole = self._to_root(leaf)
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
@@ -220,7 +220,7 @@ class _Session:
     def _segment(
         self, name: str | None, nodes: Sequence[_Node], problems: Sequence[Problem]
     ) -> Iterator[Conversation]:
-        """Yields the conversation of a segment, if it holds anything new; a branch has no name.
+        """Yields the conversation of a segment, if it contains anything new; a branch has no name.
 
         Before it comes one for each new answer that was aborted.
         """

@@ -1,7 +1,7 @@
 """Blocks of Anthropic's Messages API as parts (anthropic-messages.md "Blocks").
 
 Tools that the provider ran inside an answer (web search, code, MCP servers) are not calls that a
-client answers, and the log does not hold all that the model saw of them: such a turn cannot be
+client answers, and the log does not contain all that the model saw of them: such a turn cannot be
 learnt (`server_tool`). Calls made by code that the model wrote are not the model's own
 (`programmatic_call`). A summary that replaced the history before it is `compacted`.
 """
@@ -149,7 +149,7 @@ def system_messages(system: Json) -> Iterator[Message]:
 
 
 def has_blocks(messages: Iterable[Block]) -> bool:
-    """Returns whether messages hold calls or results in blocks specific to Anthropic."""
+    """Returns whether messages contain calls or results in blocks specific to Anthropic."""
     return any(
         block.get("type") in ("tool_use", "tool_result")
         for message in messages

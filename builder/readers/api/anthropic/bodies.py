@@ -30,7 +30,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def read_body(body: dict[str, Json]) -> History:
-    """Returns the history that a request or a row holds."""
+    """Returns the history that a request or a row contains."""
     messages = list(system_messages(body.get("system")))
     for item in as_list(body.get("messages")):
         messages += read_message(as_dict(item))
@@ -43,7 +43,7 @@ def read_body(body: dict[str, Json]) -> History:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answer, or () if the response is an error or holds nothing."""
+    """Returns the answer, or () if the response is an error or contains nothing."""
     body = exchange.answer_body(whole_message)
     parts = read_parts(body.get("content"))
     if not parts:

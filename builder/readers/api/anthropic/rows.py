@@ -56,7 +56,7 @@ def is_list(values: Sequence[Json]) -> bool:
 
 
 def listed(messages: list[Json]) -> History:
-    """Returns the history that a list of messages holds."""
+    """Returns the history that a list of messages contains."""
     return read_body({"messages": messages})
 
 

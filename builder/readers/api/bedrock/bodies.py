@@ -90,7 +90,7 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 
 
 def _messages(role: str, blocks: list[dict[str, Json]]) -> Iterator[Message]:
-    """Yields the messages that one logged message holds: tool results come first."""
+    """Yields the messages that one logged message contains: tool results come first."""
     parts = list(_parts(blocks))
     results = tuple(part for part in parts if isinstance(part, ToolResult))
     rest = tuple(part for part in parts if not isinstance(part, ToolResult))

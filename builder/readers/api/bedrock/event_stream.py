@@ -41,8 +41,8 @@ def events_in_text(text: str) -> tuple[Json, ...] | None:
 def events(data: bytes) -> tuple[Json, ...] | None:
     """Returns the events of the frames, each as `{type: payload}`; None for other data.
 
-    A payload that holds an event of the model's own API (InvokeModel) is that event. A fault ends
-    the events, as an interrupted stream does.
+    A payload that contains an event of the model's own API (InvokeModel) is that event. A fault
+    ends the events, as an interrupted stream does.
     """
     if not _is_frame(data, 0):
         return None

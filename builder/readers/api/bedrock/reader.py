@@ -2,7 +2,7 @@
 
 Reference: bedrock-converse.md, http-captures.md. `capture.envelope` and `capture.gateway_logs` open
 the envelopes, `capture.histories` joins the exchanges of a conversation, `bodies` reads the
-contents. An invocation log also holds InvokeModel bodies, in the form of the model's own API.
+contents. An invocation log also contains InvokeModel bodies, in the form of the model's own API.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Folders of a Batch job: the file of its requests, and those of its results (http-captures.md).
 
-The two are joined by `custom_id`. One folder may hold the results of one file of requests only:
+The two are joined by `custom_id`. One folder may contain the results of one file of requests only:
 other jobs number their requests alike.
 """
 

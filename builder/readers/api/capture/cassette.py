@@ -44,7 +44,7 @@ def looks_like_cassette(head: bytes) -> bool:
 def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Problem]:
     """Yields the interactions of a cassette in order; a Problem ends them.
 
-    `limit` is the number of characters that one interaction may hold (`too_large`). Other codes:
+    `limit` is the number of characters that one interaction may contain (`too_large`). Other codes:
     `bad_yaml`, `too_deep`, `number`. A stream may raise one of `source.STREAM_ERRORS`.
     """
     import yaml  # noqa: PLC0415 - costs 20 ms, and most files are not cassettes

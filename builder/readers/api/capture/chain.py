@@ -130,10 +130,10 @@ class RequestChain:
         logged: LoggedAnswers | None,
         context: Context | None,
     ) -> Iterator[Event]:
-        """Yields the conversation, and answers that it does not hold.
+        """Yields the conversation, and answers that it does not contain.
 
-        `remembered` are thoughts by call id. `logged` holds the answers of the whole capture, with
-        which turns of the history are compared; None: they are not compared.
+        `remembered` are thoughts by call id. `logged` contains the answers of the whole capture,
+        with which turns of the history are compared; None: they are not compared.
         """
         chosen = next((answer for answer in self.answers if answer.usable), None)
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
@@ -204,7 +204,7 @@ class RequestChain:
         """Returns the positions of messages that the model began and its next answer continues.
 
         A turn that was paused or cut off at the limit is sent as the last message of the next
-        request, and the response holds the rest.
+        request, and the response contains the rest.
         """
         rests = {at: answer for at, (_, answer) in self.given.items()}
         if chosen is not None:

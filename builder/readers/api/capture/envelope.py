@@ -1,9 +1,9 @@
 """The envelopes around API bodies: every recorder's form of an HTTP exchange, opened.
 
 Pair lines under all their key names, bare bodies, VCR cassettes, HAR, Batch files and nock
-recordings (http-captures.md) become `Exchange`s. Headers are not read: they hold keys and cookies.
-`Exchange.dialect` is the one judgement of all readers of captures, so that no two of them claim
-the same file.
+recordings (http-captures.md) become `Exchange`s. Headers are not read: they contain keys and
+cookies. `Exchange.dialect` is the one judgement of all readers of captures, so that no two of them
+claim the same file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Exchange:
     log       the reader whose records these are, where a gateway's own log is the envelope
     api       the API of the bodies, where the record itself names it or it was determined before
     sent      if a server or SDK ran functions itself: the request without the turns that the
-              response holds before its last answer; `request` includes them
+              response contains before its last answer; `request` includes them
     """
 
     where: str
@@ -138,7 +138,7 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
     In a file that is the text of a stream each line is one; those without data are ignored.
     """
     kind = source.peek.kind
-    if looks_like_cassette(source.head):  # whatever its block texts look like: they may hold JSON
+    if looks_like_cassette(source.head):  # whatever its block texts look like: some are JSON
         yield from _cassette(source)
     elif _TIMED.match(source.head):
         yield from _timed_lines(source)
@@ -338,7 +338,7 @@ def _batch_key(value: dict[str, Json]) -> str | None:
 
 
 def _is_pair(request: Json, response: Json) -> bool:
-    """Returns whether `input` and `output` hold API bodies, and not other values of a trace."""
+    """Returns whether `input` and `output` contain API bodies, and not other values of a trace."""
     if not isinstance(request, dict) or request_dialect(request) is None:
         return "inputBodyJson" in as_dict(request)
     return response is None or response_dialect(as_dict(_http(response).body)) is not None

@@ -1,7 +1,7 @@
 """Reads gateways' logs of the requests that pass through: Bedrock's invocation log, LiteLLM.
 
-A record holds the bodies of one exchange, and facts that the gateway adds. The API or path that it
-names is used; its keys, costs and identities are not.
+A record contains the bodies of one exchange, and facts that the gateway adds. The API or path that
+it names is used; its keys, costs and identities are not.
 References: bedrock-converse.md "Model-invocation logs", litellm.md (`litellm_records`).
 """
 

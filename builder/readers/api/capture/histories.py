@@ -1,6 +1,6 @@
 """Turns API exchanges into conversations: requests that extend one another are one.
 
-Each request repeats the whole history, so the last request of a conversation and its answer hold
+Each request repeats the whole history, so the last request of a conversation and its answer contain
 all of it (http-captures.md "Rules"). The reader of an API converts its bodies to the
 types in `api`. These are compared, not bytes, since a client may serialise again, leave out
 thoughts, or assign its own call ids.

@@ -1,6 +1,6 @@
 """Rows and lists: conversations in the form of an API's bodies, without a captured request.
 
-A row is a record that holds a whole conversation; in a list, each record is one message.
+A row is a record that contains a whole conversation; in a list, each record is one message.
 """
 
 from __future__ import annotations

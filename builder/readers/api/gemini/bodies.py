@@ -1,7 +1,7 @@
 """Reads Gemini bodies: messages of a request, answers of a response (gemini-api.md).
 
-Keys may be in the API's camelCase or the Python SDK's snake_case; dumps of the SDK hold everything
-but `model` and `contents` in `config`.
+Keys may be in the API's camelCase or the Python SDK's snake_case; dumps of the SDK contain
+everything but `model` and `contents` in `config`.
 """
 
 from __future__ import annotations

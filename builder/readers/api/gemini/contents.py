@@ -30,7 +30,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
 )
-"""Additional fields of a part; a part with only these holds nothing."""
+"""Additional fields of a part; a part with only these contains nothing."""
 _SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 """Parts of tools that the service runs inside the model's turn: they cannot be learnt."""
 _WIRE_KEYS = {
@@ -79,7 +79,7 @@ def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
 
 
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
-    """Returns the part; the name of an unknown one; None for one that holds nothing."""
+    """Returns the part; the name of an unknown one; None for one that contains nothing."""
     if "functionCall" in part:
         call = as_dict(part["functionCall"])
         call_id = name_or_none(call.get("id"))

@@ -210,7 +210,7 @@ class _Open:
         self.arguments: list[Json] = []
 
     def add(self, delta: dict[str, Json]) -> None:
-        """Adds a piece; the first may hold the type of the step."""
+        """Adds a piece; the first may contain the type of the step."""
         kind = as_str(delta.get("type"))
         if kind == "text" or kind in _MEDIA:
             self.step.setdefault("type", "model_output")

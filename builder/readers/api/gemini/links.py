@@ -1,7 +1,7 @@
 """Adds history that a Gemini request lacks: stored by the service, or made inside an SDK call.
 
 An interaction names the one that it continues (gemini-api.md "Interactions API"). The Python SDK
-may run functions itself until the model has answered; the one response that it then gives holds
+may run functions itself until the model has answered; the one response that it then gives contains
 the turns in between (google-genai 3.4.0, `automatic_function_calling_history`).
 """
 
@@ -67,7 +67,7 @@ class _Links:
         self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # for their answers
 
     def complete(self, exchange: Exchange) -> Exchange:
-        """Returns the exchange with the history that its request names, as far as the log holds it.
+        """Returns the exchange with the history that its request names, as far as the log has it.
 
         An interaction that was asked for again under its id gets the request that began it.
         """

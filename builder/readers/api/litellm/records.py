@@ -52,7 +52,7 @@ _SEEN = frozenset(
 )
 """Keys of a request whose texts the model saw. Elsewhere keys are blanked out, rightly."""
 _STREAMED = ("complete_streaming_response", "async_complete_streaming_response")
-"""Arguments of a callback that hold the complete answer of a stream."""
+"""Arguments of a callback that contain the complete answer of a stream."""
 
 
 def fields(value: dict[str, Json]) -> dict[str, Json] | None:
@@ -74,7 +74,7 @@ def is_chat(kind: str) -> bool:
 def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
     """Returns the API of a record's request; None if only its body shows it.
 
-    A row of a chat completion holds the body as the client sent it, maybe in Anthropic's form.
+    A row of a chat completion contains the body as the client sent it, maybe in Anthropic's form.
     The model's name is left out of the judgement, it is that of any provider.
     """
     named = _CALL_TYPES.get(as_str(found.get("call_type")))
@@ -87,7 +87,7 @@ def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
 def request(found: dict[str, Json]) -> dict[str, Json]:
     """Returns the request: what the proxy received, with the record's own messages and settings.
 
-    Rows keep `{}` for messages that they hold only in the proxy's request. {}: nothing is held.
+    Rows keep `{}` for messages that only the proxy's request has. {}: there are none.
     """
     kind = as_str(found.get("call_type"))
     sent = as_dict(json_in_text(found.get("proxy_server_request")))

@@ -135,7 +135,7 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
 def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterator[Part]:
     """Yields text that may begin with a thought in tags, as servers without a parser write it.
 
-    `keep=False`: the message also holds the thought separately.
+    `keep=False`: the message also contains the thought separately.
     """
     head, end, rest = part.text.partition("</think>")
     before, start, thought = head.partition("<think>")
@@ -229,7 +229,7 @@ def _answer(
 
 
 def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
-    """Returns whether the provider ran tools for an answer, whose results the log does not hold.
+    """Returns whether the provider ran tools for an answer, whose results the log does not contain.
 
     OpenAI's search models and OpenRouter cite pages in `annotations`, Perplexity and xAI in fields
     of the response; Groq's compound models list `executed_tools`.

@@ -115,7 +115,7 @@ class _Choice:
         self.finish = as_str(piece.get("finish_reason")) or self.finish
 
     def _part(self, part: dict[str, Json]) -> None:
-        """Adds a content part (Mistral), which holds a piece of a thought or of the text."""
+        """Adds a content part (Mistral), which contains a piece of a thought or of the text."""
         self.pieces["content"].append(as_str(part.get("text")))
         thinking = part.get("thinking")
         thought = self.pieces["reasoning_content"]

@@ -70,7 +70,7 @@ def is_list(values: Sequence[Json]) -> bool:
 
 
 def listed(messages: list[Json]) -> History:
-    """Returns the history that a list of messages holds."""
+    """Returns the history that a list of messages contains."""
     return history({"messages": messages})
 
 

@@ -143,7 +143,7 @@ class Links:
     """Histories that the server keeps, by the id of a response or of a conversation.
 
     `instructions` are not carried over: each request's own are its system text. The beginning of a
-    conversation is known only if the log holds the call that created it.
+    conversation is known only if the log contains the call that created it.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class Links:
         self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
 
     def complete(self, exchange: Exchange) -> Exchange:
-        """Returns the exchange with the history that its request names, as far as the log holds it.
+        """Returns the exchange with the history that its request names, as far as the log has it.
 
         A response that was asked for again under its id gets the request that began it.
         """
@@ -218,7 +218,7 @@ class Links:
 def _server_turns(output: list[Json]) -> int:
     """Returns how many items of a response precede its last turn, if the server runs functions.
 
-    Its response holds the calls, their outputs and the answers to them, one after another.
+    Its response contains the calls, their outputs and the answers to them, one after another.
     """
     called: set[str] = set()
     turns = 0

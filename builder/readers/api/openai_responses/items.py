@@ -2,7 +2,7 @@
 
 The items of one answer (thoughts, text, calls) are one assistant message, which ends at the next
 user item or tool output. Tools that the provider ran inside the answer are not calls that a client
-answers, and the log does not hold all that the model saw of them: such a turn cannot be learnt
+answers, and the log does not contain all that the model saw of them: such a turn cannot be learnt
 (`server_tool`). Calls made by a program that the model wrote are not the model's own
 (`programmatic_call`).
 """

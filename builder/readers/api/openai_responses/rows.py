@@ -1,6 +1,6 @@
 """Items without a request around them: a file that is one list of items, and rows with `input`.
 
-Source: openai-responses.md "Items". Agents keep their sessions as such lists: they hold the
+Source: openai-responses.md "Items". Agents keep their sessions as such lists: they contain the
 messages, not the instructions and tools of each request.
 """
 
@@ -43,5 +43,5 @@ def is_row(value: Json) -> bool:
 
 
 def listed(items: list[Json]) -> History:
-    """Returns the history that a list of items holds."""
+    """Returns the history that a list of items contains."""
     return history({"input": items})

@@ -1,7 +1,7 @@
 """ToolACE rows: system, and conversations of user, assistant and tool with calls as text.
 
-Reference: function-calling-datasets.md "ToolACE". One tool turn holds the results of all calls of
-the turn before, as a list of name and results.
+Reference: function-calling-datasets.md "ToolACE". One tool turn contains the results of all calls
+of the turn before, as a list of name and results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Calls and tool definitions as ToolACE writes them into text.
 
 Reference: function-calling-datasets.md "ToolACE". A turn that calls is
-`[Market Trends API(type="INDEX", country="us"), other.f(a=1)]`: names hold spaces, dots, slashes
+`[Market Trends API(type="INDEX", country="us"), other.f(a=1)]`: names contain spaces, dots, slashes
 and hyphens, so this is no Python; values are literals of Python or JSON, and words without quotes.
 """
 

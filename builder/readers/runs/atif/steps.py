@@ -70,7 +70,7 @@ class Steps:
         self._agent = as_str(agent.get("name"))
         self._keys = keys
         self._lookup = lookup
-        if self.in_text:  # its prompt is one user message, which the log holds
+        if self.in_text:  # its prompt is one user message, which the log contains
             self.segments[0].context = Context("logged")
 
     @property
@@ -111,7 +111,7 @@ class Steps:
             self.changes["ui_text_dropped"] += any(isinstance(part, Text) for part in parts)
             parts = tuple(part for part in parts if not isinstance(part, Text))
         answer = _with_thoughts(as_str(step.get("reasoning_content")), parts)
-        if not calls and not answer:  # an empty step holds the environment's actions
+        if not calls and not answer:  # an empty step contains the environment's actions
             self._environment(results)
             return
         code = self._untrained(step, parts, bool(calls))
@@ -125,12 +125,12 @@ class Steps:
             self._environment(results)
 
     def _untrained(self, step: dict[str, Json], parts: Sequence[Part], called: bool) -> str | None:
-        """Returns why a step does not hold the model's answer as the model gave it, or None."""
+        """Returns why a step does not contain the model's answer as the model gave it, or None."""
         text = next((part.text for part in parts if isinstance(part, Text)), "")
         if step.get("llm_call_count") == 0 or text == _MADE_UP:
             return "inserted"
         if self.in_text and (called or _PARSED.match(text)):
-            # The prompt asks for JSON or XML; the log holds what was parsed out of it.
+            # The prompt asks for JSON or XML; the log contains what was parsed out of it.
             self.changes["reconstructed_answer"] += 1
             return "edited"
         return REPEAT if step.get("is_copied_context") is True else None

@@ -36,7 +36,7 @@ _CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
 class Texts:
-    """The attachments of a sample; `lost`: what its messages name and the log does not hold."""
+    """The attachments of a sample; `lost`: what its messages name and the log does not contain."""
 
     def __init__(self, attachments: dict[str, Json]) -> None:
         self._attachments = attachments

@@ -1,1 +1,1 @@
-"""Messages, calls and answers in every form that traces hold."""
+"""Messages, calls and answers in every form that traces contain."""

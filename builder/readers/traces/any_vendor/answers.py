@@ -163,7 +163,7 @@ def _answer(parts: Sequence[Part], fault: str | None = None) -> Outcome:
 
 
 def _of_list(items: list[Json], notes: PartNotes) -> Outcome:
-    """Returns messages, parts, calls, or generations, whichever the list holds."""
+    """Returns messages, parts, calls, or generations, whichever the list contains."""
     values = [decoded(item) for item in items]
     first = as_dict(values[0] if values else None)
     if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
@@ -242,7 +242,7 @@ def _of_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
 
 
 def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
-    """Returns the answers of an outcome, with the fault of the choice that holds them."""
+    """Returns the answers of an outcome, with the fault of the choice that contains them."""
     answers = outcome.answers if outcome is not None else ()
     return [replace(answer, fault=fault or answer.fault) for answer in answers]
 

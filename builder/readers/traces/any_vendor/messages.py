@@ -1,4 +1,4 @@
-"""Messages in every form that traces hold: OpenAI, Responses items, Gemini contents, LangChain.
+"""Messages in every form that traces contain: OpenAI, Responses items, Gemini contents, LangChain.
 
 A list has one dialect in practice, but nothing says which; each item is classified by its fields.
 Sources: langfuse.md, langsmith.md, langchain-dumps.md.

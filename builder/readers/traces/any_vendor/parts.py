@@ -1,4 +1,4 @@
-"""Content parts, calls and results in every form that traces hold, whoever's API they came from.
+"""Content parts, calls and results in every form that traces contain, from whichever API they came.
 
 A platform logs what its instrumentation gave it, so parts of OpenAI, Anthropic, Gemini, the AI SDK,
 OpenTelemetry and LangChain are in the same field. Their types are disjoint, so one reading does.
@@ -68,7 +68,7 @@ class PartNotes:
 
 
 def decoded(value: Json) -> Json:
-    """Returns the value that JSON text holds up to three levels deep; other text stays text."""
+    """Returns the value that JSON text contains up to three levels deep; other text stays text."""
     return json_in_text(value, beginnings='{["', levels=MAX_DECODED)
 
 
@@ -134,7 +134,7 @@ def _call_reference(item: dict[str, Json]) -> tuple[str | None, str | None]:
 def result_content(value: Json, notes: PartNotes, typed: bool = True) -> tuple[Content, ...]:
     """Returns what a tool answered: text, parts, or any other JSON value.
 
-    `typed`: an API says that a list holds parts. Else only a list of texts is one: a tool's own
+    `typed`: an API says that a list contains parts. Else only a list of texts is one: a tool's own
     objects may have types of the same names.
     """
     if value is None or value == "":

@@ -90,7 +90,7 @@ def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 
 
 def system_text(value: Json) -> str:
-    """Returns the system text that a field holds.
+    """Returns the system text that a field contains.
 
     A text, parts, a content, or the JSON text of them.
     """

@@ -1,9 +1,9 @@
 """LangGraph's checkpoints in sqlite: the messages of a thread's states.
 
 Source: langchain-dumps.md "LangGraph checkpoints"; langgraph.checkpoint.sqlite for the tables,
-langgraph.channels.delta for states that leave their messages to the table of writes. A state holds
-all its messages, so the last one of a thread is its conversation; a state that none continues (a
-fork, messages taken out or edited since) is a conversation of its own.
+langgraph.channels.delta for states that leave their messages to the table of writes. A state
+contains all its messages, so the last one of a thread is its conversation; a state that none
+continues (a fork, messages taken out or edited since) is a conversation of its own.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Store:
                 continue
             found = self.connection.execute(_ROWS, thread)
             yield from self._thread([_Checkpoint(thread, name, parent) for name, parent in found])
-        if self.writes:  # what steps wrote: the next state holds it
+        if self.writes:  # what steps wrote: the next state contains it
             self.source.count_records(written)
             used = sum(self.replayed.values())
             yield Ignored("write", written - used)

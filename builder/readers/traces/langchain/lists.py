@@ -34,7 +34,7 @@ _MAX_HOLDERS = 3
 
 
 def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
-    """Returns the list of messages that a value is, or holds as a state does.
+    """Returns the list of messages that a value is, or contains as a state does.
 
     None if there is none.
     """

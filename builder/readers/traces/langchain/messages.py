@@ -213,7 +213,7 @@ def _name(call: ToolCall | Unparsed) -> str | None:
 
 
 def _texts(content: Json) -> Json:
-    """Content without the pieces of streamed calls, which `tool_call_chunks` hold as well."""
+    """Content without the pieces of streamed calls, which `tool_call_chunks` contain as well."""
     if not isinstance(content, list):
         return content
     streamed = ("input_json_delta", "tool_call_chunk")

@@ -1,4 +1,4 @@
-"""MessagePack as LangGraph's checkpoints hold it, read without making any object.
+"""MessagePack in LangGraph's checkpoints, read without making any object.
 
 Source: the MessagePack specification; langgraph.checkpoint.serde.jsonplus for the extension types,
 which name a Python class and its arguments. They become plain values here: nothing is imported and
@@ -28,11 +28,11 @@ _SIMPLE: dict[int, Json] = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 class MsgpackFault(ValueError):
-    """Bytes that are no MessagePack, or nest too deep, or hold what no JSON value can be."""
+    """Bytes that are not MessagePack, are nested too deeply, or contain no JSON value."""
 
 
 def unpack(data: bytes) -> Json:
-    """Returns the one value that the bytes hold. Raises MsgpackFault, nothing else."""
+    """Returns the one value that the bytes contain. Raises MsgpackFault, nothing else."""
     reader = _Reader(data)
     value = reader.value(0)
     if reader.at != len(data):
@@ -116,7 +116,7 @@ class _Reader:
     def _ext(self, size: int, depth: int) -> Json:
         """Returns an object: its class's name with its arguments, or its only argument.
 
-        The extension types hold [module, class, arguments, …]; other types are left unread.
+        The extension types contain [module, class, arguments, …]; other types are left unread.
         """
         kind = self.take(1)[0]
         inner = _Reader(self.take(size))

@@ -41,7 +41,7 @@ def read_messages(value: Json) -> list[Message]:
 
 
 def read_message(item: Json) -> list[Message]:
-    """Returns the messages that one logged message holds.
+    """Returns the messages that one logged message contains.
 
     Its results come first, as a message of role tool, then the rest.
     """

@@ -149,7 +149,7 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
 
 
 def _logged(span: Span) -> Logged | None:
-    """Returns the messages of a span, from the first generation of names that holds any."""
+    """Returns the messages of a span, from the first generation of names that contains any."""
     detailed = dict(span.attributes)
     for name, inner in span.events:
         if name == DETAILS:
@@ -217,7 +217,7 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
 
 
 def _has_content(body: dict[str, Json]) -> bool:
-    """Returns whether an event holds the content of messages.
+    """Returns whether an event contains the content of messages.
 
     Where content is not captured, roles and names still are: a call without a key for its
     arguments was nevertheless made with arguments.
@@ -266,7 +266,7 @@ def _numbered(given: dict[str, Json]) -> Logged | None:
 
 
 def _thought(item: dict[str, Json]) -> Json:
-    """Returns a completion; one that holds only thoughts becomes a part of thoughts."""
+    """Returns a completion; one that contains only thoughts becomes a part of thoughts."""
     if item.get("role") != "thinking":
         return item
     return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}

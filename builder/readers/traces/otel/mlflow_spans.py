@@ -46,7 +46,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _text(value: Json) -> Json:
-    """Returns the string that an attribute holds as JSON text."""
+    """Returns the string that an attribute contains as JSON text."""
     inner = decoded(value)
     return inner.strip('"') if isinstance(inner, str) else inner
 
@@ -137,7 +137,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
 def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
     """Returns the trace's assessments by name: value, author, rationale; expectations are labels.
 
-    Source: mlflow entities/assessment.py; a dataset's row holds the same objects.
+    Source: mlflow entities/assessment.py; a dataset's row contains the same objects.
     """
     found: dict[str, dict[str, Json]] = {key: {} for key in _ASSESSED}
     for item in map(as_dict, as_list(decoded(info.get("assessments")))):

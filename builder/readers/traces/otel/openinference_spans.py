@@ -128,7 +128,7 @@ def _request(
         if outcome.before:
             history = replace(history, messages=(*history.messages, *outcome.before))
         answers = tuple(replace(answer, model=model) for answer in outcome.answers)
-    elif len(answers) == len(outcome.answers):  # only the raw response holds the finish reason
+    elif len(answers) == len(outcome.answers):  # only the raw response contains the finish reason
         answers = tuple(
             replace(answer, fault=answer.fault or read.fault)
             for answer, read in zip(answers, outcome.answers, strict=True)

@@ -29,7 +29,7 @@ class SpanReading:
     history  None: the content was not captured
     call     the call for which a tool was run, with the result, if they were captured
     tools    definitions that an agent's span names
-    whole    an agent's span holds all turns of its run, not only the first and the last
+    whole    an agent's span contains all turns of its run, not only the first and the last
     own      from this message of the history on, the assistant turns are outputs of the span
     session  the log's name of the conversation that the span belongs to, or ""
     code     the code under which a span of kind other is counted

@@ -1,4 +1,4 @@
-"""Turns spans into conversations: each request repeats the history, so the last one holds it all.
+"""Turns spans into conversations: each request repeats the history, so the last one is complete.
 
 Spans of agents repeat the content of their requests, and spans of tools repeat what the next
 request sends back, so only requests become conversations. Other spans supply what requests lack:
@@ -278,7 +278,7 @@ class _Log:
     def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
         """Yields a problem for the first turn that differs from the model's answer, if any.
 
-        Results sent without their calls show that requests do not hold the whole history.
+        Results sent without their calls show that requests do not contain the whole history.
         """
         if session in self._partial:
             detail = "requests of the session go on from a history that was not logged"
@@ -314,7 +314,7 @@ def _records(first: str, last: str) -> str:
 def _as_request(span: Span, reading: SpanReading) -> SpanReading:
     """Returns an agent's span as a request, for a run whose requests were not logged.
 
-    A span that does not hold all turns may hide tool calls, so nothing can be learnt from it.
+    A span that does not contain all turns may hide tool calls, so nothing can be learnt from it.
     """
     if reading.history is None or reading.whole:
         return reading

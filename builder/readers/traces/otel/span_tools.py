@@ -20,7 +20,7 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema
 
 
 def without_parameters(tools: Iterable[Json]) -> int:
-    """Returns how many definitions hold only a function's name.
+    """Returns how many definitions contain only a function's name.
 
     The conventions advise against recording more.
     """
@@ -61,7 +61,7 @@ class ToolRuns:
         self._runs: list[tuple[str, str, str, SpanReading]] = []  # where, record, trace
         self._results: dict[_Place, ToolResult | None] = {}  # None: several different ones
         self._used: set[_Place] = set()  # those that completed a conversation
-        self._called: set[_Place] = set()  # calls that requests hold
+        self._called: set[_Place] = set()  # calls that requests contain
 
     def take(self, span: Span, reading: SpanReading) -> None:
         """Adds a run of a tool."""
@@ -88,7 +88,7 @@ class ToolRuns:
     def events(self, traces: Container[str]) -> Iterator[Event]:
         """Yields the outcome of each run, once all requests are known; `traces` are theirs.
 
-        A call that no request holds was still made.
+        A call that no request contains was still made.
         """
         for where, record, trace, reading in self._runs:
             call_id = reading.call.id if reading.call is not None else None

@@ -49,7 +49,7 @@ def any_value(value: Json) -> Json:
 
 
 def decoded(value: Json) -> Json:
-    """Returns the JSON value that a string holds; other values and text are returned unchanged."""
+    """Returns the JSON value in a string; other values and text are returned unchanged."""
     return json_in_text(value, beginnings=_BEGINNINGS)
 
 
@@ -75,7 +75,7 @@ def identifier(value: Json) -> str:
 
 
 def first_of(value: dict[str, Json], *keys: str) -> Json:
-    """Returns the first of the named fields that holds anything."""
+    """Returns the first of the named fields that contains anything."""
     for key in keys:
         if (found := value.get(key)) is not None:
             return found

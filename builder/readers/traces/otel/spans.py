@@ -60,7 +60,7 @@ class Span:
     """One span, or one log record.
 
     where       its place in the source, unique to the span
-    place       the place of the record that holds it
+    place       the place of the record that contains it
     trace       the ids of its trace, itself and its parent: lower hex, as logged if they are
                 not hex, or ""
     attributes  by name, with decoded values; nested ones stay nested

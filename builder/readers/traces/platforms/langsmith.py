@@ -164,7 +164,7 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
 
 
 def _is_chat(outputs: Json) -> bool:
-    """Returns whether outputs come from a chat model: its generations hold messages."""
+    """Returns whether outputs come from a chat model: its generations contain messages."""
     batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
     return any("message" in as_dict(generation) for generation in batch)
 

@@ -1,4 +1,4 @@
-"""Finds, among nested steps around one model call, those that hold its request and its answer.
+"""Finds, among nested steps around one model call, those that contain its request and its answer.
 
 A framework's step contains its provider's step: both log the same call, each as its instrumentation
 saw it (Source: langfuse.md, "Pitfalls"). The inner one is closer to the request. Where its messages

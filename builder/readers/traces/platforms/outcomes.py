@@ -16,7 +16,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 class TraceFacts:
     """Facts about a trace other than its steps; filled in as its records arrive.
 
-    outcome  keyed as `Conversation.outcome`; a key with several values holds an object keyed by
+    outcome  keyed as `Conversation.outcome`; a key with several values contains an object keyed by
              the name of the score or feedback
     """
 
@@ -25,7 +25,7 @@ class TraceFacts:
     outcome: dict[str, Json] = field(default_factory=dict)
 
     def add_scores(self, scores: Iterable[Json]) -> None:
-        """Adds Langfuse scores; a name that occurs twice holds the list of its values."""
+        """Adds Langfuse scores; a name that occurs twice contains the list of its values."""
         for score in map(as_dict, scores):
             name = name_or_none(score.get("name"))
             if name is None:

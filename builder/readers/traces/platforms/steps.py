@@ -1,7 +1,7 @@
 """Orders the steps of platform traces and turns their model calls into conversations.
 
 Source: langfuse.md and langsmith.md, "Pitfalls". Both store a tree of steps; a step that calls a
-model holds what its instrumentation saw: the whole request, or only its new messages.
+model contains what its instrumentation saw: the whole request, or only its new messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from builder.readers.traces.platforms.outcomes import TraceFacts
 MAX_HELD = 20_000
 """Maximum number of steps that are buffered until their trace is complete."""
 MAX_REMEMBERED = 2_000
-"""Answers whose history is remembered for later requests that hold only new messages."""
+"""Answers whose history is remembered for later requests that contain only new messages."""
 _REPLACED = frozenset({"redacted-by-litellm", "<truncated due to size exceeding limit>"})
 """Placeholders that instrumentations write instead of a text that they do not log."""
 _SYSTEMS = ("system", "developer")

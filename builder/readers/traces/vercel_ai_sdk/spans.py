@@ -1,6 +1,6 @@
 """Reads spans of the AI SDK's telemetry: one for each model call, inside one for the whole loop.
 
-Source: vercel-ai-sdk.md "Telemetry spans". `ai.generateText.doGenerate` and similar spans hold
+Source: vercel-ai-sdk.md "Telemetry spans". `ai.generateText.doGenerate` and similar spans contain
 the prompt that the provider received; `ai.generateText` repeats them; `ai.toolCall` is a run of a
 tool. Without a context manager, each span has a separate trace.
 """

@@ -1,4 +1,4 @@
-"""Reads UI messages of the AI SDK: one assistant message holds a whole loop of steps.
+"""Reads UI messages of the AI SDK: one assistant message contains a whole loop of steps.
 
 Source: vercel-ai-sdk.md "UIMessage"; vercel/ai convert-to-model-messages.ts for the messages that
 the model sees: the text and calls of a step, then its results, then the next step. Parts that only
@@ -153,7 +153,7 @@ def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
 def _once(parts: list[Json]) -> list[Json]:
     """Returns the parts; of a call that occurs more than once, only the last.
 
-    Each occurrence holds a later state of its result.
+    Each occurrence contains a later state of its result.
     """
     last: dict[str, int] = {}
     for number, value in enumerate(parts):
