@@ -1,13 +1,16 @@
 """A model server on loopback that plays scripted turns and records each request with its answer.
 
 Usage: mock_server.py PORT FOLDER. Writes FOLDER/001.json and so on: path, headers without
-credentials, api, request, response. All other requests go to FOLDER/other.log.
+credentials, api, request, response. All other requests go to FOLDER/other.log. The environment
+variable PACE has the seconds before each block of a stream and before its end, where a script does
+not say; a real model is slow, and agents log blocks one by one then.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import select
 import socket
@@ -199,6 +202,7 @@ def _arguments(tool: Tool, wanted: Body) -> Body:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: Path
+    pace = float(os.environ.get("PACE") or 0)
     lock = threading.Lock()
     count = 0
     played: ClassVar[set[str]] = set()
@@ -232,6 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(200, {"input_tokens": 100, "totalTokens": 100})
             return
         answer, step = next_answer(read_request(self.path, body), body)
+        pace = step.get("pace", self.pace)
         if not answer.text and not answer.calls:
             answer = Answer("Done.", tokens=answer.tokens)
         full, stream = write_answer(api, body, answer)
@@ -245,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault and streams:
             self._write({**record, "status": 200, "response": None, "fault": fault})
-            self._fail(stream, str(fault), step.get("pace", 0))
+            self._fail(stream, str(fault), pace)
             return
         file = self._write({**record, "status": 200, "response": full})
         time.sleep(step.get("delay", 0))
@@ -257,7 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
                     indent=1,
                 )
                 file.write_text(text, encoding="utf-8")
-            elif streams and (pace := step.get("pace")):
+            elif streams and pace:
                 self._stream(stream.split("\n\n"), pace)
             elif streams:
                 self._reply(200, stream.encode(), "text/event-stream")

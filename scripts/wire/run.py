@@ -90,6 +90,7 @@ def run(agent: Agent, version: str, scenario: str) -> Path:
         "PYTHON": sys.executable,
         "LIMIT": str(agent.limits.get(scenario, _SECONDS)),
         "SCRIPT": agent.setup + agent.scenarios[scenario],
+        "PACE": os.environ.get("PACE", ""),
         "NO_COLOR": "1",
         "DISABLE_TELEMETRY": "1",
         "DO_NOT_TRACK": "1",

@@ -54,6 +54,71 @@ def test_an_answer_that_an_error_ended_after_its_first_call():
     assert found.context == Context("proven")
 
 
+def test_an_answer_that_an_error_ended_after_its_first_call_had_a_result():
+    """With a slow stream, a call runs before the answer breaks off."""
+    log = SessionLog()
+    log.user("One?")
+    call = log.call()
+    log.answer(text("Two at once."), call)
+    log.result(call, "one")
+    log.attachment("A hook says so.")
+    log.note("assistant", ERROR, isApiErrorMessage=True)
+    log.sent("system", text("A hook says so."))
+    log.answer(text("One."))
+    (found,) = conversations(log.lines)
+    assert answers(found) == [("Two at once.", "truncated_answer"), ("One.", None)]
+    assert found.context == Context("proven")
+
+
+def test_an_error_after_a_prompt_says_nothing_about_the_answer_before_it():
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("1."))
+    log.user("Two?")
+    log.note("assistant", ERROR, isApiErrorMessage=True)
+    log.answer(text("2."))
+    (found,) = conversations(log.lines)
+    assert answers(found) == [("1.", None), ("2.", None)]
+
+
+def sub_agent(*, version, note=None, going_on=False):
+    """Returns the lines of a sub-agent whose lines have no stop reason."""
+    log = SessionLog()
+    log.user("Count.")
+    log.answer(text("I count"))
+    if note:
+        log.user(note, isMeta=True)
+    elif not going_on:
+        log.user("Again.")
+    log.answer(text("three."))
+    lines = [line for line in stopped(log.lines, None) if not line["type"].startswith("api-")]
+    for line in lines:
+        line |= {"version": version, "isSidechain": True, "agentId": "a1"}
+        line.pop("requestRef", None)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("version", "codes"),
+    [
+        ("2.1.290", [None, None]),
+        ("2.1.260", [None, None]),
+        ("2.1.310", ["truncated_answer", "truncated_answer"]),
+    ],
+)
+def test_sub_agents_have_stop_reasons_in_later_versions_only(version, codes):
+    (found,) = conversations(sub_agent(version=version))
+    assert [code for _, code in answers(found)] == codes
+
+
+@pytest.mark.parametrize(
+    "cause", [{"note": RESUME}, {"note": "Output token limit hit. Go on."}, {"going_on": True}]
+)
+def test_an_answer_of_a_sub_agent_that_was_asked_to_go_on(cause):
+    (found,) = conversations(sub_agent(version="2.1.290", **cause))
+    assert answers(found) == [("I count", "truncated_answer"), ("three.", None)]
+
+
 @pytest.mark.parametrize("words", ["API Error: 529 Overloaded.", "Your response above was good."])
 def test_other_notes_do_not_end_an_answer(words):
     log = SessionLog()

@@ -5,7 +5,7 @@ Source: claude-code.md "Rebuilding the conversation", 3 to 6.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,8 +24,11 @@ from builder.readers.agents.claude_code.lines import SessionLine
 from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE, OVER_LIMIT
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
-_ENDS = (2, 1, 260)
-"""The version from which every answer that ended has a stop reason (all of 674 measured)."""
+_ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
+"""The versions from which every answer that ended has a stop reason (all of 674 measured).
+
+Sub-agents up to 2.1.290 log each block when it is complete, mostly before the stop reason is known.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,12 @@ class Turns:
     def __init__(self, lines: Iterable[SessionLine]) -> None:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
+        nodes = {line.uuid: line for line in lines}
         broken: set[str | None] = set()
-        for line in lines:
+        for line in nodes.values():
             if line.kind in ("user", "assistant") and _breaks(line):
+                broken.add(_answer_above(line, nodes))
+            if line.is_answer and _goes_on(nodes.get(line.parent or ""), line):
                 broken.add(line.parent)
             if line.is_answer:
                 responses.setdefault((*line.group, line.response), []).append(line)
@@ -196,6 +202,31 @@ def _breaks(line: SessionLine) -> bool:
     return not line.is_answer and any(notes)
 
 
+def _goes_on(above: SessionLine | None, line: SessionLine) -> bool:
+    """Returns whether an answer follows an unfinished one, without the note that asked for it."""
+    if above is None or not above.is_answer or above.response == line.response:
+        return False
+    stop = as_dict(above.value.get("message")).get("stop_reason")
+    has_calls = any(block.get("type") == "tool_use" for block in above.blocks)
+    return not stop and not has_calls and above.version >= _ENDS
+
+
+def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | None:
+    """Returns the uuid of the last line of the answer that a note follows.
+
+    Calls that were complete when the answer broke off were run: their results, and what hooks added
+    to them, are between the answer and the note.
+    """
+    above = nodes.get(note.parent or "")
+    seen = {note.uuid}
+    while above is not None and above.uuid not in seen:
+        if above.kind == "assistant" or above.is_typed:
+            return above.uuid
+        seen.add(above.uuid)
+        above = nodes.get(above.parent or "")
+    return note.parent
+
+
 def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
@@ -222,7 +253,7 @@ def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTu
             parts.append(found)
             if isinstance(found, ToolCall) and found.id is not None:
                 calls.append((found.id, line))
-    has_end = bool(stop) or lines[-1].version < _ENDS
+    has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
     if stop == "max_tokens" or not has_end or any(line.uuid in broken for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
     return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated)

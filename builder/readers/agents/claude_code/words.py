@@ -13,7 +13,7 @@ from builder.conversation import Text
 INTERRUPTED = "[Request interrupted by user"
 """The beginning of the note that the user stopped the model; the rest differs by version."""
 
-CUT_OFF = "Your response above was cut off mid-stream"
+CUT_OFF = ("Your response above was cut off mid-stream", "Output token limit hit.")
 INCOMPLETE = "The response above may be incomplete."
 OVER_LIMIT = re.compile(r"response exceeded the \d+ output token maximum")
 """How the program notes, to the model and to the user, that an answer broke off."""
