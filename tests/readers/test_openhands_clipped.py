@@ -1,4 +1,4 @@
-"""Long terminal output is clipped in the middle, as OpenHands' SDK sends it."""
+"""Results are written as OpenHands' SDK sends them: long ones without their middle."""
 
 import hashlib
 import json
@@ -22,17 +22,22 @@ def text(content):
 
 def observed(tmp_path, output, folder):
     """Returns the result of a command in the built sample."""
-    call = {
-        "id": "c",
-        "name": "terminal",
-        "arguments": '{"command": "seq"}',
-        "origin": "completion",
-    }
     observation = {
         "kind": "TerminalObservation",
         "content": [text(output)],
         "metadata": {"exit_code": 0},
         "full_output_save_dir": folder,
+    }
+    return shown(tmp_path, observation)
+
+
+def shown(tmp_path, observation, **fields):
+    """Returns the result with this observation in the built sample."""
+    call = {
+        "id": "c",
+        "name": "terminal",
+        "arguments": '{"command": "seq"}',
+        "origin": "completion",
     }
     asked = {"role": "user", "content": [text("Count.")]}
     events = [
@@ -40,7 +45,7 @@ def observed(tmp_path, output, folder):
         {**event("MessageEvent", id="2", llm_message=asked), "source": "user"},
         event("ActionEvent", id="3", thought=[], tool_call_id="c", tool_call=call,
               llm_response_id="r"),
-        event("ObservationEvent", id="4", observation=observation, tool_call_id="c"),
+        event("ObservationEvent", id="4", observation=observation, tool_call_id="c", **fields),
         event("MessageEvent", id="5",
               llm_message={"role": "assistant", "content": [text("Done.")]}),
     ]  # fmt: skip
@@ -76,3 +81,41 @@ def test_the_middle_of_a_long_output_is_replaced(tmp_path, folder):
 def test_a_shorter_output_is_whole(tmp_path):
     output = "x" * 29_000
     assert observed(tmp_path, output, None) == output + "\n[Command finished with exit code 0]"
+
+
+LONG = "".join(f"{number:09}\n" for number in range(6_000))
+# 49,887 characters in addition to the notice, with one more at the beginning.
+SENT = LONG[:24_944] + NOTICE.format("") + LONG[-24_943:]
+
+
+def test_a_long_text_of_any_tool_is_sent_without_its_middle(tmp_path):
+    observation = {"kind": "GrepObservation", "content": [text(LONG), text("x")], "is_error": True}
+    found = shown(tmp_path, observation, extended_content=[text(LONG)])
+    header = "[An error occurred during execution.]\n"
+    assert found == "\n".join([header, SENT, "x", SENT])
+    assert len(SENT) == 50_000
+
+
+def test_a_page_of_the_browser_is_one_text_with_its_screenshot(tmp_path):
+    page = {"kind": "BrowserObservation", "content": [text(LONG[:30_000]), text(LONG[30_000:])]}
+    assert shown(tmp_path, {**page, "full_output_save_dir": None}) == SENT
+    digests = [hashlib.sha256(data.encode()).hexdigest()[:8] for data in (LONG, "/9j/4AAQ")]
+    kept = (
+        f" The complete output has been saved to /o/browser_output_{digests[0]}.txt - you can use"
+        " other tools to view the full content (truncated part starts around line 2496)."
+    )
+    found = shown(tmp_path, {**page, "full_output_save_dir": "/o", "screenshot_data": "/9j/4AAQ"})
+    assert found == "\n".join(
+        [
+            LONG[:24_944] + NOTICE.format(kept) + LONG[-(24_943 - len(kept)) :],
+            f"Screenshot saved to: /o/browser_screenshot_{digests[1]}.jpg",
+            "[image]",
+        ]
+    )
+
+
+def test_the_result_of_a_task_begins_with_its_state(tmp_path):
+    task = {"task_id": "t1", "subagent": "general", "status": "done"}
+    observation = {"kind": "TaskObservation", "content": [text("Three.")], **task}
+    about = "Task ID: t1\nSubagent: general\nStatus: done"
+    assert shown(tmp_path, observation) == f"{about}\nThree."

@@ -8,7 +8,6 @@ are counted.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -37,11 +36,11 @@ from builder.readers.agents.openhands.model_calls import (
     llm_log,
     placed,
 )
+from builder.readers.agents.openhands.observations import as_sent, clipped
 from builder.readers.agents.openhands.views import (
     FAMILY,
     Segments,
     ViewEntry,
-    with_affixes,
 )
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import (
@@ -71,17 +70,6 @@ _SILENT = frozenset(
 )  # fmt: skip
 _STATE_FILE, _EVENTS = "base_state.json", "events"
 _EVENT_FILE = re.compile(r"(?:^|/)event-(\d{1,18})[^/]*\.json$")
-_ERROR_HEADER = "[An error occurred during execution.]\n"
-"""The header before the output of a failed tool (SDK: Observation.ERROR_MESSAGE_HEADER)."""
-_TERMINAL_LIMIT = 30_000
-_CLIPPED = (
-    "<response clipped><NOTE>Due to the max output limit, only part of the full response has been"
-    " shown to you.{}</NOTE>"
-)
-_KEPT = (
-    " The complete output has been saved to {} - you can use other tools to view the full content"
-    " (truncated part starts around line {})."
-)
 _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\n*", re.DOTALL)
 
 
@@ -175,12 +163,12 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
             session.add(_action(session, event, event_id))
         case "ObservationEvent":
             observation = as_dict(event.get("observation"))
-            output = content(observation.get("content"))
-            output = _as_sent(with_affixes(output, observation.get("metadata")), observation)
+            output = (
+                *as_sent(observation),
+                *as_harness(content(event.get("extended_content"))),
+            )
             failed = observation.get("is_error") is True
-            header = (Text(_ERROR_HEADER),) if failed else ()
-            added = as_harness(content(event.get("extended_content")))
-            session.add(_result(event, event_id, (*header, *output, *added), failed=failed))
+            session.add(_result(event, event_id, output, failed=failed))
         case "AgentErrorEvent":
             output = content(event.get("error"))
             session.add(_result(event, event_id, output, failed=True))
@@ -263,40 +251,13 @@ def _result(
     denied: bool = False,
 ) -> ViewEntry:
     result = ToolResult(
-        output,
+        clipped(output),
         call_id=name_or_none(event.get("tool_call_id")),
         name=name_or_none(event.get("tool_name")),
         is_error=failed,
         is_denied=denied,
     )
     return ViewEntry(event_id, "tool", (result,))
-
-
-def _as_sent(output: tuple[Content, ...], observation: dict[str, Json]) -> tuple[Content, ...]:
-    """Cuts the middle out of a long output of the terminal, as it is cut in requests.
-
-    Source: `to_llm_content` of TerminalObservation and `maybe_truncate` of the SDK (1.58). The
-    notice names the file in which the SDK keeps the whole output, if it keeps one.
-    """
-    first = output[0] if output else None
-    if "metadata" not in observation or len(output) != 1 or not isinstance(first, Text):
-        return output
-    text = first.text
-    if len(text) <= _TERMINAL_LIMIT:
-        return output
-    head = (_TERMINAL_LIMIT - len(_CLIPPED.format("")) + 1) // 2
-    kept = ""
-    if folder := as_str(observation.get("full_output_save_dir")):
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        line = len(text[:head].splitlines()) + 1
-        kept = _KEPT.format(f"{folder}/terminal_output_{digest}.txt", line)
-    notice = _CLIPPED.format(kept)
-    room = _TERMINAL_LIMIT - len(notice)
-    if room <= 0:
-        return (replace(first, text=notice[:_TERMINAL_LIMIT]),)
-    head = min(head, room)
-    tail = text[len(text) - (room - head) :]
-    return (replace(first, text=text[:head] + notice + tail),)
 
 
 def _dump(source: Source) -> Iterator[Event]:
