@@ -49,7 +49,8 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     Sessions of the same version of the agent may have logged the definitions (`tool_shared`). A
     called name that is missing in the list gets a definition inferred from the calls of all
     sessions of the agent, or of this one if those are not known (`tool_inferred`, source `mixed` if
-    others are not inferred): the model saw another list, so the context of all turns is missing
+    others are not inferred). Where a definition is inferred, or one that was sent cannot be written
+    (a provider's own tool), the model saw another list: the context of all turns is missing
     `tools`. `tools: called` leaves out those that no kept call names (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
@@ -75,9 +76,10 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     counts["tool_inferred"] += len(inferred)
     if inferred:
         source = "mixed" if known and source != "inferred" else "inferred"
-        draft = draft.having([_without_tools(block) for block in draft.blocks])
     elif not definitions:
         source = "none"
+    if inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
+        draft = draft.having([_without_tools(block) for block in draft.blocks])
     listing = [*definitions, *inferred]
     if options.tools == "called":
         chosen = [tool for tool in listing if tool_name(tool) in kept]

@@ -264,6 +264,16 @@ def test_a_called_tool_that_was_not_offered_lowers_the_level(offered):
     assert got.tools_source == ("logged" if as_sent else "mixed")
 
 
+def test_a_providers_own_tool_lowers_the_level():
+    own = {"type": "web_search_20250305", "name": "web_search"}
+    tools = ({"name": "f", "parameters": {"type": "object"}}, own)
+    messages = (user("hi"), calls("f"), results("f"), reply("b"))
+    got = made(*messages, tools=tools, context=Context("proven"))
+    assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
+    assert set(got.contexts) == {Context("partial", ("tools",))}
+    assert got.changes["server_tool_dropped"] == 1
+
+
 def test_no_definition_is_inferred_from_calls_that_are_left_out():
     tools = ({"name": "f", "parameters": {"type": "object"}},)
     messages = (user("hi"), calls("f"), results("f"), reply("a"), user("so"), calls("g"))
