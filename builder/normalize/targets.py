@@ -84,8 +84,10 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             if block.fault is None:
                 continue
             return _ended(draft, blocks, at, _unparsed(block, at))
-        if block.fault in _SHOWABLE and block.content.strip() and block.untrained is None:
-            block = replace(block, untrained=block.fault, fault=None)  # noqa: PLW2901 - refined
+        if block.fault in _SHOWABLE and block.content.strip():
+            is_foreign = block.untrained not in (None, REPEAT)
+            why = block.untrained if is_foreign else block.fault
+            block = replace(block, untrained=why, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
             return Problem(code, f"turn {at}", "a turn that is not a target", records=0)

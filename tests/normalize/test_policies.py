@@ -252,6 +252,16 @@ SEARCHED = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("code", [None, "repeat", "inserted"])
+def test_an_answer_that_was_cut_off_stays_as_context(code):
+    half = Message("assistant", (Text("half"), Unparsed("", "truncated_answer")), untrained=code)
+    messages = (user("hi"), half, user("so"), reply("b"))
+    assert visible(made(*messages, untrained_turns="weight")) == ["u hi", "a- half", "u so", "a b"]
+    got = made(*messages)
+    assert got.problem is not None
+    assert got.problem.code == (code if code == "inserted" else "truncated_answer")
+
+
 @pytest.mark.parametrize("offered", [["f"], ["f", "g"]])
 def test_a_called_tool_that_was_not_offered_lowers_the_level(offered):
     tools = tuple({"name": name, "parameters": {"type": "object"}} for name in offered)
