@@ -14,7 +14,7 @@ from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
 from builder.problem import UsageError, nearest
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import Verifier
 
@@ -27,7 +27,7 @@ def run_export(
         raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
     manifest = manifest_of(dataset)
     options = VerifyOptions(mode=mode_of(manifest))
-    verifier = Verifier(load(tokenizer_of(manifest, tokenizer)), options)
+    verifier = Verifier(target_for(tokenizer_of(manifest, tokenizer)), options)
     if to in TRACES:
         exported = export_traces(dataset, to, out, verifier)
     else:

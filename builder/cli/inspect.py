@@ -17,7 +17,7 @@ from builder.normalize import NormalizeOptions, normalise, remedy
 from builder.normalize.options import LengthOptions
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
 from builder.readers import read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
@@ -92,7 +92,7 @@ def run_inspect(
             print_overview(path, overview, unknown)
         _print_counts(result, contents)
     if contents.chosen is not None:
-        summary, spans = _conversation(contents.chosen, options, Verifier(load(tokenizer)))
+        summary, spans = _conversation(contents.chosen, options, Verifier(target_for(tokenizer)))
         result["conversation"] = summary
         if not as_json:
             _print_conversation(summary, spans)

@@ -17,7 +17,7 @@ from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
 from builder.report.report import report_html
 from builder.report.review_file import ReviewFile, review_path
 from builder.report.server import Server
@@ -34,7 +34,7 @@ def run_report(
     manifest = manifest_of(dataset)
     name = tokenizer_of(manifest, tokenizer)
     found = audit(dataset, AuditOptions(tokenizer=name), workers=default_workers())
-    page = report_html(dataset, manifest, found, load(name))
+    page = report_html(dataset, manifest, found, target_for(name))
     write_whole(out, page)
     if as_json:
         sys.stdout.write(json.dumps({"report": str(out), "bytes": len(page)}) + "\n")

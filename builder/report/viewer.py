@@ -12,7 +12,7 @@ from builder.conversation import Json
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
-from builder.qwen3.tokenizer import Target, load
+from builder.qwen3.tokenizer import Target, target_for
 from builder.report.columns import ColumnView, Mask
 from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
@@ -90,7 +90,7 @@ class Viewer:
     @cached_property
     def target(self) -> Target:
         """Returns the tokenizer, loaded when the first sample is shown."""
-        return load(self._tokenizer)
+        return target_for(self._tokenizer)
 
     # -- samples -----------------------------------------------------------------------------------
 
