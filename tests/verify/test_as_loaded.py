@@ -43,6 +43,9 @@ def card():
     return f"---\n{about}---\n"
 
 
+WORDS = "international "
+"""Long words: the loader's chunks are of 10 MB, whose tokens take most of the time."""
+
 NESTED = []
 for _ in range(60):
     NESTED = [NESTED]
@@ -119,15 +122,13 @@ def test_the_rows_are_the_same_in_slices_of_any_size(verifier, tmp_path, monkeyp
 
 
 def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_path):
-    text = "x" * 1000
-    rows = [sample(text + str(number)) for number in range(11_000)]
+    rows = [sample(WORDS * 1000 + str(number)) for number in range(760)]
     rows.append(sample("hi", tool(properties={"a": {"type": "string"}})))
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"".join(item.line + b"\n" for item in rows))
     (report,) = as_loaded(path, verifier.target)
     assert "the loader fails" in report.findings[0].message
-    code = cli.main(["verify", str(path), "--as-loaded", "--quiet"])
-    assert code == 1
+    assert cli.main(["verify", str(path), "--as-loaded", "--quiet", "--workers", "1"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, kinds, size, capsy
         parameters = {"properties": {f"p{number % 7}": shape, "a": {"enum": [1, "x"]}}}
         definitions = [] if number < 40 else [tool(**parameters)]
         messages = [
-            {"role": "user", "content": f"{number} " + "x " * (size // 2)},
+            {"role": "user", "content": f"{number} " + WORDS * (size // len(WORDS))},
             {"role": "assistant", "content": "2024-01-01"},
         ]
         rows.append(json.dumps({"messages": messages, "tools": definitions}))
@@ -165,7 +166,8 @@ def test_heterogeneous_tools_beyond_a_chunk_survive(tmp_path, kinds, size, capsy
     out = tmp_path / "out"
     assert cli.main(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "--quiet"]) == 0
     for kind in kinds:
-        assert len(list((out / "data").glob(f"train-*.{kind}"))) == (3 if size > 99 else 1)
+        shards = len(list((out / "data").glob(f"train-*.{kind}")))
+        assert shards > 1 if size > 99 else shards == 1
         assert list((out / "data").glob(f"validation-*.{kind}"))
     capsys.readouterr()
     assert cli.main(["verify", str(out), "--as-loaded", "--json"]) == 0
