@@ -9,7 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,11 +103,23 @@ def at_work():
     return found
 
 
-def until(condition, process):
+def until(condition, has_ended):
     while not (found := condition()):
-        assert process.poll() is None, "the run has ended before"
+        assert not has_ended(), "the run has ended before"
         time.sleep(0.02)
     return found
+
+
+def run_disturbed(cluster, logs, out, disturb):
+    """Builds here while `disturb(has_ended)` runs in a thread; returns the exit code."""
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        disturbed = thread.submit(disturb, ended.is_set)
+        try:
+            return run_here(cluster, logs, out)
+        finally:
+            ended.set()
+            disturbed.result()
 
 
 def finished(out):
@@ -123,26 +137,27 @@ def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monk
 
 
 def test_a_worker_that_is_killed_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
-    process = start(cluster, logs, tmp_path / "out")
-    victim = until(at_work, process)[0]
-    os.kill(victim, signal.SIGKILL)
-    assert process.wait() == 0
+    def kill_one(has_ended):
+        os.kill(until(at_work, has_ended)[0], signal.SIGKILL)
+
+    assert run_disturbed(cluster, logs, tmp_path / "out", kill_one) == 0
     assert files(tmp_path / "out") == undisturbed
 
 
 def test_a_node_that_is_gone_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
-    process = start(cluster, logs, tmp_path / "out")
-    until(lambda: len(at_work()) == 2, process)
-    (second,) = cluster.worker_nodes
-    cluster.remove_node(second, allow_graceful=False)
-    assert process.wait() == 0
+    def remove_one(has_ended):
+        until(lambda: len(at_work()) == 2, has_ended)
+        (second,) = cluster.worker_nodes
+        cluster.remove_node(second, allow_graceful=False)
+
+    assert run_disturbed(cluster, logs, tmp_path / "out", remove_one) == 0
     assert files(tmp_path / "out") == undisturbed
 
 
 def test_a_killed_driver_is_started_again(cluster, logs, undisturbed, tmp_path):
     out = tmp_path / "out"
     process = start(cluster, logs, out)
-    until(lambda: finished(out), process)
+    until(lambda: finished(out), lambda: process.poll() is not None)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (out / "manifest.json").exists()
@@ -161,7 +176,7 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
     url = f"local://{store}"
     first = {"XDG_CACHE_HOME": str(tmp_path / "first")}
     process = start(cluster, f"local://{logs}", url, **first)
-    until(lambda: finished(store), process)
+    until(lambda: finished(store), lambda: process.poll() is not None)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = finished(store)

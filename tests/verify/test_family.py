@@ -12,7 +12,6 @@ from published import FAMILY, XML, text_of
 from targets import tokenizer_folder
 
 from builder import cli
-from builder.problem import UsageError
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.parity import counts
 from builder.qwen3.render import render
