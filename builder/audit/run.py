@@ -23,7 +23,7 @@ from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.conversation import Json
 from builder.dataset.rows import DatasetRow, dataset_rows
-from builder.parallel.pool import batches, imap
+from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
 from builder.qwen3.parity import counts, in_parity
 from builder.qwen3.parse import ParseFault, to_dialogue
@@ -161,7 +161,12 @@ class Audits:
 
 
 def audit(
-    dataset: str, options: AuditOptions, step: Step = lambda _: None, *, workers: int = 1
+    dataset: str,
+    options: AuditOptions,
+    step: Step = lambda _: None,
+    *,
+    workers: int = 1,
+    open_pool: OpenPool = worker_pool,
 ) -> Audit:
     """Audits a file, a folder or a Hub dataset; `step` is called with the number of rows done.
 
@@ -173,7 +178,7 @@ def audit(
     rows = batches(dataset_rows(dataset), lambda row: len(row.line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # meta/ has the token counts
     loaded = None if has_meta else preloading(options.tokenizer)
-    for found in imap(partial(_audited, options), rows, workers, loaded):
+    for found in imap(partial(_audited, options), rows, workers, loaded, open_pool=open_pool):
         whole.merge(found)
         step(found.rows)
     rejects = expand_home(dataset) / "rejects.jsonl"

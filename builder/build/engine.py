@@ -15,7 +15,7 @@ from builder.build.convert import Task
 from builder.build.preload import preloading
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job, failed_result, run_task
-from builder.parallel.pool import OpenPool, holds_more, worker_pool
+from builder.parallel.pool import OpenPool, holds_more
 from builder.problem import Problem
 
 AHEAD = 2
@@ -32,14 +32,15 @@ Done = Callable[[Task, ResultSummary], None]
 class Engine:
     """Something that runs the tasks of a build.
 
-    `run(tasks, job)` yields (index of the task, its result) once for each task, in any order.
-    Closing it stops the running tasks. It raises OSError if a result cannot be written, and
-    UsageError for requirements of its own kind.
+    `run(tasks, job, open_pool)` yields (index of the task, its result) once for each task, in any
+    order; `open_pool` opens worker processes of this machine. Closing it stops the running tasks.
+    It raises OSError if a result cannot be written, and UsageError for requirements of its own
+    kind.
     """
 
     name: str
     workers: int
-    run: Callable[[Sequence[Task], Job], Generator[tuple[int, ChunkResult]]]
+    run: Callable[[Sequence[Task], Job, OpenPool], Generator[tuple[int, ChunkResult]]]
 
 
 def local(workers: int) -> Engine:
@@ -48,7 +49,7 @@ def local(workers: int) -> Engine:
 
 
 def run_local(
-    workers: int, tasks: Sequence[Task], job: Job, *, open_pool: OpenPool = worker_pool
+    workers: int, tasks: Sequence[Task], job: Job, open_pool: OpenPool
 ) -> Generator[tuple[int, ChunkResult]]:
     """Yields the result of each task with its index, as results arrive.
 

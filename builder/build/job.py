@@ -28,6 +28,7 @@ from builder.dataset.review import read_review
 from builder.normalize.tool_use import ToolUse
 from builder.output.folder import output_folder
 from builder.output.remote import RemoteOutput
+from builder.parallel.pool import OpenPool, SharedPool
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
@@ -74,7 +75,7 @@ def build(
     key = derive_key(_whole(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
-    with removed_if_unused(out), output_folder(out) as work:
+    with removed_if_unused(out), output_folder(out) as work, SharedPool() as pool:
         results_folder = work.parent / "results"
         if fresh:
             _forget(results_folder, remote)
@@ -91,16 +92,15 @@ def build(
         )
         use: dict[str, ToolUse] = {}
         done = progress(tasks)
-        scanned = results = _run(engine, tasks, job, partial(_count_finished, tasks, done), use)
+        run = partial(_run, engine, pool, job)
+        scanned = results = run(tasks, partial(_count_finished, tasks, done), use)
         if again := _unfinished(tasks, results, use):
             results = [_set_aside(result, index, work) for index, result in enumerate(results)]
             first = [tasks[index] for index in again]
-            found = _run(
-                engine, list(again.values()), job, partial(_count_finished, first, done), {}
-            )
+            found = run(list(again.values()), partial(_count_finished, first, done), {})
             for index, result in zip(again, found, strict=True):
                 results[index] = result
-        run = Run(
+        facts = Run(
             config,
             target,
             {"inputs": _inputs(tasks, results, scrubber)},
@@ -112,8 +112,9 @@ def build(
             started,
             phase,
             review,
+            pool,
         )
-        built, is_in_place = publish(results, [task.weight for task in tasks], unreadable, run)
+        built, is_in_place = publish(results, [task.weight for task in tasks], unreadable, facts)
         if is_in_place:
             if remote is not None:
                 remote.upload(out)
@@ -140,8 +141,9 @@ def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: Resu
 
 def _run(
     engine: Engine,
-    tasks: list[Task],
+    pool: OpenPool,
     job: Job,
+    tasks: list[Task],
     done: Callable[[int, ResultSummary], object],
     use: dict[str, ToolUse],
 ) -> list[ChunkResult]:
@@ -150,7 +152,7 @@ def _run(
     Adds statistics on how the sessions use tools to `use`, by format.
     """
     results: dict[int, ChunkResult] = {}
-    with contextlib.closing(engine.run(tasks, job)) as ended:
+    with contextlib.closing(engine.run(tasks, job, pool)) as ended:
         for index, result in ended:
             results[index] = result
             summary = result.summary

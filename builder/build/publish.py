@@ -23,7 +23,7 @@ from builder.conversation import Json
 from builder.dataset.review import Review
 from builder.jsonio import loads
 from builder.output.folder import Writer
-from builder.parallel.pool import default_workers, in_background, is_much
+from builder.parallel.pool import OpenPool, default_workers, in_background, is_much, worker_pool
 from builder.problem import Problem
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
@@ -54,6 +54,7 @@ class Run:
     engine   the name of the engine that ran the tasks, and its number of workers
     started  seconds since the epoch
     review   the decisions of the file named by `select.review`
+    pool     where to get worker processes
     """
 
     config: Config
@@ -67,6 +68,7 @@ class Run:
     started: float
     phase: Phase = no_phase
     review: Review | None = None
+    pool: OpenPool = worker_pool
 
 
 def publish(
@@ -115,7 +117,9 @@ def publish(
             loaded = start(partial(_loaded, folder, config.verify.target))
             counted = start(partial(survey, str(folder)))
             step = run.phase("audit", built.ledger.samples)
-            found = built.audit = audit(str(folder), config.audit_options, step, workers=workers)
+            found = built.audit = audit(
+                str(folder), config.audit_options, step, workers=workers, open_pool=run.pool
+            )
             built.changed_by_loader = loaded()
             if built.changed_by_loader:
                 return built, False

@@ -32,6 +32,7 @@ from builder.build.results import ChunkResult
 from builder.build.task import Job, failed_result, run_task
 from builder.credentials import reason
 from builder.parallel.garbage import collect_seldom
+from builder.parallel.pool import OpenPool
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import Problem, UsageError
 from builder.verify.options import VerifyOptions
@@ -100,7 +101,9 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
         def workers() -> int:
             return options.workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
-        def run(tasks: Sequence[Task], job: Job) -> Generator[tuple[int, ChunkResult]]:
+        def run(
+            tasks: Sequence[Task], job: Job, _open_pool: OpenPool
+        ) -> Generator[tuple[int, ChunkResult]]:
             return _Work(tasks, job, ray).finish(lambda: workers() * ahead)
 
         yield Engine("ray", workers(), run)

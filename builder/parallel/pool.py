@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from builder.parallel.garbage import collect_seldom
 from builder.parallel.signals import PRELOAD, die_with_parent, sigint_blocked
@@ -196,6 +196,55 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
         check_resource_tracker()
 
 
+class SharedPool:
+    """An `OpenPool` whose workers stay for the next step of a job, with what they have cached.
+
+    A step that needs other workers, or that follows an exception or a killed worker, gets new ones.
+    Used as a context manager; at its end the workers stop.
+    """
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._kept: tuple[int, Preload | None, ProcessPoolExecutor] | None = None
+
+    def __enter__(self) -> SharedPool:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._kept = None
+        self._stack.__exit__(*exception)
+
+    @contextlib.contextmanager
+    def __call__(self, workers: int, preload: Preload | None, /) -> Iterator[ProcessPoolExecutor]:
+        """Opens the workers of the last step, or new ones; after an exception they are killed.
+
+        Raises WorkersNotStarted.
+        """
+        try:
+            yield self._usable(workers, preload) or self._opened(workers, preload)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+
+    def _usable(self, workers: int, preload: Preload | None) -> ProcessPoolExecutor | None:
+        """Returns the workers of the last step if they are as wanted and alive."""
+        if self._kept is None:
+            return None
+        number, loaded, executor = self._kept
+        if number != workers or preload not in (None, loaded):
+            return None
+        with contextlib.suppress(BrokenProcessPool):
+            executor.submit(int).result()
+            return executor
+        return None
+
+    def _opened(self, workers: int, preload: Preload | None) -> ProcessPoolExecutor:
+        self.__exit__(None, None, None)
+        executor = self._stack.enter_context(worker_pool(workers, preload))
+        self._kept = workers, preload, executor
+        return executor
+
+
 @contextlib.contextmanager
 def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]:
     """Opens one other process and yields the function that starts work in it.
@@ -248,7 +297,12 @@ def _end_with_driver() -> None:
 
 
 def imap(
-    work: Callable[[Item], Result], items: Iterable[Item], workers: int, preload: Preload | None
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    workers: int,
+    preload: Preload | None,
+    *,
+    open_pool: OpenPool = worker_pool,
 ) -> Iterator[Result]:
     """Yields `work(item)` for each item, in order, computed by worker processes.
 
@@ -271,7 +325,7 @@ def imap(
                 return future.result()
         return work(item)
 
-    with worker_pool(workers, preload) as executor:
+    with open_pool(workers, preload) as executor:
         for item in chain(first, rest):
             future = None
             with contextlib.suppress(BrokenProcessPool, WorkersNotStarted):

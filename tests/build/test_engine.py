@@ -127,7 +127,7 @@ def numbers(results):
 
 def test_each_task_has_one_result_under_its_index(tasks, job):
     pool = Pool(set())
-    results = list(engine.run_local(2, tasks, job, open_pool=pool.open))
+    results = list(engine.run_local(2, tasks, job, pool.open))
     assert numbers(results) == list(range(len(tasks)))
     assert all(result.path.name == str(index) for index, result in results)
 
@@ -136,7 +136,7 @@ def test_a_task_that_kills_its_worker_twice_is_a_reject_and_only_unfinished_ones
     tasks, job
 ):
     pool = Pool({3})
-    results = dict(engine.run_local(2, tasks, job, open_pool=pool.open))
+    results = dict(engine.run_local(2, tasks, job, pool.open))
     assert numbers(results.items()) == list(range(len(tasks)))
     assert results[3].summary.ledger.rejected == {"worker_died": 1}
     assert all(not results[at].summary.ledger.rejected for at in results if at != 3)
@@ -149,7 +149,7 @@ def test_a_task_that_kills_its_worker_twice_is_a_reject_and_only_unfinished_ones
 
 def test_two_fatal_tasks_are_two_rejects(tasks, job):
     pool = Pool({0, 8})
-    results = dict(engine.run_local(2, tasks, job, open_pool=pool.open))
+    results = dict(engine.run_local(2, tasks, job, pool.open))
     assert numbers(results.items()) == list(range(len(tasks)))
     rejected = [at for at, result in results.items() if result.summary.ledger.rejected]
     assert sorted(rejected) == [0, 8]

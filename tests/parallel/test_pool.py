@@ -1,5 +1,6 @@
 """Work distributed among processes: results in order, as from a single one."""
 
+import multiprocessing
 import os
 import signal
 import time
@@ -9,7 +10,7 @@ import pytest
 
 from builder import cli
 from builder.parallel import pool
-from builder.parallel.pool import holds_more, imap, in_background
+from builder.parallel.pool import SharedPool, holds_more, imap, in_background
 from builder.problem import UsageError
 from builder.verify.preload import preloading
 
@@ -77,6 +78,40 @@ def test_items_are_taken_as_they_are_needed(preload):
 
 def where(number):
     return number, os.getpid()
+
+
+def processes(shared, workers=2):
+    return {pid for _, pid in imap(describe, range(100), workers, None, open_pool=shared)}
+
+
+def test_steps_of_a_job_share_workers():
+    with SharedPool() as shared:
+        first = processes(shared)
+        assert len(first | processes(shared)) <= 2
+        assert os.getpid() not in first
+        assert first.isdisjoint(processes(shared, workers=3)), "other workers are wanted"
+    assert not multiprocessing.active_children()
+
+
+def test_a_killed_worker_costs_the_next_step_nothing():
+    with SharedPool() as shared:
+        first = processes(shared)
+        os.kill(min(first), signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while multiprocessing.active_children() and time.monotonic() < deadline:
+            time.sleep(0.01)  # the executor ends the others
+        second = processes(shared)
+    assert second
+    assert second.isdisjoint({*first, os.getpid()})
+
+
+def test_an_exception_ends_shared_workers():
+    with SharedPool() as shared:
+        first = processes(shared)
+        with pytest.raises(UsageError, match="forty"):
+            list(imap(refuse, range(80), 2, None, open_pool=shared))
+        assert not multiprocessing.active_children()
+        assert first.isdisjoint(processes(shared))
 
 
 def test_background_work_runs_in_one_other_process():
