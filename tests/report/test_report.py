@@ -200,13 +200,13 @@ def test_hostile_text_is_text(tmp_path, verifier):
 def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
     """Long lines, many turns, many tools, and characters that grow when they are escaped."""
     contents = ["x" * 10_000_000, "<" * 200_000, "\x1b" * 200_000, "\u202e" * 200_000]
-    contents += [f"{number} " + "&\x1b<" * 6_000 for number in range(90)]
+    contents += [f"{number} " + "&\x1b<" * 1_500 for number in range(60)]
     name = dataset(tmp_path / "large.jsonl", contents)
     turns = [{"role": role, "content": "\x1b" * 50} for role in ("user", "assistant")] * 3000
     tools = [{"type": "function", "function": {"name": f"t{at}"}} for at in range(500)]
     with (tmp_path / "large.jsonl").open("a") as stream:
         stream.write(json.dumps({"messages": turns, "tools": tools}) + "\n")
-    picks = tuple(Pick("large", row) for row in range(95))
+    picks = tuple(Pick("large", row) for row in range(65))
     wide = tuple(AuditTable(f"k{at}", "T" * 500, ("\x1b" * 99, "n"), (("\x1b" * 999, 1),) * 100,
                             "", "n")
                  for at in range(300))  # fmt: skip
@@ -216,9 +216,9 @@ def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
         )
         for at in range(500)
     )
-    found = Audit(95, findings, wide, (), picks)
+    found = Audit(65, findings, wide, (), picks)
     data = report_html(name, {}, found, verifier.target)
-    assert len(data) < MAX_BYTES
+    assert MAX_BYTES // 2 < len(data) < MAX_BYTES
     check_closed(data)
     assert "characters left out" in data.decode()
     assert "charts left out" in data.decode()
