@@ -1,0 +1,18 @@
+"""Fixtures of the tests of worker processes."""
+
+import os
+import signal
+
+import pytest
+from forked import helpers
+
+
+@pytest.fixture(scope="package", autouse=True)
+def bare_fork_server():
+    """Ends the fork server afterwards: in the tests of other folders, workers share a tokenizer.
+
+    The one that these tests leave behind has loaded nothing, so each later worker would load it.
+    """
+    yield
+    for server in helpers("forkserver"):
+        os.kill(server, signal.SIGKILL)
