@@ -151,7 +151,7 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out)]
     parts = []
-    for least in (0, 1, 4):
+    for least in (0, 3):  # scripts/kill_test.py kills at many more moments
         process = subprocess.Popen(
             [*command, "--workers", "2"],
             start_new_session=True,

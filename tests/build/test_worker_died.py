@@ -3,18 +3,16 @@
 The task that kills it is a reader of another package, found by its entry point.
 """
 
-import json
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from builds import build, files, lines
+from hub.client import Client
 from large_logs import large_logs
 from logs import row
+from places import ROOT
 
 from builder.build import publish as building
 from builder.verify.dataset import LineReport
@@ -27,10 +25,11 @@ from builder.readers import Reader
 def recognise(source):
     return "the mark" if source.head.startswith(b'{"fatal"') else None
 def read(source):
-    with open(os.environ["FATAL_TRIES"], "a+") as tries:
+    folder = os.environ["FATAL_FOLDER"]
+    with open(folder + "/deaths") as deaths, open(folder + "/tries", "a+") as tries:
         tries.write("x")
         tries.flush()
-        if tries.tell() <= int(os.environ["FATAL_DEATHS"]):
+        if tries.tell() <= int(deaths.read()):
             os.kill(os.getpid(), signal.SIGKILL)
     for number, line, _ in source.lines():
         said = json.loads(line)["fatal"]
@@ -55,25 +54,18 @@ def run(tmp_path_factory):
     (info / "entry_points.txt").write_text("[builder.readers]\nfatal = fatal:READER\n")
     logs = large_logs(folder / "in")
     (logs / FATAL).write_text((row("one") + row("two", 2)).replace("messages", "fatal"))
-    path = os.pathsep.join([str(Path(building.__file__).parents[2]), str(info.parent)])
-    tries = folder / "tries"
+    tries, deaths_before = folder / "tries", folder / "deaths"
+    client = Client({**os.environ, "FATAL_FOLDER": str(folder)}, ROOT, info.parent)
 
     def once(out, deaths, workers):
         tries.write_text("")
-        reported = {"PYTHONPATH": path, "FATAL_TRIES": str(tries), "FATAL_DEATHS": deaths}
-        command = [sys.executable, "-m", "builder", "build", logs, "-o", out, "--json"]
-        done = subprocess.run(
-            [*command, "--workers", workers],
-            env={**os.environ, **reported},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout), len(tries.read_text())
+        deaths_before.write_text(deaths)
+        done = client.run("build", logs, "-o", out, "--json", "--workers", workers)
+        assert done.code == 0, done.err
+        return done.reported, len(tries.read_text())
 
-    return once
+    yield once
+    client.close()
 
 
 @pytest.fixture(scope="module")

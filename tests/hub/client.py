@@ -1,6 +1,6 @@
-"""A process that runs builder's commands against a Hub: one start for many commands.
+"""A process that runs builder's commands: one start for many commands.
 
-(The client reads its endpoint and its upload path at import.)
+The client of the Hub reads its endpoint and its upload path at import.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,17 +32,19 @@ class Ran(NamedTuple):
 class Client:
     """`run(*arguments)` runs `builder …` with a token."""
 
-    def __init__(self, env: dict[str, str], cwd: Path = ROOT) -> None:
+    def __init__(self, env: Mapping[str, str], cwd: Path = ROOT, *places: Path) -> None:
+        """Starts the process; `places` are folders in which it finds further packages."""
+        path = [ROOT, ROOT / "tests", *places]
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=cwd,
-            env={**env, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+            env={**env, "PYTHONPATH": os.pathsep.join(map(str, path))},
         )
 
-    def run(self, *arguments: object, token: str) -> Ran:
+    def run(self, *arguments: object, token: str = "") -> Ran:
         return Ran(*self._send(["run", token, *map(str, arguments)]))
 
     def _send(self, message: list[object]) -> list:
