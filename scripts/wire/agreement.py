@@ -66,7 +66,7 @@ def _agreement(
     reasons = dict(_side_requests(requests))
     found = Agreement(both=(one & other).total())
     for messages, _ in (other - one).elements():
-        found.captures[reasons.get(_last_of(messages), "context")] += 1
+        found.captures[reasons.get(_text_of(messages), "context")] += 1
     found.logs += [_last_of(messages) for messages, _ in (one - other).elements()]
     return found
 
@@ -85,14 +85,24 @@ def _last_of(messages: str) -> str:
     return pairs[-1][1]
 
 
+def _text_of(messages: str) -> str:
+    """Returns the last turn without its calls."""
+    return _last_of(messages).partition("<tool_call>")[0].strip("\n")
+
+
 def _side_requests(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yields the texts of answers that an agent does not keep as turns, each with the reason."""
+    """Yields the texts of answers that an agent does not keep as turns, each with the reason.
+
+    Answers without text are not distinguished.
+    """
     for path in sorted(folder.glob("[0-9]*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         blocks = (record["response"] or {}).get("content")
         if not isinstance(blocks, list):
             continue
         text = "\n\n".join(block["text"] for block in blocks if block.get("type") == "text")
+        if not text:
+            continue
         request = read_request(record["path"], record["request"])
         if asks_for_summary(request) or any(
             _SUMMARY in turn.texts() for turn in request.turns[-2:]

@@ -8,6 +8,7 @@ not say; a real model is slow, and agents log blocks one by one then.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -92,14 +93,14 @@ def next_answer(request: Request, body: Body) -> tuple[Answer, Body]:
 
 
 def _filled(calls: list[Body], request: Request) -> list[Body]:
-    """Returns a script's calls with `{{REGEX}}` replaced by its last match in the results."""
-    results = [part.text for turn in request.turns for part in turn.parts if part.kind == "result"]
+    """Returns a script's calls with `{{REGEX}}` replaced by its last match in the messages."""
+    texts = [part.text for turn in request.turns for part in turn.parts if turn.role != "assistant"]
     found = []
     for call in calls:
         arguments = dict(call.get("args") or {})
         for key, value in arguments.items():
             if isinstance(value, str) and (wanted := _PLACEHOLDER.fullmatch(value)):
-                matches = re.findall(wanted[1], "\n".join(results))
+                matches = re.findall(wanted[1], "\n".join(texts))
                 arguments[key] = matches[-1] if matches else "none"
         found.append({**call, "args": arguments})
     return found
@@ -250,26 +251,23 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault and streams:
             self._write({**record, "status": 200, "response": None, "fault": fault})
-            self._fail(stream, str(fault), pace)
+            with contextlib.suppress(ConnectionError):
+                self._fail(stream, str(fault), pace)
             return
         file = self._write({**record, "status": 200, "response": full})
         time.sleep(step.get("delay", 0))
         try:
             if self._is_gone():
-                text = json.dumps(
-                    {**record, "status": 200, "response": full, "received": False},
-                    ensure_ascii=False,
-                    indent=1,
-                )
-                file.write_text(text, encoding="utf-8")
-            elif streams and pace:
+                raise ConnectionAbortedError
+            if streams and pace:
                 self._stream(stream.split("\n\n"), pace)
             elif streams:
                 self._reply(200, stream.encode(), "text/event-stream")
             else:
                 self._reply(200, full)
-        except ConnectionError:
-            pass  # the agent was interrupted
+        except ConnectionError:  # the agent was interrupted
+            partly = {**record, "status": 200, "response": full, "received": False}
+            file.write_text(json.dumps(partly, ensure_ascii=False, indent=1), encoding="utf-8")
 
     def _is_first(self, step: Body) -> bool:
         """Returns whether a step is played for the first time: faults happen once."""
@@ -295,7 +293,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._stream(sent, pace)
 
     def _stream(self, events: Sequence[str], pace: float) -> None:
-        """Sends events one by one, pausing `pace` seconds before each block and the end."""
+        """Sends events one by one, pausing `pace` seconds before each block and the end.
+
+        Raises ConnectionError if the agent has closed the connection.
+        """
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -304,6 +305,8 @@ class _Handler(BaseHTTPRequestHandler):
         for event in events:
             if pace and _SLOW.search(event):
                 time.sleep(pace)
+            if self._is_gone():
+                raise ConnectionAbortedError
             if event:
                 self.wfile.write(f"{event}\n\n".encode())
 

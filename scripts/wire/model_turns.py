@@ -2,7 +2,7 @@
 
 A step is one answer: `think`, `text` and `calls` (tools are named by what they do: read, bash,
 edit, write, skill, agent, or by their own name; `forced`: call it even if it is not offered; an
-argument `{{REGEX}}` is the last match in the results so far), `tokens` (the token count of the
+argument `{{REGEX}}` is the last match in the messages so far), `tokens` (the token count of the
 request that the answer reports), `stop` (another stop reason), `delay` (seconds before the answer
 is sent), `pace` (seconds before each block of a streamed answer and before its end), `status` (an
 HTTP error instead of an answer) and `fault`, which happens the first time only: an HTTP status,

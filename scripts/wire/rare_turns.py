@@ -152,6 +152,20 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
         {"text": "Here is my plan."},
     ],
+    "planfile": [
+        {"calls": [read("data.txt"), load("ExitPlanMode")]},
+        {
+            "calls": [
+                {
+                    "tool": "write",
+                    "args": {"path": r"{{(/\S+/plans/\S+?\.md)}}", "content": "Change a line.\n"},
+                }
+            ]
+        },
+        {"text": "My plan.", "calls": [{"tool": "ExitPlanMode", "args": {}}]},
+        {"text": "Now I change it.", "calls": [bash("echo changed")]},
+        {"text": "Changed."},
+    ],
     "tasks": [
         {
             "calls": [

@@ -4,9 +4,18 @@ import copy
 import json
 
 import pytest
-from session_logs import SessionLog, contexts, conversations, plain_session, text, tool
+from session_logs import (
+    SESSION,
+    SessionLog,
+    contexts,
+    conversations,
+    digest,
+    plain_session,
+    text,
+    tool,
+)
 
-from builder.conversation import Context, Conversation, Ignored
+from builder.conversation import Context, Conversation, Ignored, ToolCall
 from builder.readers import recognise
 from builder.readers.agents.claude_code.reader import READER
 from builder.sources.source import Source
@@ -244,3 +253,72 @@ def test_files_next_to_a_session_are_known_by_name(name):
     source = Source(name, data=b'{"agentType": "general"}')
     assert list(recognise(source)) == ["claude-code"]
     assert list(READER.read(source)) == [Ignored("session_file", source.records_read)]
+
+
+def calling(name, logged, sent):
+    """Returns a session with a call whose arguments in the log are not those of later requests."""
+    log = SessionLog()
+    log.user("Do it.")
+    call = {"type": "tool_use", "id": "toolu_x", "name": name, "input": logged}
+    log.answer(call)
+    log.history[-1] = {"role": "assistant", "content": [{**call, "input": sent}]}
+    if logged != sent:
+        blob = {"type": "api-request-blob", "hash": digest(log.history[-1])}
+        log.lines.append({**blob, "message": log.history[-1], "sessionId": SESSION})
+    log.result(call, "Done.")
+    log.answer(text("Done."))
+    return log
+
+
+def arguments(conversation):
+    """Returns the arguments of the calls, and whether each turn is a target."""
+    calls = [part.arguments for m in conversation.messages for part in m.parts if is_call(part)]
+    return calls, [m.untrained for m in conversation.messages if m.role == "assistant"]
+
+
+def is_call(part):
+    return isinstance(part, ToolCall)
+
+
+def test_arguments_that_the_program_added_are_not_the_models():
+    sent = {"to": "a1", "message": "Go on."}
+    logged = {**sent, "recipient": "a1", "content": "Go on."}
+    (found,) = conversations(calling("SendMessage", logged, sent).lines)
+    assert arguments(found) == ([sent], [None, None])
+    assert contexts(found) == [Context("proven")] * 2
+    assert found.changes["arguments_added"] == 1
+
+
+def test_arguments_that_later_requests_have_in_another_form_stay():
+    log = calling("Read", {"path": "/w/a.txt"}, {"path": "a.txt"})
+    first, *_ = conversations(log.lines)
+    assert arguments(first) == ([{"path": "/w/a.txt"}], [None])
+
+
+def test_the_plan_that_the_program_read_from_a_file_is_not_the_models():
+    """Versions before 2.1.260 log no path: there the model has written the file."""
+    leaving = {"plan": "Change a line.", "planFilePath": "/h/.claude/plans/p.md"}
+    (found,) = conversations(calling("ExitPlanMode", leaving, {}).lines)
+    assert arguments(found) == ([{}], [None, None])
+    assert contexts(found) == [Context("proven")] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"), [("/h/.claude/plans/p.md", False), ("/w/docs/plans/p.md", True)]
+)
+def test_a_plan_is_the_models_unless_it_wrote_the_plan_file(path, kept):
+    log = SessionLog()
+    log.user("Plan.")
+    for name, given in (
+        ("Write", {"file_path": path, "content": "Change a line."}),
+        ("ExitPlanMode", {"plan": "Change a line."}),
+    ):
+        call = {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": given}
+        log.answer(call)
+        log.result(call, "Done.")
+    log.answer(text("Done."))
+    lines = [line for line in log.lines if not line["type"].startswith("api-")]
+    (found,) = conversations([{**line, "version": "2.1.42"} for line in lines])
+    assert arguments(found)[0][1] == ({"plan": "Change a line."} if kept else {})
+    last = [m for m in found.messages if m.role == "assistant"][-1].context or found.context
+    assert ("history" in last.missing) is kept

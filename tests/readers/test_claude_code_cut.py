@@ -70,6 +70,18 @@ def test_an_answer_that_an_error_ended_after_its_first_call_had_a_result():
     assert found.context == Context("proven")
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal", "model_context_window_exceeded"])
+def test_a_stop_reason_that_is_no_end(reason):
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("I cannot"))
+    stopped(log.lines, reason)
+    log.user("Two?")
+    log.answer(text("2."))
+    (found,) = conversations(log.lines)
+    assert answers(found) == [("I cannot", "truncated_answer"), ("2.", None)]
+
+
 def test_an_error_after_a_prompt_says_nothing_about_the_answer_before_it():
     log = SessionLog()
     log.user("One?")

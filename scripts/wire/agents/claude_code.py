@@ -171,6 +171,10 @@ _SCENARIOS = {
         "mode:plan", "user:[[S:plan]] Plan a change.", "allow", "result",
         "user:[[S:second]] And data.txt?", "result",
     ),
+    "plan-file": _stream(
+        "mode:plan", "user:[[S:planfile]] Plan a change.", "allow", "result",
+        "user:[[S:second]] And data.txt?", "result",
+    ),
     "plan-refused": _stream(
         "mode:plan", "user:[[S:plan]] Plan a change.", "deny:Plan more.", "result",
         "mode:default", "user:[[S:third]] Go on.", "result",
@@ -282,7 +286,7 @@ _SCENARIOS = {
     'wait:2 "[[S:second]] And data.txt?" wait:4',
     "paced": '$P "[[S:paced]] What does app.py do?"; $P --continue "[[S:second]] And data.txt?"',
     "paced-interrupted": _skipping(_stream(
-        "user:[[S:paced]] What does app.py do?", "wait:3", "interrupt", "result",
+        "user:[[S:paced]] What does app.py do?", "wait:3", "interrupt", "result", "wait:2",
         "user:[[S:second]] And data.txt?", "result",
     )),
     "paced-queued": _skipping(_stream(

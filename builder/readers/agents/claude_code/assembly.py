@@ -144,6 +144,7 @@ class _Builder:
         made.members.update(item.uuid for item in turn.lines)
         made.members.update(answer.line.uuid for answer in self._answers[turn.key])
         made.changes["repeated_block"] += turn.repeated
+        made.changes["arguments_added"] += turn.added
         made.places[turn.key] = len(made.messages)
         made.messages.append(Sent({"role": "assistant", "content": [*turn.blocks]}, turn))
         self._open = turn

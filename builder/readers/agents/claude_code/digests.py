@@ -118,9 +118,13 @@ def listed(message: Mapping[str, Json]) -> dict[str, Json]:
 
 
 class Requests:
-    """The requests that the lines of a file name, and the messages in them."""
+    """The requests that the lines of a file name, and the messages in them.
+
+    arguments  the arguments of calls in messages that are not lines of the log, by call id
+    """
 
     def __init__(self, records: Iterable[dict[str, Json]]) -> None:
+        self.arguments: dict[str, dict[str, Json]] = {}
         self._requests: dict[str, tuple[dict[str, Json], tuple[str, ...]]] = {}
         self._shapes: dict[str, dict[str, Json]] = {}
         self._known: dict[str, Sent] = {}
@@ -149,6 +153,9 @@ class Requests:
         sent = Sent(listed(message))
         if sent.digest == name:
             self._known.setdefault(name, sent)
+            for block in map(as_dict, as_list(sent.value.get("content"))):
+                if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
+                    self.arguments.setdefault(as_str(block.get("id")), as_dict(block["input"]))
         else:
             self._altered.setdefault(name, sent)
 

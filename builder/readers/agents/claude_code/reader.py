@@ -174,8 +174,8 @@ class _Log:
 
     def conversations(self) -> Iterator[Conversation]:
         """Yields the conversations of all branches."""
-        turns = Turns(self.nodes.values())
         requests = Requests(self.requests)
+        turns = Turns(self.nodes.values(), requests.arguments)
         lines = list(self.nodes.values())
         renders = any(line.kind == "attachment" and "rendered" in line.value for line in lines)
         branches = [

@@ -25,6 +25,7 @@ from builder.conversation import (
     Text,
     ToolResult,
 )
+from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.assembly import Assembly
 from builder.readers.agents.claude_code.digests import Requests, Sent, Shape, adds_only
 from builder.readers.agents.claude_code.lines import SessionLine, mark_result
@@ -36,7 +37,6 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
-_TRIMMED = "ExitPlanMode"
 _ALTERED = "digest"
 """The missing code for a request that does not match the log's own digests."""
 
@@ -175,7 +175,7 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
             missing.update(("media", "reminders"))
         if trimmed:
             missing.add("history")
-        trimmed = trimmed or any(block.get("name") == _TRIMMED for block in turn.blocks)
+        trimmed = trimmed or any(map(_loses_plan, turn.blocks))
         context = view.context
         if missing:
             context = Context("partial", tuple(sorted(missing)))
@@ -183,6 +183,10 @@ def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -
             context = Context("partial", ("history",))
         found.append(replace(view, context=context))
     return found
+
+
+def _loses_plan(block: dict[str, Json]) -> bool:
+    return block.get("name") == LEAVES_PLAN_MODE and bool(block.get("input"))
 
 
 def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:

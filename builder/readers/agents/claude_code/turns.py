@@ -20,8 +20,10 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import dumps
+from builder.readers.agents.claude_code.arguments import WrittenArguments
 from builder.readers.agents.claude_code.lines import SessionLine
 from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE, OVER_LIMIT
+from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
 _ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
@@ -56,10 +58,11 @@ class SessionTurn:
     """One response of the model.
 
     lines     its lines in file order
-    blocks    their content blocks as logged, each once
+    blocks    their content blocks as logged, each once, without arguments that the program added
     parts     the blocks as parts
     calls     the ids of its calls in order, each with the line of the call
     repeated  number of blocks that were logged a second time
+    added     number of calls whose line has arguments that the model did not write
     """
 
     lines: tuple[SessionLine, ...]
@@ -67,6 +70,7 @@ class SessionTurn:
     parts: tuple[Part, ...]
     calls: tuple[tuple[str, SessionLine], ...]
     repeated: int
+    added: int = 0
 
     @property
     def key(self) -> str:
@@ -81,9 +85,14 @@ class SessionTurn:
 
 
 class Turns:
-    """Holds the turns of a file, and the results by the call that they answer."""
+    """Holds the turns of a file, and the results by the call that they answer.
 
-    def __init__(self, lines: Iterable[SessionLine]) -> None:
+    `sent`: the arguments of calls in the log's requests, by call id.
+    """
+
+    def __init__(
+        self, lines: Iterable[SessionLine], sent: Mapping[str, dict[str, Json]] | None = None
+    ) -> None:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
         nodes = {line.uuid: line for line in lines}
@@ -99,10 +108,11 @@ class Turns:
                 for number, result in enumerate(line.results):
                     named = self._answers.setdefault((line.agent, result.call_id or ""), [])
                     named.append(LoggedResult(line, number, result))
+        arguments = WrittenArguments(nodes.values(), sent or {})
         self._turns = {
             line.uuid: turn
             for found in responses.values()
-            for turn in [_turn(found, broken)]
+            for turn in [_turn(found, broken, arguments)]
             for line in turn.lines
         }
 
@@ -227,7 +237,9 @@ def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | 
     return note.parent
 
 
-def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTurn:
+def _turn(
+    lines: list[SessionLine], broken: Collection[str | None], arguments: WrittenArguments
+) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
     `broken`: lines that a note follows which says that the answer broke off, by uuid.
@@ -236,17 +248,19 @@ def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTu
     parts: list[Part] = []
     calls: list[tuple[str, SessionLine]] = []
     seen: set[Hashable] = set()
-    repeated = 0
+    repeated = added = 0
     stop = ""
     for line in lines:
         stop = as_str(as_dict(line.value.get("message")).get("stop_reason")) or stop
-        for block in line.blocks:
+        for logged in line.blocks:
+            block = arguments.of(logged, line)
             found = _part(block, line)
             same = _identity(found)
             if same is not None and same in seen:
                 repeated += 1
                 continue
             seen.add(same)
+            added += block is not logged
             blocks.append(block)
             if found is None:
                 continue
@@ -254,9 +268,10 @@ def _turn(lines: list[SessionLine], broken: Collection[str | None]) -> SessionTu
             if isinstance(found, ToolCall) and found.id is not None:
                 calls.append((found.id, line))
     has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
-    if stop == "max_tokens" or not has_end or any(line.uuid in broken for line in lines):
+    was_cut = finish_fault(stop) in ("truncated", "content_filter")
+    if was_cut or not has_end or any(line.uuid in broken for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
-    return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated)
+    return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated, added)
 
 
 def _part(block: dict[str, Json], line: SessionLine) -> Part | None:
