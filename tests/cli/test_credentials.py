@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from builds import build
 from logs import row
 
 from builder.credentials import HidingStream, hide
@@ -20,11 +21,11 @@ ODD = "odd-" + "0123456789abcdefghij"
 class Echo(BaseHTTPRequestHandler):
     """Answers every request with an error that quotes its headers, as proxies do."""
 
-    seen: list[str]
+    seen: list[tuple[str, str]]
 
     def do_GET(self):
         headers = str(self.headers)
-        type(self).seen.append(headers)
+        type(self).seen.append((self.path, headers))
         body = json.dumps({"error": f"bad request: {headers} {self.path}"}).encode()
         self.send_response(400, "bad request")
         self.send_header("X-Error-Message", " ".join(headers.split())[:900])
@@ -54,31 +55,45 @@ def echo():
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
     (folder / "in.jsonl").write_text(row("a"))
-    subprocess.run(
-        [sys.executable, "-m", "builder", "build", folder / "in.jsonl", "-o", folder / "out", "-q"],
-        check=True,
-    )
+    assert build(folder / "out", inputs=[folder / "in.jsonl"]) == 0
     return folder / "out"
 
 
 COMMANDS = {
-    "build": ("build", "hf://owner/name", "-o", "{tmp}/out"),
-    "verify": ("verify", "hf://owner/name"),
-    "verify --tokenizer": ("verify", "{built}", "--tokenizer", "owner/name"),
-    "audit": ("audit", "hf://owner/name"),
-    "audit --tokenizer": ("audit", "{built}/data/train-00000-of-00001.jsonl", "--tokenizer", "o/n"),
-    "push": ("push", "{built}", "owner/name"),
-    "push --dry-run": ("push", "{built}", "owner/name", "--dry-run"),
+    "build": ("build", "hf://of/build", "-o", "{tmp}/out"),
+    "verify": ("verify", "hf://of/verify"),
+    "verify --tokenizer": ("verify", "{built}", "--tokenizer", "of/verifying"),
+    "audit": ("audit", "hf://of/audit"),
+    "audit --tokenizer": (
+        "audit",
+        "{built}/data/train-00000-of-00001.jsonl",
+        "--tokenizer",
+        "of/a",
+    ),
+    "push": ("push", "{built}", "of/push"),
+    "push --dry-run": ("push", "{built}", "of/push-dry", "--dry-run"),
 }
+"""Each with a repository of its own."""
+
+RUN_ALL = """
+import json, sys
+from builder.__main__ import main
+for line in sys.stdin:
+    sys.argv[1:] = json.loads(line)
+    print("next:", file=sys.__stderr__)
+    try:
+        main()
+    except SystemExit as end:
+        print("exit", end.code, flush=True)
+"""
+"""Runs the commands on standard input one after the other: starting takes longer than they do."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "token"), [("verify", TOKEN), *((command, ODD) for command in COMMANDS)]
-)
-def test_an_echoed_token_is_not_printed(command, token, echo, built, tmp_path):
+@pytest.mark.parametrize(("token", "commands"), [(TOKEN, ["verify"]), (ODD, [*COMMANDS])])
+def test_an_echoed_token_is_not_printed(token, commands, echo, built, tmp_path):
     url, seen = echo
-    arguments = [part.format(tmp=tmp_path, built=built) for part in COMMANDS[command]]
+    lines = [[part.format(tmp=tmp_path, built=built) for part in COMMANDS[it]] for it in commands]
     environment = {
         **os.environ,
         "HF_ENDPOINT": url,
@@ -88,16 +103,26 @@ def test_an_echoed_token_is_not_printed(command, token, echo, built, tmp_path):
         "NO_PROXY": "127.0.0.1",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "builder", *arguments],
+        [sys.executable, "-c", RUN_ALL],
+        input="".join(json.dumps(line) + "\n" for line in lines),
         env=environment,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert any(token in headers for headers in seen), "the token was sent"
-    assert done.returncode in (1, 2), done.stderr
-    assert done.stderr
+    assert done.returncode == 0, done.stderr
+    for line in lines:
+        repository = next(part for part in line if part.startswith(("hf://of/", "of/")))
+        path = f"{repository.removeprefix('hf://')}/"
+        sent = [headers for asked, headers in seen if path in f"{asked}/"]
+        assert any(token in headers for headers in sent), f"the token was sent: {line}"
+    codes = [line for line in done.stdout.splitlines() if line.startswith("exit ")]
+    assert len(codes) == len(lines)
+    assert set(codes) <= {"exit 1", "exit 2"}
+    errors = done.stderr.split("next:\n")[1:]
+    assert len(errors) == len(lines)
+    assert all(errors), errors
     assert "Traceback" not in done.stderr
     for piece in (token, token[:12], token[-12:]):
         assert piece not in done.stderr + done.stdout

@@ -276,7 +276,7 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(75):
-        text = b"".join(row(f"{number} {n}".encode()) + b" " * 300 + b"\n" for n in range(40))
+        text = b"".join(row(f"{number} {n}".encode()) + b" " * 800 + b"\n" for n in range(20))
         (folder / f"{number}.jsonl").write_bytes(text)
     assert pool.holds_more([folder]), "a pool is interrupted"
     out = tmp_path / "out"
