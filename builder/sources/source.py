@@ -44,6 +44,9 @@ from builder.sources.table import (
 HEAD_BYTES = 1 << 16
 """The number of bytes that recognition examines first."""
 
+PIECE_BYTES = 1 << 16
+"""The number of bytes read at once: larger buffers are new pages of memory each time."""
+
 T = TypeVar("T")
 
 
@@ -155,11 +158,11 @@ class Source:
             if isinstance(self.window, LineChunk):
                 stream.seek(self.window.start)
                 left = self.window.end - self.window.start
-                while left > 0 and (piece := stream.read(min(left, 1 << 20))):
+                while left > 0 and (piece := stream.read(min(left, PIECE_BYTES))):
                     left -= len(piece)
                     yield piece
                 return
-            while piece := stream.read(1 << 20):
+            while piece := stream.read(PIECE_BYTES):
                 yield piece
 
     @cached_property
