@@ -147,9 +147,9 @@ class CallAudit:
     def findings(self) -> Iterator[AuditFinding]:
         """Returns the findings in the notes and the counts."""
         messages = {
-            "broken_schema": "calls whose tool has a schema that cannot be used",
-            "error_result": "calls that were answered by an error",
-            "schema_violation": "calls whose arguments break their schema",
+            "broken_schema": "calls whose tool has an unusable schema",
+            "error_result": "calls that were answered with an error",
+            "schema_violation": "calls whose arguments violate their schema",
             "tool_not_defined": "calls of tools that their sample does not define",
         }
         for code in self.notes.codes():

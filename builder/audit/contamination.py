@@ -66,7 +66,9 @@ class EvaluationSets:
                         runs.append(unique)
                         self.items.append(EvaluationItem(name, number, len(unique)))
             if len(self.items) == before:
-                raise UsageError(f"audit.contamination: {name!r} contains no text of {SIZE} words")
+                raise UsageError(
+                    f"audit.contamination: {name!r} contains no text of {SIZE} or more words"
+                )
         owners = array("I")
         for at, found in enumerate(runs):
             owners.extend([at] * len(found))
@@ -164,5 +166,5 @@ def _json(path: Path) -> Iterator[Json]:
         try:
             yield loads(line)
         except JsonFault as fault:
-            message = f"audit.contamination: {str(path)!r}: no JSON: {fault.detail}"
+            message = f"audit.contamination: {str(path)!r}: not JSON: {fault.detail}"
             raise UsageError(message) from None

@@ -292,7 +292,7 @@ class Duplicates:
             )
             for group in order
         )
-        heads = ("kept", "samples", "least similarity", "others")
+        heads = ("kept", "samples", "lowest similarity", "others")
         note = f"{len(self.near)} clusters; the largest {SHOWN}" if len(self.near) > SHOWN else ""
         return [
             AuditTable("duplicates", "Duplicates", columns, table_rows, bars="samples"),

@@ -26,7 +26,7 @@ PERSONAL_CODES = KINDS
 
 _SECRETS = {
     "secret": "values that a name, a header or a URL marks as secret",
-    "scanned_secret": "secrets that the scanner of the extra found",
+    "scanned_secret": "secrets that the scanner of the optional extra found",
     "private_key": "private keys",
 }
 _PERSONAL = {

@@ -45,7 +45,7 @@ class LengthAudit:
         rows = [_line("sample", self.tokens, total)]
         rows += [_line(part, self._parts[part], total) for part in PARTS]
         heads = ("part", "tokens", "share", *(f"p{n}" for n in PERCENTILES), "max")
-        note = "Parts are shares of a sample's tokens by code points; the samples' are exact."
+        note = "Counts of samples are exact; those of parts are estimated by code points."
         lengths = self.lengths()
         samples = max(lengths.samples, 1)
         cut = tuple(

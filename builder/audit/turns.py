@@ -22,7 +22,7 @@ MESSAGES = {
     "empty_turn": "assistant turns without text, thought or call",
     "refusal": "assistant turns that refuse",
     "repeated_turn": "assistant turns that repeat an earlier one word for word",
-    "truncated_response": "tool responses that say that they were cut",
+    "truncated_response": "tool responses that say they were truncated",
     "unread": "samples whose text cannot be parsed (builder verify says why)",
 }
 CODES = tuple(sorted(MESSAGES))

@@ -115,7 +115,7 @@ def _folder(dataset: str) -> BuiltFolder:
     if not isinstance(manifest, dict) or any(
         not isinstance(manifest.get(key), dict) for key in wanted
     ):
-        raise UsageError(f"dataset {dataset!r}: {MANIFEST} is not one that build wrote")
+        raise UsageError(f"dataset {dataset!r}: {MANIFEST} was not written by build")
     digest = hashlib.sha256(data).hexdigest()
     return BuiltFolder(path, path.resolve().name, manifest, digest)
 

@@ -90,7 +90,7 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     try:
         ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
     except (RuntimeError, ValueError, OSError) as error:
-        hint = "a cluster with token authentication wants RAY_AUTH_MODE=token here as well"
+        hint = "a cluster with token authentication needs RAY_AUTH_MODE=token here, too"
         raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
     interrupt_on_sigterm(is_watched=False)  # Ray has replaced our handler with its own
     try:

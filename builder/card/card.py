@@ -47,12 +47,13 @@ _PROOF = (
 )
 _AGAIN = """## Verify again
 
-In a copy of this repository, every sample against the template and every file against the manifest:
+To check, in a copy of this repository, every sample against the template and every file
+against the manifest:
 
     pip install toolcall-dataset-builder
     builder verify .
 
-Of what the Hub serves: `builder verify hf://OWNER/NAME`."""
+To check what the Hub serves: `builder verify hf://OWNER/NAME`."""
 
 _GATES = {
     GateAction.report: "left as it is",
@@ -157,7 +158,9 @@ def _making(config: Config, made: Mapping[str, Json]) -> str:
     if changed:
         # Decoded again, because YAML would write shared objects as references.
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
-        chosen = "`config.yaml`, as far as it differs from the defaults (`manifest.json` has all):"
+        chosen = (
+            "`config.yaml`, where it differs from the defaults (`manifest.json` has every option):"
+        )
         chosen += f"\n\n{indented(text.rstrip())}"
     lines = [
         "## How it was made",
@@ -286,7 +289,7 @@ def _audited(found: Audit | None) -> str:
             lines += ["", f"### {item.title}", ""]
             lines += table(item.columns, [_named(item, row) for row in item.rows[:SHOWN]])
             lines += ["", item.note] if item.note else []
-    lines += ["", "`report.html` has the rest, with samples; `builder audit .` finds it again."]
+    lines += ["", "`report.html` has the rest, with samples; `builder audit .` reproduces it."]
     return "\n".join(lines)
 
 
@@ -352,7 +355,7 @@ def _left(found: Audit | None) -> Iterator[str]:
             left[item.audit] += item.count
             if item.code == "near_duplicate":
                 yield (
-                    f"Near duplicates were left: {number(item.count)}, in {number(item.samples)}"
+                    f"Near duplicates were kept: {number(item.count)}, in {number(item.samples)}"
                     " samples (`audit.near_duplicates: drop` keeps one of each)."
                 )
             elif item.code == "contaminated":
@@ -369,4 +372,4 @@ def _left(found: Audit | None) -> Iterator[str]:
             " looked for."
         )
     if left["secrets"]:
-        yield f"What looks like secrets was found in {number(left['secrets'])} places and left."
+        yield f"What looks like a secret was found in {number(left['secrets'])} places and left."

@@ -60,8 +60,8 @@ def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
         why = " The template writes an empty think block before the last turn only, a server's"
         why += " prompt before every turn; `normalize.unit: turn` makes them equal."
         yield (
-            "The bytes before a trained turn are those that a server renders of the same messages:"
-            f" {', '.join(shares)}." + (why if unit != "turn" else "")
+            "The bytes before a trained turn are those that a server renders from the same"
+            f" messages: {', '.join(shares)}." + (why if unit != "turn" else "")
         )
 
 

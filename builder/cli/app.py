@@ -42,7 +42,9 @@ EngineName = Literal["local", "ray"]
 """Returns the engine that runs the job."""
 
 Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Tokenizer = Annotated[
     str | None,
@@ -83,7 +85,8 @@ def build(
         str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
     ] = None,
     review: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Leave out samples that it rejects.")
+        str | None,
+        typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
     ] = None,
     fresh: Annotated[
         bool,
@@ -337,7 +340,8 @@ def audit(
 @app.command()
 def formats(
     explain: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Which readers claim this file, and why.")
+        str | None,
+        typer.Option(metavar="FILE", help="Show which readers claim this file, and why."),
     ] = None,
     as_json: Json_ = False,
     quiet: Quiet = False,

@@ -53,7 +53,7 @@ def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
     left_out = found.get("left_out") if isinstance(found, dict) else None
     counts = left_out.items() if isinstance(left_out, dict) else ()
     codes = ", ".join(f"{code} {count}" for code, count in counts)
-    why = f"; not certain: {codes}" if codes else ""
+    why = f"; uncertain: {codes}" if codes else ""
     return escaped(f"the dataset contains no preference pair (docs/preference.md){why}")
 
 

@@ -63,7 +63,7 @@ def run_inspect(
             raise UsageError(f"{path}: {found.detail if found else 'no file'}")
         source = found
     if source is None:
-        raise UsageError(f"{path}: no reader knows any of its {len(sources):,} files")
+        raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
     with local_copy(source) as copy:
         name, reason = _format(copy, format)
         contents = _read(copy, name, index)

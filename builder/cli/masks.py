@@ -63,13 +63,13 @@ def print_masks(found: dict[str, Comparison]) -> None:
     for name, item in found.items():
         trainer = MASKS[name]
         print(f"{name}: {trainer.summary}")
-        notes = [f"exactly our tokens in {item.same} of {item.samples} samples"]
+        notes = [f"exactly the tokens of meta.spans in {item.same} of {item.samples} samples"]
         if item.other_text:
             notes.append(f"text other than the proven one in {item.other_text}")
         if item.beyond and trainer.cut is not None:
             notes.append(f"cut at {trainer.limit} tokens: {counted(item.beyond, 'sample')}")
         if item.answers_lost:
-            notes.append(f"{item.answers_lost:,} of our tokens not trained")
+            notes.append(f"{item.answers_lost:,} tokens of meta.spans not trained")
         notes += [
             f"refused: {counted(count, 'sample')}, {why}"
             for why, count in sorted(item.refused.items())

@@ -95,7 +95,7 @@ def _print_changes(report: PushReport, options: PushOptions) -> None:
         ("add", [f"{file.path}  {file.size} bytes" for file in changes.add]),
         ("update", [f"{file.path}  {file.size} bytes" for file in changes.update]),
         ("remove", report.removed),
-        ("only there", kept),
+        ("only on the Hub", kept),
     ):
         for path in paths[:SHOWN]:
             print(escaped(f"  {title:10} {path}"))

@@ -86,7 +86,7 @@ class FieldReader:
             return self.section(kind, value, key)
         if kind is Scalar:
             is_scalar = value is None or isinstance(value, str | int | float)
-            return value if is_scalar else self._refuse(key, "a text, number or truth", value)
+            return value if is_scalar else self._refuse(key, "text, a number, true or false", value)
         if kind is bool:
             return value if isinstance(value, bool) else self._refuse(key, "true or false", value)
         if kind is Number:
@@ -117,11 +117,13 @@ class FieldReader:
         if kind is float:
             good = is_number and 0 <= cast("float", value) <= 1
             return (
-                float(cast("float", value)) if good else self._refuse(key, "a share, 0 to 1", value)
+                float(cast("float", value))
+                if good
+                else self._refuse(key, "a share from 0 to 1", value)
             )
         if is_number and isinstance(value, int) and minimum <= value <= MAX_NUMBER:
             return value
-        return self._refuse(key, f"a whole number, {minimum} to {MAX_NUMBER}", value)
+        return self._refuse(key, f"a whole number from {minimum} to {MAX_NUMBER}", value)
 
     def _items(self, kind: object, value: object, key: str) -> object:
         if value is None:
@@ -132,7 +134,7 @@ class FieldReader:
         if REFUSED in found:
             return REFUSED
         if get_origin(kind) is Literal and len(set(found)) < len(found):
-            self.faults.append(f"{key}: a name is written twice: {', '.join(value)}")
+            self.faults.append(f"{key}: a name occurs twice: {', '.join(value)}")
             return REFUSED
         return tuple(found)
 

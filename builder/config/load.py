@@ -74,6 +74,6 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     line = key.start_mark.line + 1
-                    raise _DuplicateKey(f"{key.value}: the key is written twice (line {line})")
+                    raise _DuplicateKey(f"{key.value}: the key occurs twice (line {line})")
                 seen.add(key.value)
         return super().construct_mapping(node, deep)

@@ -115,11 +115,11 @@ class Config:
     def contradictions(self) -> Iterator[str]:
         """Yields a message for options that are valid separately but not together."""
         if not self.output.formats:
-            yield "output.formats: names no format; there are jsonl, parquet"
+            yield "output.formats: must name jsonl, parquet or both"
         if self.split.validation + self.split.test > 1:
-            yield "split: validation and test together are more than 1"
+            yield "split: validation and test add up to more than 1"
         if sum(self.mix.values()) > 1 + 1e-9:
-            yield "mix: the shares are more than 1 together"
+            yield "mix: the shares add up to more than 1"
         yield from self.select.contradictions()
         lengths = self.limits.lengths
         if lengths.too_long != "reject" and lengths.max_tokens is None:

@@ -39,7 +39,7 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
             if _read_again(path, to) == _comparable(sample, to):
                 exported.equal += 1
             else:
-                exported.problems.append(f"{path.name}: read again, it gives other messages")
+                exported.problems.append(f"{path.name}: reading it back gives different messages")
         if exported.rows and not exported.problems:
             put_in_place(made, out)
     return exported

@@ -360,7 +360,9 @@ def _compare(
                 if digest == texts.read(len(digest)):
                     exported.equal += 1
                 else:
-                    exported.problems.append(f"{split} row {number}: loaded, it gives other text")
+                    exported.problems.append(
+                        f"{split} row {number}: the loaded row gives different text"
+                    )
         if texts.read(1):
             exported.problems.append("fewer rows were loaded than written")
 

@@ -150,7 +150,7 @@ def _starting() -> Iterator[None]:
     except (OSError, EOFError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         detail = f"worker processes cannot be started: {reason} (was a helper process killed?)"
-        raise WorkersNotStarted(f"{detail}; the same command goes on") from error
+        raise WorkersNotStarted(f"{detail}; the same command resumes") from error
 
 
 class _Workers(ProcessPoolExecutor):

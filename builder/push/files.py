@@ -47,8 +47,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise UsageError(
-            f"dataset {str(folder)!r}: no folder made by build (it has no {MANIFEST}); push accepts"
-            " only those, so that exactly the proven files are pushed"
+            f"dataset {str(folder)!r}: not a folder made by build (it has no {MANIFEST}); push"
+            " accepts only those, so that exactly the proven files are pushed"
         )
     try:
         manifest = loads(path.read_bytes())
@@ -68,7 +68,7 @@ def listed_files(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[PushFi
     for entry in entries if isinstance(entries, list) else []:
         path = entry.get("path") if isinstance(entry, dict) else None
         if not isinstance(path, str) or not _is_below(folder, path) or path == MANIFEST:
-            faults.append(f"{str(path)[:80]!r}: no path of a file in the folder")
+            faults.append(f"{str(path)[:80]!r}: not the path of a file in the folder")
             continue
         try:
             item = _read(folder / path, path)

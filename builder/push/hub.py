@@ -103,7 +103,7 @@ def create(api: HfApi, place: Place, remote: HubRepository) -> HubRepository:
         api.create_repo(place.repo, repo_type=DATASET, private=place.private, exist_ok=True)
         remote = look(api, place)
     if remote.head is None:
-        raise ConnectionError("the repository was made and is not there yet")
+        raise ConnectionError("the repository was created but is not available yet")
     if not remote.has_branch:
         if place.revision.startswith("refs/"):
             raise UsageError(f"--revision {place.revision!r}: {place.repo} has no such ref")

@@ -124,7 +124,7 @@ def _push(
         tag, is_same = options.tag, not (report.changes.send or report.removed)
         at = persist(lambda: hub.tagged(api, place.repo, tag), course, what=looking)
         if at is not None and not (is_same and at == survey.head):
-            raise UsageError(f"--tag {tag!r}: exists, at {at[:12]}; a push moves no tag")
+            raise UsageError(f"--tag {tag!r}: exists, at {at[:12]}; a push does not move tags")
     shut = list(_gates_there(report.changes, survey, options))
     report.refused, overruled = overrule(shut, options.allow)
     report.overruled += overruled
@@ -154,13 +154,13 @@ def _push(
 
 def _place(repo: str, options: PushOptions) -> Place:
     if repo.count("/") != 1:
-        raise UsageError(f"repository {repo!r}: say OWNER/NAME")
+        raise UsageError(f"repository {repo!r}: must be OWNER/NAME")
     if options.create_pr and options.revision != MAIN:
         raise UsageError("--create-pr: pull requests are against main; leave out --revision")
     if options.create_pr and options.tag:
         raise UsageError("--tag: a pull request can only be tagged after it is merged")
     if len(options.revision) == 40 and all(char in "0123456789abcdef" for char in options.revision):
-        raise UsageError("--revision: is a commit; name a branch, which the push adds a commit to")
+        raise UsageError("--revision: is a commit; name the branch to which the push adds a commit")
     return Place(repo, options.revision, private=not options.public)
 
 
@@ -203,12 +203,14 @@ def _gates_there(
         yield GateRefusal(
             STALE,
             f"{len(changes.stale)} files on the Hub would be loaded together with these: {names};"
-            " --prune removes files that are only there",
+            " --prune removes files that are only on the Hub",
             by_name=False,
         )
     if changes.update and MANIFEST not in survey.files:
         names = ", ".join(file.path for file in changes.update[:5])
-        yield GateRefusal(OTHER_CONTENT, f"files of something else would be replaced: {names}")
+        yield GateRefusal(
+            OTHER_CONTENT, f"files that are not of a build would be replaced: {names}"
+        )
 
 
 def _tag(api: HfApi, arrived: Place, tag: str) -> None:
@@ -216,4 +218,4 @@ def _tag(api: HfApi, arrived: Place, tag: str) -> None:
     if at is None:
         api.create_tag(arrived.repo, tag=tag, revision=arrived.revision, repo_type=hub.DATASET)
     elif at != arrived.revision:
-        raise PushFault(f"--tag {tag!r}: was put at {at[:12]} meanwhile; it is not moved")
+        raise PushFault(f"--tag {tag!r}: was set to {at[:12]} meanwhile; it is not moved")

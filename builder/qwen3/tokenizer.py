@@ -224,7 +224,7 @@ def hub_reason(error: Exception) -> str:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     if isinstance(cause, errors.OfflineModeIsEnabled):
-        return "not asked, since offline mode is enabled (HF_HUB_OFFLINE)"
+        return "not looked up, since offline mode is enabled (HF_HUB_OFFLINE)"
     fault = _ERRNO.sub("", reason(cause, 120))
     known: tuple[tuple[type[Exception], str], ...] = (
         (errors.HFValidationError, "this is not the form of an id (NAME or OWNER/NAME)"),
@@ -270,7 +270,7 @@ def _load(name: str, folder: Path) -> Target:
     if "<function=" in template:
         raise UsageError(
             f"tokenizer {name!r}: its template writes calls as XML (<function=…>, Qwen3-Coder and"
-            " later); this format is JSON calls"
+            " later); this format has JSON calls"
         )
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
     missing = [token for token in STRUCTURE_TOKENS if token not in added or token not in template]

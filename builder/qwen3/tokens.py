@@ -233,7 +233,7 @@ class Encoder:
             self._checked = True
             if not np.array_equal(ids, self._ids_of_piece(text)):
                 raise UsageError(
-                    "fastokens gives other ids than tokenizers: uninstall it (the extra `fast`)"
+                    "fastokens and tokenizers give different ids: uninstall fastokens (extra fast)"
                 )
         return ids
 

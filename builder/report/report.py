@@ -148,7 +148,7 @@ def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int
         " The raw record is named, not copied: it may contain what was taken out of the sample."
     )
     if lost:
-        message += f" {number(lost)} more had no room."
+        message += f" {number(lost)} more did not fit."
     return join(
         (
             tag("p", text(message), class_="note"),

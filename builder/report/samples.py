@@ -57,7 +57,7 @@ def sample_html(
         if len(page.encode()) <= most:
             return page
         chosen = chosen.reduced()
-    return tag("p", text("This sample cannot be shown in the space of this page."), class_="note")
+    return tag("p", text("This sample is too large for this page."), class_="note")
 
 
 @dataclass(slots=True)

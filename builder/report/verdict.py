@@ -56,7 +56,7 @@ def _samples(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -
 def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
     if not found.samples:
         return tag("p", tag("strong", text("No samples. ")),
-                   text("Nothing can be trained from this."), class_="verdict open")  # fmt: skip
+                   text("There is nothing to train on here."), class_="verdict open")  # fmt: skip
     turns = f" with {number(found.turns)} trained turns" if found.turns else ""
     samples = _samples(found, manifest, audit)
     rows = f"{number(samples)} of {number(found.samples)} rows are samples"

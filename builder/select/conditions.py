@@ -115,12 +115,12 @@ class SelectOptions:
             yield "select.shares: names more than one field"
         for name, shares in self.shares.items():
             if sum(shares.values()) > 1 + 1e-9:
-                yield f"select.shares.{name}: the shares are more than 1 together"
+                yield f"select.shares.{name}: the shares add up to more than 1"
         if self.stratify and self.max_tokens_total is None:
-            yield "select.stratify: is for select.max_tokens_total, which is not given"
+            yield "select.stratify: needs select.max_tokens_total"
         for name, condition in self.where.items():
             if condition == Condition():
-                yield f"select.where.{name}: asks for nothing: min, max, in or not"
+                yield f"select.where.{name}: has no condition: min, max, in or not"
 
 
 def value_of(values: Mapping[str, Json], name: str) -> Json:

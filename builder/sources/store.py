@@ -130,7 +130,7 @@ def connect(url: str) -> tuple[Any, str]:
 
     protocol = url.partition("://")[0]
     if "::" in url:
-        raise UsageError(f"{url!r}: addresses inside other addresses are not read")
+        raise UsageError(f"{url!r}: addresses inside other addresses (`::`) are not supported")
     options = {"auto_mkdir": True} if protocol == "local" else {}
     try:
         return cast("tuple[Any, str]", fsspec.url_to_fs(url, **options))
@@ -151,7 +151,7 @@ def faults(url: str, done: str = "read") -> Iterator[None]:
     except FileNotFoundError:
         raise Gone(f"{url!r} is no longer there") from None
     except Exception as error:
-        detail = f"{url!r} cannot be {done}: {_reason(error)}; the same command goes on"
+        detail = f"{url!r} cannot be {done}: {_reason(error)}; the same command resumes"
         raise UsageError(detail) from None
 
 
@@ -198,6 +198,6 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
         if not (name.endswith("/") and not info.get("size"))  # a placeholder object for a folder
     }
     if not objects:
-        raise UsageError(f"input {spec!r}: nothing is there")
+        raise UsageError(f"input {spec!r}: nothing was found")
     logs = {name: objects.get(f"{name}-wal") for name in objects}
     return root, wanted, {name: replace(item, log=logs[name]) for name, item in objects.items()}

@@ -126,7 +126,9 @@ def hub_table(spec: str) -> HubTable:
     try:
         commit = HfApi().dataset_info(repository, revision=revision or None).sha
     except Exception as error:  # as above
-        raise UsageError(f"input {spec!r}: cannot be had from the Hub: {reason(error)}") from None
+        raise UsageError(
+            f"input {spec!r}: cannot be loaded from the Hub: {reason(error)}"
+        ) from None
     return HubTable(repository, commit or revision)
 
 

@@ -96,7 +96,7 @@ class Comparison:
                 self.refused[f"longer than {trainer.limit} tokens"] += 1
                 return
             if not found.numbers:
-                self.refused["nothing of it stays that is trained"] += 1
+                self.refused["no trained token is left after the cut"] += 1
                 return
         self.theirs.update(found.regions)
         self.same += same_text and own.numbers == found.numbers

@@ -46,7 +46,9 @@ def _difference(variant: str, facts: Facts) -> str:
         return ""
     if facts.hybrid:
         return "the empty think block of the last turn is trained too"
-    return "all of a turn is trained, also what its generation prompt ends with, such as <think>"
+    return (
+        "all of a turn is trained, including what its generation prompt ends with, such as <think>"
+    )
 
 
 UNSLOTH = Trainer(

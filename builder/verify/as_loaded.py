@@ -191,7 +191,7 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     why = "; ".join(dict.fromkeys(_differences(sample.record, found)))
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
-        return Finding(CODE, f"the loader gives no sample any more ({why}); {_ADVICE}")
+        return Finding(CODE, f"the loader no longer gives a sample ({why}); {_ADVICE}")
     _ = target.tokenizer  # a tokenizer that cannot be loaded says nothing about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]

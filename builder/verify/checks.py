@@ -76,7 +76,7 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
         return
     pairs = zip(read.turns, intended.turns, strict=False)
     index = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
-    yield Finding("inverse", "the flat form reads back as another dialogue", index)
+    yield Finding("inverse", "the flat form reads back as a different dialogue", index)
 
 
 def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
@@ -172,7 +172,9 @@ def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], 
             if breaks_json(call.name):
                 hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
             elif call.name not in known:
-                hard.append(Finding("tools", f"{call.name[:80]!r} is called, not defined", index))
+                hard.append(
+                    Finding("tools", f"{call.name[:80]!r} is called but not defined", index)
+                )
             elif (definition := known[call.name]) is not None:
                 try:
                     found = violations(definition, call.arguments)

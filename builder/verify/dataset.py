@@ -163,7 +163,7 @@ def _check(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None
     chosen, reading = row.targets(sample, unit), row.reading
     verdict = verifier.check(sample, reading.dialogue, chosen, late_system=row.late_system)
     if reading.text is not None and verdict.text and verdict.text != reading.text:
-        found = differ(AS_WRITTEN, "the template gives other text", verdict.text, reading.text)
+        found = differ(AS_WRITTEN, "the template gives different text", verdict.text, reading.text)
         return replace(verdict, findings=(*verdict.findings, found))
     if reading.messages and _rendered(reading, verifier) != verdict.text:
         found = Finding(AS_WRITTEN, _DIFFERS.format(reading.form))
@@ -316,12 +316,12 @@ def _differences(
     meta = row.meta
     written = row.written
     if isinstance(written, bytes) and hashlib.sha256(written).hexdigest() != meta.get("id"):
-        yield Finding("changed", "the line is not the one that was built: meta/ has another id")
+        yield Finding("changed", "the line is not the one that was built: meta/ has a different id")
         return
     if meta.get("unit", CONVERSATION) not in UNITS:
-        yield Finding("changed", f"meta/ has no such unit: {meta.get('unit')!r}"[:120])
+        yield Finding("changed", f"meta/ names an unknown unit: {meta.get('unit')!r}"[:120])
     if "context" in meta and not _is_context(meta["context"]):
-        yield Finding("changed", "meta/ has a context that cannot be")
+        yield Finding("changed", "meta/ has an impossible context")
     if manifest.template != verifier.target.template_sha256 or not verdict.text:
         return  # the rest describes a rendering by another template
     stated: dict[str, Json] = {
@@ -336,7 +336,7 @@ def _differences(
         stated["spans"] = [list(span) for span in verdict.spans]
     for name, value in stated.items():
         if name in meta and meta[name] != value:  # earlier versions wrote fewer keys
-            yield Finding("changed", f"meta/ has another {name}")
+            yield Finding("changed", f"meta/ has a different {name}")
 
 
 def _is_context(value: Json) -> bool:

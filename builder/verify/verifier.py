@@ -94,7 +94,7 @@ class Verifier:
             message = f"{type(text).__name__}: {text}"[:200]
             return Verdict((*findings, Finding("render", message)), tuple(warnings))
         if len(text) > MAX_CHARS:
-            message = f"{len(text)} code points, more than {MAX_CHARS} are not verified"
+            message = f"{len(text)} code points, more than {MAX_CHARS} cannot be verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
         rendering = render_sample(sample, self.target.style)
         if rendering.text != text:
@@ -227,7 +227,7 @@ class Verifier:
             findings.append(Finding("tokens", message, offset=offset, found=context(text, offset)))
         if not tokens.are_exact:
             decoded = tokens.decode()
-            findings.append(differ("tokens", "the ids decode to other text", text, decoded))
+            findings.append(differ("tokens", "the ids decode to different text", text, decoded))
         return findings, tokens
 
     def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
@@ -251,7 +251,7 @@ class Verifier:
                 continue
             lossy = not own and was[0] == now[0] == "assistant" and _is_loss(was[1], now[1])
             code = "lossy" if lossy else "inverse"
-            message = "read back from the rendering it differs"
+            message = "it differs when read back from the rendering"
             if lossy:
                 message = "the template loses or rewrites what the turn begins with"
             yield replace(differ(code, message, was[1], now[1]), turn=index)

@@ -207,8 +207,8 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
     [
         ('inputs: [{path: x, tools: "a\\0b"}]', "inputs[0].tools: must be a path without"),
         ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path without NUL"),
-        (f"limits: {{max_record_mb: {10**20}}}", "limits.max_record_mb: must be a whole number, 1"),
-        ("limits: {max_tokens: 0}", "limits.max_tokens: must be a whole number, 1 to 2147483647"),
+        (f"limits: {{max_record_mb: {10**20}}}", "limits.max_record_mb: must be a whole number from 1"),
+        ("limits: {max_tokens: 0}", "limits.max_tokens: must be a whole number from 1 to 2147483647"),
         ("limits: {too_long: split}", "limits.too_long: split needs limits.max_tokens"),
         (
             "limits: {too_long: split, max_tokens: 9}\nnormalize: {untrained_turns: reject}",
@@ -216,15 +216,15 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
         ),
         ("train: {errors: mask}", "train.errors: mask needs normalize.untrained_turns: weight"),
         ("verify: {context: partial}", "verify.context: must be one of report, logged, rendered,"),
-        ("split: {seed: -1}", "split.seed: must be a whole number, 0 to 2147483647, found -1"),
+        ("split: {seed: -1}", "split.seed: must be a whole number from 0 to 2147483647, found -1"),
         ("normalize: {allow_eval: 1}", "normalize.allow_eval: must be true or false, found 1"),
         ("normalize: {supplied_system: x}", "normalize.supplied_system: unknown key"),
         ("audit: {secret: off}", "audit.secret: unknown key, did you mean 'secrets'?"),
         ("audit: {scrub: off}", "audit.scrub: unknown key"),
         ("mix: {chian: 0.5}", "mix.chian: unknown key, did you mean 'chain'?"),
-        ("mix: {chain: 2}", "mix.chain: must be a share, 0 to 1, found 2"),
+        ("mix: {chain: 2}", "mix.chain: must be a share from 0 to 1, found 2"),
         ("inputs: [{format: auto}]", "inputs[0].path: is missing"),
-        ("output: {formats: [jsonl, jsonl]}", "output.formats: a name is written twice: jsonl, js"),
+        ("output: {formats: [jsonl, jsonl]}", "output.formats: a name occurs twice: jsonl, js"),
     ],
 )
 def test_what_a_configuration_cannot_say(tmp_path, text, content):

@@ -92,7 +92,7 @@ def test_why_the_hub_has_no_tokenizer_is_one_line():
         )
     ] == [
         "it cannot be reached: Name or service not known",
-        "not asked, since offline mode is enabled (HF_HUB_OFFLINE)",
+        "not looked up, since offline mode is enabled (HF_HUB_OFFLINE)",
         "this is not the form of an id (NAME or OWNER/NAME)",
         "No space left on device",
     ]

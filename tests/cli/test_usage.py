@@ -82,7 +82,7 @@ MISTAKES = {
     "export mine --to openai -o out": "dataset 'mine': contains no data files",
     "report x.jsonl -o mine": "output 'mine': Is a directory",
     "push ready o/n": "no token for the Hub",
-    "push ready o-n": "repository 'o-n': say OWNER/NAME",
+    "push ready o-n": "repository 'o-n': must be OWNER/NAME",
     "view none": "dataset 'none': no such file or folder",
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
@@ -91,7 +91,7 @@ MISTAKES = {
     # configuration
     "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
     "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",
-    "build -c twice.yaml -o out": r"name: the key is written twice \(line 2\)",
+    "build -c twice.yaml -o out": r"name: the key occurs twice \(line 2\)",
     "build -c broken.yaml -o out": "broken.yaml: not YAML",
     "build -c where.yaml -o out": "select.where.tokens.mx: unknown key",
     "build -c budget.yaml -o out": "did you mean 'max_tokens_total'",
@@ -101,8 +101,8 @@ MISTAKES = {
     "build -c top.yaml -o out": "the file: must be a mapping of keys, found a list",
     "build -c unit.yaml -o out": "unit: unknown key, did you mean 'normalize.unit'",
     "build -c section.yaml -o out": "audit.max_tokens: unknown key, did you mean 'limits.max_tok",
-    "build -c type.yaml -o out": "split.validation: must be a share, 0 to 1, found 'much'",
-    "build -c negative.yaml -o out": "limits.max_tokens: must be a whole number, 1 to .* found -5",
+    "build -c type.yaml -o out": "split.validation: must be a share from 0 to 1, found 'much'",
+    "build -c negative.yaml -o out": "limits.max_tokens: must be a whole number from 1 to .* found -5",
     "build -c field.yaml -o out": "select.where.tokenz: no field of meta/, did you mean 'tokens'",
     "build -c short.yaml -o out": r"must be a mapping of keys \(min, max, in, not\), found 5",
     "build -c mine x.jsonl -o out": "mine: Is a directory",

@@ -111,7 +111,7 @@ def test_wrong_shares_are_the_users_mistake(tmp_path, capsys):
     for text, content in (
         ("mix: {chain: 0.6, parallel: 0.6}", "more than 1"),
         ("mix: {chains: 0.5}", "did you mean 'chain'"),
-        ("mix: {chain: 2}", "a share, 0 to 1"),
+        ("mix: {chain: 2}", "a share from 0 to 1"),
     ):
         config.write_text(text)
         assert build(tmp_path / "out", "-c", config) == 2

@@ -292,4 +292,4 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
     assert process.returncode == 130
     assert errors == ("builder: interrupted; finished work is kept, the same command resumes\n")
     assert {path.name for path in out.iterdir()} == {".state"}
-    assert run(*command[3:]).returncode == 0, "the same command goes on"
+    assert run(*command[3:]).returncode == 0, "the same command resumes"

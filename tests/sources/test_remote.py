@@ -67,7 +67,7 @@ def test_names_are_those_of_a_folder(store, tmp_path):
     store.put(str(tmp_path / "in"), "memory://in", recursive=True)
     for pattern in ("", "/", "/a", "/**/*.jsonl", "/*/*.jsonl", "/a/[1].jsonl", "/top.json"):
         assert names(f"memory://in{pattern}") == names(f"{tmp_path}/in{pattern}"), pattern
-    with pytest.raises(UsageError, match="nothing is there"):
+    with pytest.raises(UsageError, match="nothing was found"):
         names("memory://in/absent")
     with pytest.raises(UsageError, match="nothing matches"):
         names("memory://in/*.absent")
@@ -137,7 +137,7 @@ def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
     config.write_text("normalize: {tool_scope: conversation}\n")
     options = ("--workers", "1", "-c", config)
     assert build(out, *options, inputs=["memory://logs"]) == 2
-    assert "no route; the same command goes on" in capsys.readouterr().err
+    assert "no route; the same command resumes" in capsys.readouterr().err
     assert not (out / "manifest.json").exists()
     assert build(out, *options, inputs=["memory://logs"]) == 0
     assert len(calls) == len(set(calls)) + 1, "three were kept, one was fetched again"
@@ -238,7 +238,7 @@ def test_inspect_reads_from_a_store(store, capsys):
     [
         ("nosuch://bucket/x", "nosuch"),
         ("zip://a::memory://b.zip", "inside other addresses"),
-        ("memory://empty", "nothing is there"),
+        ("memory://empty", "nothing was found"),
     ],
 )
 def test_an_address_that_cannot_be_read_is_one_clear_line(store, tmp_path, capsys, spec, text):

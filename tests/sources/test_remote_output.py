@@ -48,7 +48,7 @@ def test_an_upload_that_breaks_off_leaves_no_manifest_and_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(type(store), "put_file", fail)
         assert build("memory://out", "--workers", "1") == 2
-    assert "no route; the same command goes on" in capsys.readouterr().err
+    assert "no route; the same command resumes" in capsys.readouterr().err
     assert not store.exists("/out/manifest.json")
     assert build("memory://out", "--workers", "1") == 0
     assert build(tmp_path / "here", "--workers", "1") == 0

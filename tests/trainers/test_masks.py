@@ -250,7 +250,7 @@ def test_what_a_trainer_refuses(verifier, instruct):
     assert found.refused == {"longer than 1024 tokens": 1}
     assert not found.theirs
     found = compared("trl-assistant-only", long, verifier.target)
-    assert found.refused == {"nothing of it stays that is trained": 1}
+    assert found.refused == {"no trained token is left after the cut": 1}
 
 
 def test_cuts():

@@ -121,7 +121,7 @@ def _sessions(source: Source) -> Iterator[Event]:
                 rows.append((*(_plain(value) for value in values[:6]), values[6]))
         except SQLITE_ERRORS:
             if rows:  # its calls are known, its truncated text is not
-                detail = "the database breaks off"
+                detail = "the database cannot be read to its end"
                 broken = Problem("unreadable", f"session {rows[0][1]}", detail, records=0)
                 yield from _session(rows, names, (broken,))
             raise

@@ -57,7 +57,9 @@ def read(source: Source) -> Iterator[Event]:
         if isinstance(item, Problem):
             yield item
         else:
-            yield Problem("unverified_format", item.where, "a log known from third parties alone")
+            yield Problem(
+                "unverified_format", item.where, "a format known only from third-party descriptions"
+            )
 
 
 _BUBBLES = """

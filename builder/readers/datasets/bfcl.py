@@ -237,7 +237,7 @@ def _literals(call: ast.Call) -> dict[str, Json]:
     for keyword in call.keywords:
         value = ast.literal_eval(keyword.value)
         if keyword.arg is None or not _is_json(value):
-            raise ValueError("no JSON value")
+            raise ValueError("a value that is not JSON")
         arguments[keyword.arg] = value
     return arguments
 

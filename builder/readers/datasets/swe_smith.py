@@ -73,7 +73,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         else:
             messages.append(Message(role, content(text)))
     if not messages:
-        return Problem("no_messages", where, "only an answer that no model gave")
+        return Problem("no_messages", where, "only an answer that no model wrote")
     name = as_str(row.get("traj_id")) or as_str(row.get("instance_id")) or "row"
     return Conversation(
         id=unique_name(name[:200], names),

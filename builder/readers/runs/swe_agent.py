@@ -150,7 +150,9 @@ def _agent(
     steps = _Steps.compare([item for _, item in items], inputs)
     demo = [(record, item) for record, item in items if item.get("is_demo") is True]
     if any(item.get("role") != "user" for _, item in demo):
-        problem = Problem("demonstration", demo[0][0].where, "shown to the model, not its work", 0)
+        problem = Problem(
+            "demonstration", demo[0][0].where, "shown to the model, not its own work", 0
+        )
         yield _conversation(f"{name} demonstration", demo, facts, _Steps(), (problem,))
         items = [(record, item) for record, item in items if item.get("is_demo") is not True]
     exit_at = _harness_exit(items, facts)

@@ -95,7 +95,7 @@ def conversations(
             reading.take(row)
         where = f"session {session_id}"
         for number, failed in enumerate(reading.failed, start=1):
-            detail = "the request of the answer failed"
+            detail = "the request for the answer failed"
             yield Conversation(
                 id=f"{session_id}#{found + 1}~{number}",
                 record=where,
@@ -216,7 +216,7 @@ class _Reading:
             if system is not None:
                 self.messages.append(Message("system", (Text(system),)))
         elif system != self.system:
-            self._reject("late_system", row, "another system text than before")
+            self._reject("late_system", row, "a different system text than before")
         if row.of_type("subtask") is not None:  # answered by a call that the program made
             self._reject("harness_call", row, "a subtask that the user started")
         parts = [part for part in row.parts if part.get("type") != "subtask"]

@@ -192,7 +192,7 @@ class _Session:
             if left:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
             if number == 1 and not whole:
-                problems.append(_problem("missing_parent", path[0], "its history is not there"))
+                problems.append(_problem("missing_parent", path[0], "its history is missing"))
             name = self.id if number == 1 else f"{self.id}#{number}"
             yield from self._segment(None if left else name, segment, problems)
 

@@ -53,7 +53,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     edits = as_list(as_dict(body.get("context_management")).get("applied_edits"))
     if edits:
         kinds = ", ".join(as_str(as_dict(edit).get("type"))[:40] for edit in edits)
-        detail = f"the server took parts out of the history: {kinds}"
+        detail = f"the server removed parts of the history: {kinds}"
         problems = (Problem("context_edited", "response", detail, records=0),)
     sent = as_list((exchange.request or {}).get("messages"))
     return (

@@ -130,11 +130,11 @@ class _Building:
 
     def _alias(self, anchor: str | None) -> tuple[str, str] | None:
         if anchor not in self.anchors:
-            return "bad_yaml", f"alias *{str(anchor)[:40]} refers to no node that is complete"
+            return "bad_yaml", f"alias *{str(anchor)[:40]} does not refer to a complete node"
         value, size = self.anchors[anchor]
         self.grown += size
         if self.grown > MAX_GROWTH:
-            return "too_large", "aliases repeat too much"
+            return "too_large", "aliases expand too far"
         return self._add(value, size, None)
 
     def _add(self, value: Json, size: int, anchor: str | None) -> tuple[str, str] | None:

@@ -25,7 +25,7 @@ def row_conversation(
     target even if it calls; in a list that a program keeps, it may have been interrupted.
     """
     if not any(message.role == "assistant" for message in history.messages):
-        return Problem("no_response", where, "no message of the assistant", records)
+        return Problem("no_response", where, "no assistant message", records)
     tools = history.tools
     if tools is None and not any(calls(message) for message in history.messages):
         tools = ()

@@ -24,7 +24,9 @@ from builder.sources.source import Source
 
 NAME = LITELLM
 
-_CUT = Problem("truncated", "", "LiteLLM has cut a text that was long for its database", records=0)
+_CUT = Problem(
+    "truncated", "", "LiteLLM truncated a text that was too long for its database", records=0
+)
 
 
 def recognise(source: Source) -> str | None:

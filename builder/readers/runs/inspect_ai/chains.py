@@ -93,7 +93,7 @@ class Chains:
             start, stop = ends if len(ends) == 2 else (0, 0)
             for at in range(max(start, 0), min(stop, len(self._pool))):
                 if len(messages) >= MAX_REFERENCES:
-                    self.texts.lost.append("references without end")
+                    self.texts.lost.append("too many references")
                     return messages
                 if at not in self._pooled:
                     self._pooled[at] = read_message(self._pool[at], self.texts)

@@ -184,7 +184,7 @@ class Store:
         found = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
         self.source.count_records()
         if found is None:  # a damaged index
-            return Problem("unreadable", row.where, "the row of the checkpoint is not found")
+            return Problem("unreadable", row.where, "the row of the checkpoint was not found")
         kind, blob = found
         state = _unpacked(kind, blob, row.where)
         if isinstance(state, Problem):

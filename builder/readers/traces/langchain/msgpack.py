@@ -48,7 +48,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         piece = self.data[self.at : self.at + size]
         if len(piece) < size:
-            raise MsgpackFault(f"ends at byte {len(self.data)} within a value")
+            raise MsgpackFault(f"ends at byte {len(self.data)} inside a value")
         self.at += size
         return piece
 
@@ -94,7 +94,7 @@ class _Reader:
             return read(self.size(width))
         if 0xD4 <= mark <= 0xD8:
             return self._ext(1 << (mark - 0xD4), depth)
-        raise MsgpackFault(f"byte {mark:#x} begins no value")
+        raise MsgpackFault(f"byte {mark:#x} is not the beginning of a value")
 
     def _text(self, size: int) -> str:
         return self.take(size).decode("utf-8", "surrogateescape")

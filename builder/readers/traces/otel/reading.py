@@ -128,7 +128,7 @@ def history_of(
     """Returns the request of these messages, with the problems of the request and its answers."""
     problems = [*_problems(sent, answers, span), *unreadable_messages(unreadable, span.where)]
     if cut:
-        problems.append(_cut(span.where, "the messages that were sent break off"))
+        problems.append(_cut(span.where, "the messages that were sent are truncated"))
     return History(tuple(sent), tools, model, tuple(problems))
 
 

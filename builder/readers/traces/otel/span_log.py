@@ -281,7 +281,7 @@ class _Log:
         Results sent without their calls show that requests do not contain the whole history.
         """
         if session in self._partial:
-            detail = "requests of the session go on from a history that was not logged"
+            detail = "requests of the session continue a history that was not logged"
             yield Problem("broken_history", conversation.record, detail, records=0)
             return
         messages = conversation.messages

@@ -103,7 +103,7 @@ class ToolRuns:
                 messages = [Message("assistant", (reading.call,))]
                 if reading.result is not None:
                     messages.append(Message("tool", (reading.result,)))
-                detail = "a tool's run, the request that called it was not logged"
+                detail = "a tool's run; the request that called it was not logged"
                 yield Conversation(
                     id=f"{trace}/{where}" if trace else where,
                     record=record,
