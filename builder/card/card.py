@@ -93,7 +93,7 @@ def card(
     sections = [
         f"---\n{head}---\n\n# {plain(config.name)}",
         _summary(built, config),
-        _making(config, made),
+        _making(made),
         _proof(target, config, ledger, built.audit),
         *context(built),
         _ledger(ledger, options),
@@ -147,7 +147,7 @@ def _summary(built: Built, config: Config) -> str:
     )
 
 
-def _making(config: Config, made: Mapping[str, Json]) -> str:
+def _making(made: Mapping[str, Json]) -> str:
     versions = made.get("versions")
     packages = versions if isinstance(versions, dict) else {}
     rows = [

@@ -187,16 +187,13 @@ def tools_block(definitions: tuple[str, ...]) -> Rendering:
 
 _STRUCTURE = re.compile("|".join(map(re.escape, STRUCTURE_TOKENS)))
 
-CALL_PATTERN = re.compile(r"<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>")
-"""The pattern of the specification ("Parse tool calls with"), letter for letter."""
-
 _CALL_OPENS = re.compile(r"<tool_call>\s*(?=\{)")
 _CALL_CLOSES = re.compile(r"\}\s*</tool_call>")
 
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """A match of CALL_PATTERN: [start, end) with its tags, `inner` from `inner_at` without."""
+    """A call in a text: [start, end) with its tags, `inner` from `inner_at` without."""
 
     start: int
     end: int
@@ -205,9 +202,11 @@ class CallText:
 
 
 def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
-    """Yields the matches of CALL_PATTERN from `start` on, in linear time.
+    r"""Yields the calls from `start` on, in linear time.
 
-    The pattern alone would scan to the end of the text for every opening tag that is never closed.
+    They are the matches of the specification's pattern ("Parse tool calls with"),
+    `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern alone would scan to the end
+    of the text for every opening tag that is never closed.
     """
     while opens := _CALL_OPENS.search(text, start):
         closes = _CALL_CLOSES.search(text, opens.end() + 1)

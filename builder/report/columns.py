@@ -95,11 +95,6 @@ class Columns:
             self._is_complete = True
             self._view = None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all rows are in the columns."""
-        return self._is_complete
-
     def view(self) -> ColumnView:
         """Returns the columns as far as they are filled, at most half a second old."""
         with self._lock:

@@ -53,15 +53,10 @@ def after_none_of(listed: str, *patterns: str, end: str = "") -> Rule:
 _FIRST = re.compile(r"(?:\[(?P<set>[A-Za-z0-9]{1,8})\]|(?P<one>[^\\[(]|\\\W))(?![{*+?])")
 
 
-def has_first(pattern: str) -> bool:
-    """Returns whether a pattern begins with one character, or one of a few."""
-    return _FIRST.match(pattern) is not None
-
-
 def by_first(patterns: Iterable[str]) -> str:
     """Returns a pattern for any of them, in order, grouped by their first character.
 
-    Each pattern begins with one character, or one of a few (`has_first`).
+    Each pattern begins with one character, or one of a few.
     """
     groups: dict[str, list[str]] = {}
     for pattern in patterns:

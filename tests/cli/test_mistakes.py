@@ -207,8 +207,14 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
     [
         ('inputs: [{path: x, tools: "a\\0b"}]', "inputs[0].tools: must be a path without"),
         ('inputs: [{path: "a\\0b"}]', "inputs[0].path: must be a path without NUL"),
-        (f"limits: {{max_record_mb: {10**20}}}", "limits.max_record_mb: must be a whole number from 1"),
-        ("limits: {max_tokens: 0}", "limits.max_tokens: must be a whole number from 1 to 2147483647"),
+        (
+            f"limits: {{max_record_mb: {10**20}}}",
+            "limits.max_record_mb: must be a whole number from 1",
+        ),
+        (
+            "limits: {max_tokens: 0}",
+            "limits.max_tokens: must be a whole number from 1 to 2147483647",
+        ),
         ("limits: {too_long: split}", "limits.too_long: split needs limits.max_tokens"),
         (
             "limits: {too_long: split, max_tokens: 9}\nnormalize: {untrained_turns: reject}",

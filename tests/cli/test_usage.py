@@ -102,7 +102,7 @@ MISTAKES = {
     "build -c unit.yaml -o out": "unit: unknown key, did you mean 'normalize.unit'",
     "build -c section.yaml -o out": "audit.max_tokens: unknown key, did you mean 'limits.max_tok",
     "build -c type.yaml -o out": "split.validation: must be a share from 0 to 1, found 'much'",
-    "build -c negative.yaml -o out": "limits.max_tokens: must be a whole number from 1 to .* found -5",
+    "build -c negative.yaml -o out": "limits.max_tokens: must be a whole number from 1 .* found -5",
     "build -c field.yaml -o out": "select.where.tokenz: no field of meta/, did you mean 'tokens'",
     "build -c short.yaml -o out": r"must be a mapping of keys \(min, max, in, not\), found 5",
     "build -c mine x.jsonl -o out": "mine: Is a directory",

@@ -141,8 +141,8 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
             return [Message("assistant", tuple(calls))]
         parts = as_list(body)
         if not any(as_str(as_dict(part).get("type")) in _RESULT_PARTS for part in parts):
-            result = read_result(fields, notes)
-            pieces = result_content(body, notes)
+            result = read_result(fields)
+            pieces = result_content(body)
             more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
             call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
             return [Message("tool", (replace(result, content=pieces, call_id=call_id),))]
@@ -200,7 +200,7 @@ def _response_item(fields: dict[str, Json], kind: str, notes: PartNotes) -> list
     Items of the model that follow one another are one turn.
     """
     if kind in _RESULT_ITEMS:
-        return [Message("tool", (read_result({**fields, "id": None}, notes),))]
+        return [Message("tool", (read_result({**fields, "id": None}),))]
     if kind in _CALL_ITEMS:
         if kind == "custom_tool_call":  # free text, no JSON: its one argument is that text
             fields = {**fields, "arguments": {"input": fields.get("input")}}

@@ -107,7 +107,7 @@ def _first(value: dict[str, Json], *keys: str) -> str | None:
     return None
 
 
-def read_result(item: dict[str, Json], notes: PartNotes) -> ToolResult:
+def read_result(item: dict[str, Json]) -> ToolResult:
     """Returns a result in any vendor's form."""
     keys = ("content", "output", "result", "response")
     key = next((key for key in keys if item.get(key) is not None), "content")
@@ -122,7 +122,7 @@ def read_result(item: dict[str, Json], notes: PartNotes) -> ToolResult:
         value, typed = wrapped.get("value", wrapped.get("reason")), tag == "content"
         if tag in ("json", "error-json"):
             return ToolResult((Data(value),), *_call_reference(item), is_error=failed)
-    return ToolResult(result_content(value, notes, typed), *_call_reference(item), is_error=failed)
+    return ToolResult(result_content(value, typed), *_call_reference(item), is_error=failed)
 
 
 def _call_reference(item: dict[str, Json]) -> tuple[str | None, str | None]:
@@ -131,7 +131,7 @@ def _call_reference(item: dict[str, Json]) -> tuple[str | None, str | None]:
     return call_id, _first(item, "name", "toolName")
 
 
-def result_content(value: Json, notes: PartNotes, typed: bool = True) -> tuple[Content, ...]:
+def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:
     """Returns what a tool answered: text, parts, or any other JSON value.
 
     `typed`: an API says that a list contains parts. Else only a list of texts is one: a tool's own
@@ -192,7 +192,7 @@ def read_part(item: Json, notes: PartNotes) -> list[Part]:
     if kind in _CALLS or (not kind and "toolName" in part and "result" not in part):
         return [read_call(part)]
     if kind in _RESULTS:
-        return [read_result(part, notes)]
+        return [read_result(part)]
     if kind == "invalid_tool_call":
         return [Unparsed(dumps(item), "bad_arguments")]
     if kind in _MEDIA:
@@ -208,10 +208,10 @@ def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
             return [read_call({**call, "id": call.get("toolUseId", call.get("id"))})]
     for key in ("function_response", "functionResponse"):
         if isinstance(part.get(key), dict):
-            return [read_result(as_dict(part[key]), notes)]
+            return [read_result(as_dict(part[key]))]
     if isinstance(part.get("toolResult"), dict):
         result = as_dict(part["toolResult"])
-        return [read_result({**result, "id": result.get("toolUseId")}, notes)]
+        return [read_result({**result, "id": result.get("toolUseId")})]
     if any(key in part for key in ("inline_data", "inlineData", "file_data", "fileData")):
         return [Media("file")]
     if set(part) <= _NOTHING:

@@ -170,8 +170,8 @@ def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
     else:
         role = _ROLES.get(kind, kind)
     if role == "tool":
-        result = read_result({**fields, "id": None, "content": None}, notes)
-        content = result_content(fields.get("content"), notes)
+        result = read_result({**fields, "id": None, "content": None})
+        content = result_content(fields.get("content"))
         return Message("tool", (replace(result, content=content),))
     if role == "assistant":
         return Message(role, tuple(_assistant_parts(fields, notes)))
