@@ -111,7 +111,7 @@ def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int)
         parts: list[Part] = [Reasoning(thought)] if thought else []
         text = as_str(value.get("text"))
         parts += [Text(text)] if text else []
-        parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls], notes)
+        parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls])
         return _answer(parts, _fault(value))
     for key in _INSIDE:
         if isinstance(value.get(key), dict | list) and not _MEANT & set(value):
@@ -171,7 +171,7 @@ def _of_list(items: list[Json], notes: PartNotes) -> Outcome:
     named = any(key in first for key in ("toolName", "function")) and "role" not in first
     if named or (_is_part(first) and not is_message(first)):
         calls = [{"type": "tool-call", **as_dict(value)} if named else value for value in values]
-        return _answer(read_parts(list(calls), notes))
+        return _answer(read_parts(list(calls)))
     choices = [as_dict(value) for value in values]
     if len(choices) > 1 and all(_is_choice(choice) for choice in choices):
         answers = [_of_message(choice, notes) for choice in choices]

@@ -110,12 +110,12 @@ def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
             return []
         return [Message("user", (Text(item),))] if item else []
     if is_message(item):
-        message = lc_message(as_fields(item), notes)
+        message = lc_message(as_fields(item))
         return [] if message is None else _split(message)
     fields = as_dict(item)
     kind = as_str(fields.get("type"))
     if kind in _ITEMS:
-        return _response_item(fields, kind, notes)
+        return _response_item(fields, kind)
     role = name_or_none(fields.get("role"))
     if role is None:
         if isinstance(fields.get("parts"), list):
@@ -148,7 +148,7 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
             return [Message("tool", (replace(result, content=pieces, call_id=call_id),))]
     if role == "assistant":
         return _split(Message(role, tuple(_assistant(fields, body, notes))))
-    return _split(Message(role, tuple(read_parts(body, notes))))
+    return _split(Message(role, tuple(read_parts(body))))
 
 
 def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Part]:
@@ -156,7 +156,7 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
     if calls:
         notes.changes["calls_in_text"] += 1
         return calls
-    parts = read_parts(body, notes)
+    parts = read_parts(body)
     more = as_dict(fields.get("additional_kwargs"))
     if not any(isinstance(part, Reasoning) for part in parts):
         for key in ("reasoning_content", "reasoning"):
@@ -194,7 +194,7 @@ def _split(message: Message) -> list[Message]:
     return [Message(role, tuple(run)) for role, run in runs]
 
 
-def _response_item(fields: dict[str, Json], kind: str, notes: PartNotes) -> list[Message]:
+def _response_item(fields: dict[str, Json], kind: str) -> list[Message]:
     """Returns an item of the Responses API.
 
     Items of the model that follow one another are one turn.

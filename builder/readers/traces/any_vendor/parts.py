@@ -144,8 +144,7 @@ def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:
     items = [as_dict(part) for part in as_list(value)]
     if not items or not all(map(_is_part, items)):
         return (Data(value),)
-    own = PartNotes()
-    parts = [part for item in items for part in _result_part(item, own)]
+    parts = [part for item in items for part in _result_part(item)]
     kept = tuple(part for part in parts if isinstance(part, Content))
     texts = all(isinstance(part, Text) for part in parts)
     if not typed and not texts:
@@ -157,22 +156,22 @@ def _is_part(item: dict[str, Json]) -> bool:
     return "type" in item or "block_type" in item or (len(item) == 1 and set(item) <= _BEDROCK)
 
 
-def _result_part(item: dict[str, Json], notes: PartNotes) -> list[Part]:
+def _result_part(item: dict[str, Json]) -> list[Part]:
     """Returns a part of a result: Bedrock's may be a JSON value."""
-    return [Data(item["json"])] if set(item) == {"json"} else read_part(item, notes)
+    return [Data(item["json"])] if set(item) == {"json"} else read_part(item)
 
 
-def read_parts(value: Json, notes: PartNotes) -> list[Part]:
+def read_parts(value: Json) -> list[Part]:
     """Returns a message's content: text, a part, or a list of them."""
     if value is None or value == "":
         return []
     if isinstance(value, str):
         return [Text(value)]
     items = value if isinstance(value, list) else [value]
-    return [part for item in items for part in read_part(item, notes)]
+    return [part for item in items for part in read_part(item)]
 
 
-def read_part(item: Json, notes: PartNotes) -> list[Part]:
+def read_part(item: Json) -> list[Part]:
     """Returns what one part of a content says: nothing if it is sealed."""
     if isinstance(item, str):
         return [Text(item)] if item else []
@@ -197,10 +196,10 @@ def read_part(item: Json, notes: PartNotes) -> list[Part]:
         return [Unparsed(dumps(item), "bad_arguments")]
     if kind in _MEDIA:
         return [Media(_MEDIA[kind])]
-    return _gemini_part(part, notes) if not kind else [unknown_part(kind)]
+    return _gemini_part(part) if not kind else [unknown_part(kind)]
 
 
-def _gemini_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
+def _gemini_part(part: dict[str, Json]) -> list[Part]:
     """Reads a part of Gemini or Bedrock, whose one field names its kind in either spelling."""
     for key in ("function_call", "functionCall", "toolUse"):
         if isinstance(part.get(key), dict):

@@ -104,7 +104,7 @@ def system_text(value: Json) -> str:
     texts = [
         part.text
         for item in (value if isinstance(value, list) else [value])
-        for part in read_parts(_content_of(item), PartNotes())
+        for part in read_parts(_content_of(item))
         if isinstance(part, Text)
     ]
     return "\n\n".join(text for text in texts if text)

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from builder.conversation import Conversation, Json, Message, unknown_part
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.comparison import cut_off
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.answers import fault_of
-from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.langchain.messages import (
     REMOVE_ALL,
     as_fields,
@@ -93,8 +92,7 @@ def conversations(
 ) -> Iterator[Conversation | Problem]:
     """Yields the conversation of a list, and one of the calls that were removed from it."""
     kept, gone = settled(items)
-    notes = PartNotes()
-    messages = [message for fields in kept if (message := _message(fields, notes))]
+    messages = [message for fields in kept if (message := _message(fields))]
     if not messages:
         yield Problem("no_messages", where, "no message has any content", records)
         return
@@ -105,12 +103,11 @@ def conversations(
         tools=tools,
         model=_model(kept),
         records=records,
-        problems=(*problems, *unreadable_messages(sorted(set(notes.unreadable)), where)),
-        changes=notes.changes,
+        problems=problems,
     )
     remaining = {name for fields in kept for name in _call_ids(fields)}
     lost = [fields for fields in gone if set(_call_ids(fields)) - remaining]
-    taken = [message for fields in lost if (message := _message(fields, PartNotes()))]
+    taken = [message for fields in lost if (message := _message(fields))]
     if taken:
         detail = "messages with calls were removed or replaced later"
         yield Conversation(
@@ -122,11 +119,11 @@ def conversations(
         )
 
 
-def _message(fields: Fields, notes: PartNotes) -> Message | None:
+def _message(fields: Fields) -> Message | None:
     """Returns the message that the fields say; one that its provider cut short is not a target."""
     if not is_kind(fields):
         return Message("user", (unknown_part(as_str(fields.get("type")) or "message"),))
-    message = lc_message(fields, notes)
+    message = lc_message(fields)
     if message is None or not message.parts:
         return None
     meta = as_dict(fields.get("response_metadata"))

@@ -12,7 +12,6 @@ from dataclasses import replace
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.traces.any_vendor.parts import (
-    PartNotes,
     read_call,
     read_parts,
     read_result,
@@ -158,7 +157,7 @@ def _listed(content: Json) -> list[Json]:
     return list(content) if isinstance(content, list) else [content] if content else []
 
 
-def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
+def lc_message(fields: dict[str, Json]) -> Message | None:
     """Returns the message that fields say; None for a RemoveMessage."""
     kind = as_str(fields.get("type")).removesuffix("Chunk")
     kind = _CLASSES.get(kind, kind)
@@ -174,16 +173,16 @@ def lc_message(fields: dict[str, Json], notes: PartNotes) -> Message | None:
         content = result_content(fields.get("content"))
         return Message("tool", (replace(result, content=content),))
     if role == "assistant":
-        return Message(role, tuple(_assistant_parts(fields, notes)))
-    return Message(role, tuple(read_parts(fields.get("content"), notes)))
+        return Message(role, tuple(_assistant_parts(fields)))
+    return Message(role, tuple(read_parts(fields.get("content"))))
 
 
-def _assistant_parts(fields: dict[str, Json], notes: PartNotes) -> list[Part]:
+def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     """Thoughts, words and calls. The same calls are in up to three places: once is enough.
 
     `args` were decoded leniently; the provider's own text is preferred where it is logged.
     """
-    parts = read_parts(_texts(fields.get("content")), notes)
+    parts = read_parts(_texts(fields.get("content")))
     extra = as_dict(fields.get("additional_kwargs"))
     thought = as_str(extra.get("reasoning_content"))
     if thought and not any(isinstance(part, Reasoning) for part in parts):

@@ -24,7 +24,7 @@ from builder.conversation import (
 )
 from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.traces.any_vendor.parts import PartNotes, read_call, read_part
+from builder.readers.traces.any_vendor.parts import read_call, read_part
 from builder.readers.traces.otel.span_values import decoded, first_of
 
 _ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool"}
@@ -125,12 +125,11 @@ def _is_result(part: Json) -> bool:
 
 def read_parts(value: Json) -> list[Part]:
     """Returns a message's content: text, a part, or a list of them."""
-    notes = PartNotes()
     items = value if isinstance(value, list) else [value]
-    return [part for item in items if item is not None for part in _part(item, notes)]
+    return [part for item in items if item is not None for part in _part(item)]
 
 
-def _part(item: Json, notes: PartNotes) -> Iterable[Part]:
+def _part(item: Json) -> Iterable[Part]:
     """Yields the content of one part."""
     part = as_dict(item)
     kind = as_str(part.get("type"))
@@ -155,7 +154,7 @@ def _part(item: Json, notes: PartNotes) -> Iterable[Part]:
             return []
         case "image" | "audio" | "video":
             return [Media(own)]
-    return read_part(item, notes)
+    return read_part(item)
 
 
 def _result(part: dict[str, Json]) -> ToolResult:
@@ -177,8 +176,7 @@ def result_content(value: Json) -> tuple[Content, ...]:
         return (Text(value),)
     items = [as_dict(item) for item in as_list(value)]
     if items and all("type" in item or set(item) == {"text"} for item in items):
-        notes = PartNotes()
-        found = [part for item in items for part in _part(item, notes)]
+        found = [part for item in items for part in _part(item)]
         kept = tuple(part for part in found if isinstance(part, Content))
         if len(kept) == len(found):
             return kept
