@@ -118,7 +118,7 @@ def _line(name: str, values: array[int], total: int) -> tuple[str | int | float,
 
 
 def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
-    """Returns for each share the smallest value that this percentage does not exceed; 0 of none."""
+    """Returns for each share the smallest value that this percentage does not exceed, or 0."""
     import numpy as np  # noqa: PLC0415 - 0.1 s; sorted() would take ten times the memory
 
     ordered = np.sort(np.frombuffer(values, dtype=np.uint32)) if values else np.zeros(1, np.uint32)

@@ -124,7 +124,7 @@ TRACES: dict[str, tuple[Write, str]] = {
 
 
 def _comparable(sample: Sample, to: str) -> tuple[object, ...]:
-    """The parts that the format can represent: session traces have no definitions."""
+    """Returns the parts that the format can represent: session traces have no definitions."""
     tools = list(sample.definitions) if to == "atif" else []
     return (sample.messages, tools)
 

@@ -43,7 +43,7 @@ def _plain_text(row: Row, target: Target) -> str:
 
 
 def _text_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    """Null if there are no tools, because "" breaks TRL and axolotl, and "[]" LLaMA-Factory."""
+    """Writes null without tools, because "" breaks TRL and axolotl, and "[]" LLaMA-Factory."""
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
     yield {"messages": item.messages(item.sample), "tools": tools}, item.text
 

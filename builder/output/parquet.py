@@ -15,7 +15,7 @@ _STRING = {"dtype": "string", "_type": "Value"}
 
 
 def _features(*, weighted: bool) -> dict[str, Any]:
-    """The features in the form that `datasets` (4.7 and later) stores in a file's schema."""
+    """Returns the features as `datasets` (4.7 and later) stores them in a file's schema."""
     message: dict[str, Any] = {"role": _STRING, "content": _STRING}
     if weighted:
         message["weight"] = {"dtype": "int8", "_type": "Value"}

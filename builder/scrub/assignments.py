@@ -299,7 +299,7 @@ def is_variable(value: str) -> bool:
 
 
 def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:
-    """Is it `DB_PASSWORD<tab>value`, as `env` and tables print variables?"""
+    """Returns whether it is `DB_PASSWORD<tab>value`, as `env` and tables print variables."""
     return is_tab and prefix.isupper() and text[start : start + 2].isupper()
 
 

@@ -90,13 +90,13 @@ def is_wordlike(text: str) -> bool:
 
 
 def is_unpronounceable(value: str) -> bool:
-    """Is it of 8 characters or more, in upper and lower case, with letters that are not words'?"""
+    """Returns whether it has 8 or more characters, in both cases, whose letters form no words."""
     has_cases = value != value.lower() and value != value.upper()
     return len(value) >= 8 and has_cases and not is_wordlike(value[:LOOKED_AT])
 
 
 def is_strong(value: str) -> bool:
-    """Is it a short password as generators make them, with a digit and in both cases?"""
+    """Returns whether it looks like a short generated password: with a digit, in both cases."""
     return (
         any(map(str.isdigit, value))
         and value.isascii()

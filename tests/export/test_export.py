@@ -187,7 +187,7 @@ def test_losses_of_a_variant_are_detected(built, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setitem(VARIANTS, "messages", replace(real, rows=lossy))
     assert export(built, tmp_path / "out", "messages") == 1
-    assert "gives other text" in capsys.readouterr().err
+    assert "gives different text" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

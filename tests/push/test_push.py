@@ -144,7 +144,7 @@ def test_branches_tags_and_pull_requests(hub, push, out):
     made = hub.commits_made
     moved = push(out, *ALLOWED, "--tag", "v1")
     assert moved.code == 2
-    assert "moves no tag" in moved.err
+    assert "does not move tags" in moved.err
     assert hub.commits_made == made
 
 
@@ -255,7 +255,7 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
     ("arguments", "wording"),
     [
         (["nowhere", "team/d"], "no such folder"),
-        ([".", "team/d"], "no folder made by build"),
+        ([".", "team/d"], "not a folder made by build"),
         (["OUT", "d"], "OWNER/NAME"),
         (["OUT", "team/a b"], "team/a b"),
         (["OUT", "team/d", "--create-pr", "--revision", "dev"], "--revision"),

@@ -152,10 +152,10 @@ def test_mistakes_are_named(tmp_path, capsys):
         ({"where": {"tokens": {"minimum": 1}}}, "select.where.tokens.minimum: unknown key"),
         ({"where": {"tokens": {"min": "1"}}}, "select.where.tokens.min: must be a number"),
         ({"where": {"model": {"in": [["a"]]}}}, "select.where.model.in[0]: must be a text"),
-        ({"where": {"model": {}}}, "select.where.model: asks for nothing"),
-        ({"shares": {"model": {"a": 0.7, "b": 0.7}}}, "more than 1 together"),
+        ({"where": {"model": {}}}, "select.where.model: has no condition"),
+        ({"shares": {"model": {"a": 0.7, "b": 0.7}}}, "add up to more than 1"),
         ({"shares": {"model": {"a": 0.1}, "source": {"b": 0.1}}}, "more than one field"),
-        ({"stratify": ["model"]}, "is for select.max_tokens_total"),
+        ({"stratify": ["model"]}, "needs select.max_tokens_total"),
         ({"max_tokens_total": 0}, "select.max_tokens_total: must be a whole number"),
     ):
         (tmp_path / "c.yaml").write_text(json.dumps({"select": select}))

@@ -52,7 +52,7 @@ _TRANSCRIPT = frozenset({
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise the store by its tables and columns, transcripts and audit log by their entries."""
+    """Claims the store by its tables and columns, transcripts and audit log by their entries."""
     if source.peek.kind == "sqlite":
         # Tables only: a view could compute forever.
         columns = tables(source)
@@ -146,9 +146,10 @@ def _plain(value: object) -> Json:
 
 
 def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
-    """The rows of one session. A row that cannot be read leaves a gap, and the session is rejected.
+    """Yields the conversation of one session.
 
-    The readable calls of such a row are kept for the ledger.
+    A row that cannot be read leaves a gap, and the session is rejected. The readable calls of such
+    a row are kept for the ledger.
     """
     session = str(rows[0][1])
     problems = list(broken)

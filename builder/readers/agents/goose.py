@@ -60,7 +60,7 @@ _KNOWN = _SILENT | {
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise session metadata, messages with tagged content, or the tables of the database."""
+    """Claims session metadata, messages with tagged content, or the tables of the database."""
     if source.peek.kind in ("jsonl", "json"):
         for item in source.peek.objects:
             if "working_dir" in item and {"description", "message_count"} & item.keys():

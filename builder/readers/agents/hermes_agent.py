@@ -51,7 +51,7 @@ _ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise the database by its tables, session files and trajectories by their shape."""
+    """Claims the database by its tables, session files and trajectories by their shape."""
     if source.peek.kind == "sqlite":
         columns = tables(source)
         if {"session_id", "role", "tool_calls", "tool_name", "timestamp"} <= columns.get(

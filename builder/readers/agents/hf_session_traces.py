@@ -35,7 +35,7 @@ _CONVERTED = frozenset({"harness", "session_id", "file_path"})
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise a session line with a harness, or the columns that the Hub converts it to."""
+    """Claims a session line with a harness, or the columns that the Hub converts it to."""
     for item in source.peek.objects:
         if _is_session(item):
             return "a session line with harness"

@@ -56,7 +56,7 @@ _SYSTEM = frozenset({
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise records with uuid and sessionId and a message of parts or a systemPayload."""
+    """Claims records with uuid and sessionId and a message of parts or a systemPayload."""
     if source.peek.kind not in ("jsonl", "json"):
         return None
     for item in source.peek.objects:
@@ -130,7 +130,7 @@ class _Segment:
 
 
 def _bare(message: Message) -> list[Part]:
-    """The parts of a message without the keys of calls."""
+    """Returns the parts of a message without the keys of calls."""
     return [replace(p, key=None) if isinstance(p, ToolCall) else p for p in message.parts]
 
 

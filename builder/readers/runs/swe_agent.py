@@ -174,7 +174,7 @@ class _Steps:
 
     @classmethod
     def compare(cls, history: list[dict[str, Json]], inputs: Sequence[Json]) -> _Steps:
-        """Compare each input with the history before the answer of its step."""
+        """Compares each input with the history before the answer of its step."""
         answers = [at for at, item in enumerate(history) if item.get("role") == "assistant"]
         if len(answers) != len(inputs) or not any(isinstance(given, list) for given in inputs):
             return cls()

@@ -65,7 +65,7 @@ def recognise(source: Source) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a run says of all its simulations."""
+    """What a run states for all its simulations."""
 
     policy: str = ""
     tools: tuple[Json, ...] | None = None
@@ -209,7 +209,7 @@ def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
 
 
 def _untrained(item: dict[str, Json]) -> str | None:
-    """`inserted` for what the orchestrator says in the agent's place: its greeting, its stop."""
+    """Returns `inserted` for the orchestrator's words in the agent's place: greeting, stop."""
     text = item.get("content")
     by_program = text == _STOP or (text == _GREETING and not item.get("raw_data"))
     return "inserted" if by_program else None

@@ -9,7 +9,7 @@ from builder.conversation import REPEAT, Message, Part, ToolCall
 
 
 def mark_repeats(messages: Iterable[Message], targets: set[str]) -> list[Message]:
-    """Marks answers that are targets already as repeats, and add all others to `targets`.
+    """Marks answers that are targets already as repeats, and adds all others to `targets`.
 
     An answer is known by the log's id of its turn, or else by its parts.
     """

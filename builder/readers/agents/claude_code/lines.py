@@ -147,7 +147,7 @@ def _typed(block: dict[str, Json], is_summary: bool) -> bool:
 
 
 def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[ToolResult]:
-    """The tool results as the model saw them, never `toolUseResult`."""
+    """Returns the tool results as the model saw them, never `toolUseResult`."""
     for block in blocks:
         if block.get("type") == "tool_result":
             denial = as_str(line.get("toolDenialKind"))

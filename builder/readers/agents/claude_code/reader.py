@@ -62,7 +62,7 @@ _WARMUP = "Warmup"
 
 
 def recognise(source: Source) -> str | None:
-    """By lines of a session: user and assistant lines, or a session's bookkeeping alone."""
+    """Claims user and assistant lines of a session, or a session's bookkeeping alone."""
     if _is_companion(source.name):
         return "a file that Claude Code keeps next to its sessions"
     for value in _logged(source.peek.objects):

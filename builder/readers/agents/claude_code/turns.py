@@ -85,7 +85,7 @@ class SessionTurn:
 
 
 class Turns:
-    """Holds the turns of a file, and the results by the call that they answer.
+    """The turns of a file, and the results by the call that they answer.
 
     `sent`: the arguments of calls in the log's requests, by call id.
     """

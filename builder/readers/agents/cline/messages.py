@@ -230,7 +230,7 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 def _extend(
     results: list[ToolResult], content: tuple[Content, ...], *, failed: bool = False
 ) -> None:
-    """Extend the last result."""
+    """Extends the last result."""
     last = results[-1]
     whole = (*last.content, *content)
     results[-1] = replace(last, content=whole, is_error=last.is_error or failed)

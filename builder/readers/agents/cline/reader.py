@@ -33,7 +33,7 @@ Rows = list[tuple[str, dict[str, Json]]]
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise a session, a manifest, a log of the interface, or the history of a task."""
+    """Claims a session, a manifest, a log of the interface, or the history of a task."""
     if source.peek.kind != "json" or not source.peek.records:
         return None
     if source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):

@@ -130,7 +130,7 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
 
 
 def user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:
-    """Separate the user's text from the program's in a user message.
+    """Separates the user's text from the program's in a user message.
 
     Words in `<task>`, `<feedback>`, `<answer>`, `<user_message>` and `<user_input>` are the
     user's, without the tags (`wrapper_removed`); the text around them is the program's, as

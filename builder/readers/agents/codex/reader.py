@@ -35,7 +35,7 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise lines of a known type with a payload, or the oldest layout's header and rows."""
+    """Claims lines of a known type with a payload, or the oldest layout's header and rows."""
     if source.peek.kind not in ("jsonl", "json"):
         return None
     header = bare = False

@@ -45,7 +45,7 @@ _UI_TYPES = frozenset({"info", "error", "warning"})
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise sessions by their metadata or messages, saved chats and restore points by shape."""
+    """Claims sessions by their metadata or messages, saved chats and restore points by shape."""
     peek = source.peek
     if peek.kind == "jsonl":
         for item in peek.objects:
@@ -146,7 +146,7 @@ class _Session:
     fault: Problem | None = None
 
     def apply(self, where: str, item: dict[str, Json]) -> None:
-        """Replay one record, in the order of tests of the program's own reader."""
+        """Replays one record, in the order of tests of the program's own reader."""
         if isinstance(target := item.get("$rewindTo"), str):
             self._rewind(where, target)
         elif isinstance(item.get("id"), str):

@@ -42,7 +42,7 @@ def is_store(folder: Listing) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise the control rows of a context."""
+    """Claims the control rows of a context."""
     if source.peek.kind == "folder":
         own = [m for m in source.members if _CONTEXT.fullmatch(_file(m)) or _file(m) == _WIRE]
         return next((reason for member in own if (reason := recognise(member))), None)

@@ -43,7 +43,7 @@ def is_store(folder: Listing) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise a store of files, an exported session or a database by its tables."""
+    """Claims a store of files, an exported session or a database by its tables."""
     if source.peek.kind == "folder":
         tops = {member.name.partition("/")[0] for member in source.members}
         if "message" in tops and "part" in tops and tops & {"session", "info"}:

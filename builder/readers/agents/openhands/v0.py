@@ -172,7 +172,7 @@ class _Session:
         self.responses: set[str] = set()
 
     def take(self, event: dict[str, Json], where: str) -> str:
-        """Reads the next event; the code under which it is ignored, or "" if it was used."""
+        """Reads the next event; returns the code under which it is ignored, "" if it is used."""
         agent = self.running[-1]
         event_id = str(event.get("id", f"{where} {len(agent.view)}"))
         if isinstance(event.get("action"), str):

@@ -79,7 +79,7 @@ def is_store(folder: Listing) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise events of the SDK's kinds, its LLM logs, and its dump of messages."""
+    """Claims events of the SDK's kinds, its LLM logs, and its dump of messages."""
     if source.peek.kind == "folder":
         events = (member for member in source.members if _EVENT_FILE.search(member.name))
         first = next(events, None)
@@ -146,7 +146,7 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
 
 
 def _take(session: Segments, event: dict[str, Json], where: str) -> str:
-    """Reads the next event; the code under which it is ignored, or "" if it was used."""
+    """Reads the next event; returns the code under which it is ignored, "" if it is used."""
     event_id = as_str(event.get("id")) or where
     match event.get("kind"):
         case "SystemPromptEvent":

@@ -172,7 +172,7 @@ def _came_back(holder: Entry) -> Message | None:
 
 
 def _command_text(message: Entry) -> str:
-    """Word a command that the user ran (`!ls`) and what it printed."""
+    """Returns a text for a command that the user ran (`!ls`) and its output."""
     output = as_str(message.get("output"))
     text = f"Ran `{as_str(message.get('command'))}`\n"
     text += f"```\n{output}\n```" if output else "(no output)"

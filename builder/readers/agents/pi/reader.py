@@ -59,7 +59,7 @@ _SETTINGS = frozenset({"model_change", "thinking_level_change", "label", "sessio
 
 
 def recognise(source: Source) -> str | None:
-    """Recognise the header with a folder or version, or else messages as only Pi writes them."""
+    """Claims the header with a folder or version, or else messages as only Pi writes them."""
     if source.peek.kind not in ("jsonl", "json"):
         return None
     for value in source.peek.objects:
@@ -279,7 +279,7 @@ class _Session:
         return answered, supplied
 
     def _uncertain(self) -> frozenset[str]:
-        """What is missing after an aborted answer or call, by the version of the session."""
+        """Returns what is missing after an aborted answer or call, by the session's version."""
         return frozenset() if self.version == _VERSION else frozenset({"history"})
 
     def _conversation(

@@ -375,7 +375,7 @@ def _http(value: Json) -> _Http:
 
 
 def _status(value: Json) -> int | None:
-    """200, "200 OK" or {"code": 200}."""
+    """Returns the status in 200, "200 OK" or {"code": 200}."""
     if isinstance(value, dict):
         value = value.get("code")
     if isinstance(value, str) and (digits := re.match(r"\d{3}\b", value, re.ASCII)):

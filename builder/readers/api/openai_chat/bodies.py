@@ -150,7 +150,7 @@ def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterat
 
 
 def _plain_parts(value: Json) -> Json:
-    """Content whose refusals are text parts: they are the model's own words."""
+    """Returns content whose refusals are text parts: they are the model's own words."""
     if not isinstance(value, list):
         return value
     parts: list[Json] = []

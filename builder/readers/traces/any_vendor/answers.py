@@ -81,7 +81,7 @@ def _fault(value: dict[str, Json]) -> str | None:
 
 
 def read_outcome(value: Json, notes: PartNotes) -> Outcome:
-    """Returns what a logged output says."""
+    """Returns the outcome that a logged output shows."""
     return _outcome(value, notes, 0)
 
 
@@ -248,7 +248,7 @@ def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
 
 
 def _of_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
-    """LangChain's LLMResult: lists of generations, one for each prompt of the batch."""
+    """Reads LangChain's LLMResult: lists of generations, one for each prompt of the batch."""
     batches = value.get("generations")
     if not isinstance(batches, list):
         return None

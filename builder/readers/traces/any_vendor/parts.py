@@ -172,7 +172,7 @@ def read_parts(value: Json) -> list[Part]:
 
 
 def read_part(item: Json) -> list[Part]:
-    """Returns what one part of a content says: nothing if it is sealed."""
+    """Returns the parts that one part of a content stands for; none if it is sealed."""
     if isinstance(item, str):
         return [Text(item)] if item else []
     part = as_dict(item)

@@ -127,7 +127,7 @@ def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
 
 
 def definitions(value: Json) -> list[Json]:
-    """Tool definitions out of any list of them: JSON texts, {name: definition}, groups."""
+    """Returns the tool definitions in any list of them: JSON texts, {name: definition}, groups."""
     value = decoded(value)
     if isinstance(value, dict):
         if not isinstance(value.get("name"), str) and not any(key in value for key in _DEFINES):

@@ -63,7 +63,7 @@ class _Checkpoint:
 
     @property
     def name(self) -> str:
-        """Of the thread."""
+        """The name of the thread."""
         return f"thread {_display_text(self.thread[0])} {_display_text(self.thread[1])}".rstrip()
 
     @property

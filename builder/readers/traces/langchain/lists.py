@@ -120,7 +120,7 @@ def conversations(
 
 
 def _message(fields: Fields) -> Message | None:
-    """Returns the message that the fields say; one that its provider cut short is not a target."""
+    """Returns the message that the fields describe; one that was cut short is not a target."""
     if not is_kind(fields):
         return Message("user", (unknown_part(as_str(fields.get("type")) or "message"),))
     message = lc_message(fields)

@@ -158,7 +158,7 @@ def _listed(content: Json) -> list[Json]:
 
 
 def lc_message(fields: dict[str, Json]) -> Message | None:
-    """Returns the message that fields say; None for a RemoveMessage."""
+    """Returns the message that the fields describe; None for a RemoveMessage."""
     kind = as_str(fields.get("type")).removesuffix("Chunk")
     kind = _CLASSES.get(kind, kind)
     if kind == "remove":

@@ -61,7 +61,7 @@ def item_sizes(source: Source) -> Sequence[int]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of the source, and what became of its other records."""
+    """Yields the conversations of the source, and the outcome of its other records."""
     found = tables(source)
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source, found))

@@ -228,7 +228,7 @@ class _Log:
     # -- log records that are one message each ---------------------------------------------------
 
     def _message(self, span: Span) -> Iterator[Event]:
-        """Yields those of one request are taken together."""
+        """Collects the records of one request; yields the events of the one before."""
         key = (span.trace, span.id)
         group = self._groups.get(key, [])
         is_choice = genai_spans.is_choice(span)
