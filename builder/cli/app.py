@@ -39,7 +39,7 @@ def common(
 
 
 EngineName = Literal["local", "ray"]
-"""Returns the engine that runs the job."""
+"""The engines that can run a build."""
 
 Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
 Workers = Annotated[

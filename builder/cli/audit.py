@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from itertools import groupby
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES, audit
-from builder.cli.terminal import conversion_lines, counted, escaped
+from builder.cli.terminal import aligned, conversion_lines, counted, escaped, print_json, warn
 from builder.config import Config
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath
@@ -49,14 +48,13 @@ def run_audit(
     end()
     fired = [item.code for item in found.findings if _fires(item, gates)]
     if as_json:
-        result = {"dataset": dataset, **found.as_json(), "failed": fired}
-        sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
+        print_json({"dataset": dataset, **found.as_json(), "failed": fired})
     elif not quiet:
         _print(dataset, found)
     if fired:
-        print(f"builder: failed gates: {', '.join(fired)}", file=sys.stderr)
+        warn(f"failed gates: {', '.join(fired)}")
     if not found.samples:
-        print("builder: the dataset contains no samples", file=sys.stderr)
+        warn("the dataset contains no samples")
     return 1 if fired or not found.samples else 0
 
 
@@ -135,12 +133,9 @@ def _print_finding(finding: AuditFinding) -> None:
 
 def _print_table(table: AuditTable) -> None:
     lines = [[_cell(cell) for cell in line] for line in (table.columns, *table.rows[:ROWS])]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     print(f"\n{table.title}")
-    for line in lines:
-        first = line[0].ljust(widths[0])
-        rest = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
-        print(escaped("  " + "  ".join((first, *rest)).rstrip()))
+    for line in aligned(lines):
+        print(escaped(f"  {line}"))
     if len(table.rows) > ROWS:
         print(f"  … {len(table.rows) - ROWS} more (--json)")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,10 +11,21 @@ from pathlib import Path
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.build.engine import Engine, local
-from builder.build.job import build
+from builder.build.job import build, no_warning
 from builder.card.built import Built
 from builder.cli.progress import BuildProgress
-from builder.cli.terminal import BOLD, DIM, GOOD, WARNING, aligned, counted, escaped, painted
+from builder.cli.terminal import (
+    BOLD,
+    DIM,
+    GOOD,
+    WARNING,
+    aligned,
+    counted,
+    escaped,
+    painted,
+    print_json,
+    warn,
+)
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.ledger import Ledger, ranked
@@ -64,7 +73,7 @@ def run_build(
                 fresh=fresh,
                 progress=progress.read,
                 phase=progress.phase,
-                warn=lambda text: quiet or print(escaped(f"builder: {text}"), file=sys.stderr),
+                warn=no_warning if quiet else warn,
                 remote=remote,
             )
         finally:
@@ -88,23 +97,21 @@ def summarise(
     if built.changed_by_loader:
         for report in built.changed_by_loader[:20]:
             place = f"{report.file}:{report.line}"
-            print(escaped(f"builder: {place} {report.findings[0].message}"), file=sys.stderr)
+            warn(f"{place} {report.findings[0].message}")
         detail = "the written rows do not load as proven; nothing was put in place"
-        print(f"builder: {len(built.changed_by_loader)} rows: {detail}", file=sys.stderr)
+        warn(f"{len(built.changed_by_loader)} rows: {detail}")
         if as_json:
             lost: dict[str, Json] = {"output": None, "as_loaded": len(built.changed_by_loader)}
-            sys.stdout.write(json.dumps({**ledger.to_json(), **lost}) + "\n")
+            print_json({**ledger.to_json(), **lost})
         return 1
     if as_json:
-        result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
-        sys.stdout.write(json.dumps(result) + "\n")
+        print_json({**ledger.to_json(), "output": out if is_written else None})
     elif not quiet:
         _print(built, out, config, here)
     if built.bugs:
-        print(
-            f"builder: {built.bugs} conversations or sources failed in a way that is a bug of this"
-            " program: see rejects.jsonl (internal, spec, structured, inverse) and report it",
-            file=sys.stderr,
+        warn(
+            f"{built.bugs} conversations or sources failed in a way that is a bug of this program:"
+            " see rejects.jsonl (internal, spec, structured, inverse) and report it"
         )
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
     if not ledger.samples:
@@ -112,10 +119,10 @@ def summarise(
         if not is_written and ledger.found:
             where = "the previous content of the folder is kept"
         for reason in built.reasons:
-            print(escaped(f"builder: {reason}"), file=sys.stderr)
+            warn(reason)
         if rejected > len(built.reasons) and not is_written:
-            print(f"builder: and {rejected - len(built.reasons)} more", file=sys.stderr)
-        print(f"builder: no sample could be built: {where}", file=sys.stderr)
+            warn(f"and {rejected - len(built.reasons)} more")
+        warn(f"no sample could be built: {where}")
         return 1
     return 1 if built.bugs or (strict and rejected) else 0
 
@@ -288,7 +295,7 @@ def list_stores(*, as_json: bool) -> int:
     found = [(name, path) for name, path in STORES if expand_home(path).is_dir()]
     if as_json:
         stores = [{"name": name, "path": path} for name, path in found]
-        sys.stdout.write(json.dumps({"stores": stores}) + "\n")
+        print_json({"stores": stores})
         return 0
     if not found:
         print("no logs of known agents found in the home folder; name a file or folder:")

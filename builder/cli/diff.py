@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
-from builder.cli.terminal import escaped
+from builder.cli.terminal import escaped, print_json
 from builder.report.compare import DatasetDifference, compare
 
 ROWS = 20
@@ -16,7 +13,7 @@ def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
     """Compares and prints; returns 0 if the samples are equal, else 1. Raises UsageError."""
     found = compare(before, after)
     if as_json:
-        sys.stdout.write(json.dumps(found.to_json()) + "\n")
+        print_json(found.to_json())
     elif not quiet:
         _print(found)
     return 1 if found.came or found.went or found.changed else 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from builder.cli.manifest import manifest_of, mode_of, tokenizer_of
-from builder.cli.terminal import escaped
+from builder.cli.terminal import print_json, warn
 from builder.conversation import Json
 from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
@@ -33,15 +31,15 @@ def run_export(
     else:
         exported = export(dataset, VARIANTS[to], out, verifier)
     if as_json:
-        sys.stdout.write(json.dumps({**result(exported), "variant": to}) + "\n")
+        print_json({**result(exported), "variant": to})
     elif not quiet:
         _print(exported, to, out)
     for problem in exported.problems[:20]:
-        print(escaped(f"builder: {problem}"), file=sys.stderr)
+        warn(problem)
     if exported.problems:
-        print("builder: nothing was put in place", file=sys.stderr)
+        warn("nothing was put in place")
     if not exported.rows:
-        print(f"builder: {_why_empty(to, manifest)}", file=sys.stderr)
+        warn(_why_empty(to, manifest))
     return 1 if exported.problems or not exported.rows else 0
 
 
@@ -54,7 +52,7 @@ def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
     counts = left_out.items() if isinstance(left_out, dict) else ()
     codes = ", ".join(f"{code} {count}" for code, count in counts)
     why = f"; uncertain: {codes}" if codes else ""
-    return escaped(f"the dataset contains no preference pair (docs/preference.md){why}")
+    return f"the dataset contains no preference pair (docs/preference.md){why}"
 
 
 def _print(exported: Exported, to: str, out: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
-from builder.cli.terminal import aligned, escaped
+from builder.cli.terminal import aligned, escaped, print_json, warn
 from builder.readers import readers, recognise
 from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
@@ -16,7 +13,7 @@ def list_formats(*, as_json: bool, quiet: bool) -> int:
     """Prints the readers, with the format that each recognises."""
     summaries = {name: reader.summary for name, reader in readers().items()}
     if as_json:
-        sys.stdout.write(json.dumps(summaries) + "\n")
+        print_json(summaries)
     elif not quiet:
         width = max(map(len, summaries), default=0)
         for name, summary in summaries.items():
@@ -32,10 +29,9 @@ def explain(path: str, *, as_json: bool, quiet: bool) -> int:
             with local_copy(source) as copy:
                 found[source.name] = dict(recognise(copy))
         else:
-            problem = f"{source.where}: {source.code}: {source.detail}"
-            print(escaped(f"builder: {problem}"), file=sys.stderr)
+            warn(f"{source.where}: {source.code}: {source.detail}")
     if as_json:
-        sys.stdout.write(json.dumps(found) + "\n")
+        print_json(found)
     elif not quiet:
         for name, claims in found.items():
             text = "; ".join(f"{reader}: {why}" for reader, why in claims.items())

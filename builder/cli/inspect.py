@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from itertools import islice, pairwise
 
 from builder.build.prove import prove
 from builder.cli.formats import print_overview
-from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped
+from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize import NormalizeOptions, normalise, remedy
 from builder.normalize.options import LengthOptions
@@ -97,7 +95,7 @@ def run_inspect(
         if not as_json:
             _print_conversation(summary, spans)
     if as_json:
-        sys.stdout.write(json.dumps(result, ensure_ascii=True) + "\n")
+        print_json(result)
     return 0
 
 
@@ -228,7 +226,7 @@ def _print_conversation(summary: dict[str, Json], spans: Spans) -> None:
 
 def marked(text: str, spans: Spans) -> str:
     """Returns the text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
-    begin, end = (TRAINED, RESET) if colours(sys.stdout) else ("⟦", "⟧")
+    begin, end = (TRAINED, RESET) if colours() else ("⟦", "⟧")
     borders = [0, *(border for span in spans for border in span), len(text)]
     pieces = [escaped(text[start:stop]) for start, stop in pairwise(borders)]
     return "".join(

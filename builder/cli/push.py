@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 
-from builder.cli.terminal import escaped
+from builder.cli.terminal import escaped, print_json, warn
 from builder.conversation import Json
 from builder.credentials import hide
 from builder.parallel.signals import interrupt_on_sigterm
@@ -63,7 +62,7 @@ def run_push(
     if report.refused:
         _warn("nothing was pushed")
     if as_json:
-        sys.stdout.write(json.dumps(_as_json(report, course), ensure_ascii=False) + "\n")
+        print_json(_as_json(report, course))
     elif not quiet:
         _print_end(report)
     return 0 if report.is_done else 1
@@ -76,7 +75,7 @@ def _unused_codes(report: PushReport, options: PushOptions) -> list[str]:
 
 
 def _warn(text: str) -> None:
-    print(f"builder: {hide(escaped(text))}", file=sys.stderr)
+    warn(hide(text))
 
 
 def _print_changes(report: PushReport, options: PushOptions) -> None:

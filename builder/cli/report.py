@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
 from builder.cli.manifest import manifest_of, tokenizer_of
+from builder.cli.terminal import print_json
 from builder.dataset.files import dataset_files
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
@@ -37,7 +37,7 @@ def run_report(
     page = report_html(dataset, manifest, found, target_for(name))
     write_whole(out, page)
     if as_json:
-        sys.stdout.write(json.dumps({"report": str(out), "bytes": len(page)}) + "\n")
+        print_json({"report": str(out), "bytes": len(page)})
     elif not quiet:
         print(f"{out}: {len(page):,} bytes, one self-contained file")
     return 0

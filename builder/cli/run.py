@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from builder.cli.app import COMMANDS, app
+from builder.cli.terminal import print_json, warn
 from builder.credentials import hide
 from builder.problem import BuilderError, UsageError, nearest
 
@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
     except UsageError as error:
         return refused(str(error), arguments)
     except BuilderError as error:
-        print(f"builder: {error}", file=sys.stderr)
+        warn(str(error))
         return 1
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED  # as typer itself returns in other versions
@@ -56,10 +56,7 @@ def run(arguments: list[str]) -> int:
             raise
         return refused(usage_message(error), arguments)
     if result == INTERRUPTED:
-        print(
-            "builder: interrupted; finished work is kept, the same command resumes",
-            file=sys.stderr,
-        )
+        warn("interrupted; finished work is kept, the same command resumes")
     return result if isinstance(result, int) else 0
 
 
@@ -85,9 +82,9 @@ def refused(message: str, arguments: list[str]) -> int:
     """Prints the usage error, with `--json` as an object too; returns its exit code."""
     message = hide(message)
     for line in message.splitlines():
-        print(f"builder: {line}", file=sys.stderr)
+        warn(line)
     if "--json" in arguments:
-        sys.stdout.write(json.dumps({"error": message, "exit_code": MISTAKE}) + "\n")
+        print_json({"error": message, "exit_code": MISTAKE})
     return MISTAKE
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TextIO
 
 TRAINED = "\x1b[32m"
 RESET = "\x1b[0m"
@@ -32,14 +32,25 @@ def _escape(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def colours(stream: TextIO = sys.stdout) -> bool:
-    """Returns whether colour codes may be written: not to a file, and not if NO_COLOR is set."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def warn(text: str) -> None:
+    """Prints a message of the program on standard error, escaped."""
+    print(escaped(f"builder: {text}"), file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Prints the one JSON object of `--json` on a line, in ASCII."""
+    sys.stdout.write(json.dumps(value) + "\n")
+
+
+def colours() -> bool:
+    """Returns whether standard output takes colour codes: no file, and NO_COLOR is not set."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not is_plain
 
 
 def painted(text: str, style: str) -> str:
     """Returns the text in a style if standard output supports it, else unchanged."""
-    return f"{style}{text}{RESET}" if text and colours(sys.stdout) else text
+    return f"{style}{text}{RESET}" if text and colours() else text
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from builder.cli.masks import as_json, compare_masks, print_masks, trainers_named
-from builder.cli.terminal import conversion_lines, escaped
+from builder.cli.terminal import conversion_lines, escaped, print_json, warn
 from builder.conversation import Json
 from builder.finding import Finding
-from builder.jsonio import dumps
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
 from builder.qwen3.parity import MODES
@@ -72,7 +70,7 @@ def run_verify(
         results.append(result)
     if style.as_json:
         whole: Json = {"dataset": dataset, "targets": list(results)}
-        sys.stdout.write(dumps(results[0] if len(results) == 1 else whole) + "\n")
+        print_json(results[0] if len(results) == 1 else whole)
     elif len(results) > 1 and style.in_words:
         print("== all")
         for result in results:
@@ -131,9 +129,9 @@ def _verify(
         print(_proven(result))
     elif not style.as_json and summary.codes:
         found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
-        print(f"builder: {_proven(result)}; findings: {found}", file=sys.stderr)
+        warn(f"{_proven(result)}; findings: {found}")
     if not summary.samples and not summary.codes:
-        print("builder: the dataset contains no samples", file=sys.stderr)
+        warn("the dataset contains no samples")
     return result
 
 

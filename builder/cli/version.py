@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import metadata
+
+from builder.cli.terminal import warn
 
 DISTRIBUTION = "toolcall-dataset-builder"
 
@@ -12,10 +13,9 @@ def print_version() -> None:
     """Prints the version, and on standard error whether another distribution conflicts."""
     print(f"{DISTRIBUTION} {_version()}")
     for name in others():
-        print(
-            f"builder: the distribution {name!r} installs a module `builder` too, so that one hides"
-            " the other: use an environment of its own for each",
-            file=sys.stderr,
+        warn(
+            f"the distribution {name!r} also installs a module `builder`, and one hides the other:"
+            " install each in an environment of its own"
         )
 
 
