@@ -202,7 +202,7 @@ def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExa
         return FindingExample(where, detail=sample[0].message)
     dialogue = _dialogue(sample)
     meta = item.meta
-    if not _is_measured(item):
+    if not all(isinstance(meta.get(key), int) for key in ("tokens", "chars")):
         try:
             sample.line  # noqa: B018 - cached: can it be written at all?
         except UnicodeEncodeError:
@@ -219,10 +219,6 @@ def _dialogue(sample: Sample) -> Dialogue | None:
         return to_dialogue(sample)
     except ParseFault:
         return None
-
-
-def _is_measured(item: DatasetRow) -> bool:
-    return all(isinstance(item.meta.get(key), int) for key in ("tokens", "chars"))
 
 
 def _measured(sample: Sample, dialogue: Dialogue | None, target: Target) -> dict[str, Json]:

@@ -39,7 +39,8 @@ def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
     """Yields the examples of a dialogue, in order. A dialogue ends with an assistant turn."""
     start = 0
     for end in _ends(dialogue.turns, unit):
-        targets = [at for at in range(start, end) if _is_target(dialogue.turns[at])]
+        turns = enumerate(dialogue.turns[start:end], start)
+        targets = [at for at, turn in turns if turn.role == "assistant" and turn.trained]
         start = end
         if targets:
             yield example(dialogue, range(targets[-1] + 1), targets)
@@ -72,10 +73,6 @@ def example(
         tuple(ordinals[at] for at in answers),
         {"reasoning_dropped": dropped} if dropped else {},
     )
-
-
-def _is_target(turn: Turn) -> bool:
-    return turn.role == "assistant" and turn.trained
 
 
 def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:

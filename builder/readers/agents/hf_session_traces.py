@@ -37,15 +37,11 @@ _CONVERTED = frozenset({"harness", "session_id", "file_path"})
 def recognise(source: Source) -> str | None:
     """Claims a session line with a harness, or the columns that the Hub converts it to."""
     for item in source.peek.objects:
-        if _is_session(item):
+        if item.get("type") == "session" and isinstance(item.get("harness"), str):
             return "a session line with harness"
         if item.keys() >= _CONVERTED and {"messages", "traces"} & item.keys():
             return "rows converted from session traces (harness, session_id, file_path)"
     return None
-
-
-def _is_session(item: dict[str, Json]) -> bool:
-    return item.get("type") == "session" and isinstance(item.get("harness"), str)
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ def read(source: Source) -> Iterator[Event]:
         moved = _CONTEXT.fullmatch(_file(member))
         if moved:
             order = float(moved[1] or "inf")  # the current file comes after the moved files
-            chains.setdefault(_folder(member), []).append((order, member))
+            chains.setdefault(member.name.rpartition("/")[0], []).append((order, member))
         elif _file(member) != _WIRE:
             member.count_records()
             yield Ignored("other_file")
@@ -84,10 +84,6 @@ def read(source: Source) -> Iterator[Event]:
 
 def _file(member: Source) -> str:
     return member.name.rpartition("/")[2]
-
-
-def _folder(member: Source) -> str:
-    return member.name.rpartition("/")[0]
 
 
 def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
