@@ -151,7 +151,7 @@ def test_mistakes_are_named(tmp_path, capsys):
     for select, message in (
         ({"where": {"tokens": {"minimum": 1}}}, "select.where.tokens.minimum: unknown key"),
         ({"where": {"tokens": {"min": "1"}}}, "select.where.tokens.min: must be a number"),
-        ({"where": {"model": {"in": [["a"]]}}}, "select.where.model.in[0]: must be a text"),
+        ({"where": {"model": {"in": [["a"]]}}}, "select.where.model.in[0]: must be text"),
         ({"where": {"model": {}}}, "select.where.model: has no condition"),
         ({"shares": {"model": {"a": 0.7, "b": 0.7}}}, "add up to more than 1"),
         ({"shares": {"model": {"a": 0.1}, "source": {"b": 0.1}}}, "more than one field"),
