@@ -45,6 +45,13 @@ def words(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
 
 
+def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
+    """Returns the number of leading items that two sequences share."""
+    pairs = zip(one, other, strict=False)
+    shorter = min(len(one), len(other))
+    return next((at for at, (mine, theirs) in enumerate(pairs) if mine != theirs), shorter)
+
+
 def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:
     """Returns the digest of each prefix of the messages, for finding it in a later request.
 

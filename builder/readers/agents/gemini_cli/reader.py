@@ -31,12 +31,12 @@ from builder.readers.agents.gemini_cli.records import (
     answered_in,
     begins,
     call_ids,
-    common,
     view_of,
     with_repeats,
 )
 from builder.readers.api.gemini.contents import content_messages
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
@@ -223,7 +223,7 @@ class _Session:
             later = [other.compared for other in views[at + 1 :] if other.compared]
             if not view.compared or any(begins(other, view.compared) for other in later):
                 continue
-            if later and not answered_in(view.compared[common(view.compared, later[0]) :]):
+            if later and not answered_in(view.compared[common_prefix(view.compared, later[0]) :]):
                 continue  # only what a user typed was undone
             problems = state.problems
             if state.rewound or (later and begins(view.compared, later[0])):

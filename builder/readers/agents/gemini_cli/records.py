@@ -24,6 +24,7 @@ from builder.conversation import (
 )
 from builder.readers.api.gemini.contents import mark_harness, part_list, read_parts
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _DENIED = "User did not allow tool call"
@@ -118,7 +119,7 @@ def _without_history(
 def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
     """Marks answers that are in several conversations as repeats in all but one.
 
-    The one is the first whose end the user did not take back.
+    The exception is the first one whose end the user did not undo.
     """
     targets: set[str] = set()
     marked: dict[int, Conversation] = {}
@@ -223,19 +224,9 @@ def _bare(part: Part) -> Part:
     return part
 
 
-def common(one: Comparable, other: Comparable) -> int:
-    """Returns how many leading messages two histories share."""
-    length = 0
-    for ours, theirs in zip(one, other, strict=False):
-        if ours != theirs:
-            break
-        length += 1
-    return length
-
-
 def begins(whole: Comparable, start: Comparable) -> bool:
     """Returns whether a history begins with another."""
-    return len(start) <= len(whole) and common(whole, start) == len(start)
+    return len(start) <= len(whole) and common_prefix(whole, start) == len(start)
 
 
 def answered_in(compared: Comparable) -> bool:

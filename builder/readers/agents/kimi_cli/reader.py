@@ -23,6 +23,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_cli.rows import row_message, rows
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.sources.listing import Listing
@@ -161,7 +162,7 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
     begun = 0
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
-        kept = _in_common(context.messages, following.messages) if following else 0
+        kept = common_prefix(context.messages, following.messages) if following else 0
         left = context.messages[kept:]
         if not context.messages:
             if context.records:
@@ -184,15 +185,6 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )
         begun += not kept  # only a rewound context continues in the next one
-
-
-def _in_common(first: Sequence[Message], second: Sequence[Message]) -> int:
-    """Returns how many leading messages two contexts share."""
-    pairs = zip(first, second, strict=False)
-    return next(
-        (at for at, (one, other) in enumerate(pairs) if one != other),
-        min(len(first), len(second)),
-    )
 
 
 READER = Reader(

@@ -151,9 +151,9 @@ class _Log:
             yield self._completed(event)
         for where, key in self._silent:
             if key in self._grouped:
-                yield Ignored("told_in_events")
+                yield Ignored("logged_in_events")
             elif key[0] in self._by_runs:
-                yield Ignored("told_by_agent")
+                yield Ignored("logged_by_agent")
             else:
                 yield Problem(
                     "no_content", where, "the log did not capture the content of messages"
