@@ -7,7 +7,7 @@ They are independent of files, configurations and training formats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
@@ -142,6 +142,14 @@ class Context:
 
     level: str
     missing: tuple[str, ...] = ()
+
+
+def lowest(contexts: Collection[Context]) -> Context | None:
+    """Combines contexts: the lowest level and every missing code. None if there are no contexts."""
+    if not contexts:
+        return None
+    level = min((item.level for item in contexts), key=LEVELS.index)
+    return Context(level, tuple(sorted({code for item in contexts for code in item.missing})))
 
 
 REPEAT = "repeat"

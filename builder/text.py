@@ -67,6 +67,14 @@ def escape_tokens(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
     return pattern.subn(lambda match: f"\\u{ord(match[0][0]):04x}{match[0][1:]}", text)
 
 
+def escape_char(char: str) -> str:
+    r"""Returns a character as its escape: `\x1b`, `\u202e` or `\U000e0001`."""
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 def map_strings(value: Json, change: Callable[[str], str]) -> Json:
     """Applies `change` to all strings and keys of a value, in order.
 

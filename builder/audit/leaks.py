@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
-from builder.jsonio import JsonFault, loads
+from builder.conversation import Json
 from builder.scrub.personal import KINDS, find_personal, personal_in
 from builder.scrub.secrets import KINDS as SECRET_KINDS
 from builder.scrub.secrets import (
@@ -86,21 +85,9 @@ class Leaks:
                 self.replaced.add("redacted", row, part, "", count)
         return known
 
-    def add_rejects(self, path: Path) -> None:
-        """Examines the lines of rejects.jsonl; a line that cannot be read is skipped."""
-        try:
-            with path.open("rb") as stream:
-                for number, line in enumerate(stream, start=1):
-                    self._reject(number, line)
-        except OSError:
-            return
-
-    def _reject(self, number: int, line: bytes) -> None:
-        try:
-            reject = loads(line)
-        except JsonFault:
-            return
-        message = reject.get("message") if isinstance(reject, dict) else None
+    def add_reject(self, number: int, reject: dict[str, Json]) -> None:
+        """Examines the message of a line of rejects.jsonl."""
+        message = reject.get("message")
         if not isinstance(message, str):
             return
         for hit in find_secrets(message):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable
-from builder.jsonio import JsonFault, loads
+from builder.conversation import Json
 from builder.ledger import ranked
 
 MAX_NAMES = 20_000
@@ -49,22 +48,9 @@ class OriginAudit:
             for name, counts in known.items():
                 self._named(key, name).update(counts)
 
-    def add_rejects(self, path: Path) -> None:
-        """Counts the lines of rejects.jsonl; a line that cannot be read is skipped."""
-        try:
-            with path.open("rb") as stream:
-                for line in stream:
-                    self._reject(line)
-        except OSError:
-            return
-
-    def _reject(self, line: bytes) -> None:
-        try:
-            reject = loads(line)
-        except JsonFault:
-            return
-        if isinstance(reject, dict):
-            self._rejects[str(reject.get("code")), str(reject.get("format"))] += 1
+    def add_reject(self, reject: dict[str, Json]) -> None:
+        """Counts a line of rejects.jsonl."""
+        self._rejects[str(reject.get("code")), str(reject.get("format"))] += 1
 
     def tables(self) -> list[AuditTable]:
         """Returns a table for each of them."""

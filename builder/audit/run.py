@@ -22,7 +22,7 @@ from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.conversation import Json
-from builder.dataset.rows import DatasetRow, dataset_rows
+from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
 from builder.qwen3.parity import counts, in_parity
@@ -182,8 +182,10 @@ def audit(
         whole.merge(found)
         step(found.rows)
     rejects = expand_home(dataset) / "rejects.jsonl"
-    whole.leaks.add_rejects(rejects)
-    whole.origins.add_rejects(rejects)
+    for number, reject in json_lines(rejects) if rejects.is_file() else ():
+        if isinstance(reject, dict):
+            whole.leaks.add_reject(number, reject)
+            whole.origins.add_reject(reject)
     return whole.result()
 
 

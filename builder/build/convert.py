@@ -19,11 +19,10 @@ from builder.build.results import (
     Spooled,
 )
 from builder.build.spool import Spool
-from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used
+from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.jsonio import dumps
 from builder.ledger import call_keys
 from builder.normalize import Normalised, NormalizeOptions, normalise
-from builder.normalize.context import lowest
 from builder.normalize.options import LengthOptions
 from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError

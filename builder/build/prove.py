@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import LEVELS, Context
+from builder.conversation import LEVELS, Context, lowest
 from builder.finding import Finding
 from builder.normalize import Normalised
-from builder.normalize.context import lowest
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.units import TrainingExample, example, examples
 from builder.normalize.windows import Window, plan_windows, shorten_responses

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+from builder.text import escape_char
+
 TRAINED = "\x1b[32m"
 RESET = "\x1b[0m"
 BOLD = "\x1b[1m"
@@ -22,14 +24,9 @@ def escaped(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if char.isprintable() or char in "\n\t" else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else escape_char(char) for char in text
+    )
 
 
 def warn(text: str) -> None:

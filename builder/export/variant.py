@@ -11,6 +11,7 @@ from builder.export.preference import PreferencePair
 from builder.qwen3.tokenizer import Target
 from builder.sample import Dialogue, Sample
 from builder.trainers import readers_of
+from builder.trainers.masks import as_messages
 from builder.trainers.record import Trainer
 
 Row = dict[str, Any]
@@ -53,7 +54,7 @@ class ExportItem:
 
     def messages(self, sample: Sample) -> list[Row]:
         """Returns the messages of `sample`, whose assistant turns are those of the item."""
-        messages = plain_messages(sample)
+        messages = as_messages(sample)
         self.weigh(messages)
         return messages
 
@@ -95,8 +96,3 @@ class Variant:
     def declared(self, *, weighted: bool) -> list[Json]:
         """Returns the features; `weighted`: assistant messages carry `weight` and `loss`."""
         return [WEIGHTED if item is MESSAGES and weighted else item for item in self.features]
-
-
-def plain_messages(sample: Sample) -> list[Row]:
-    """Returns the messages of a sample in the form of rows."""
-    return [{"role": role, "content": content} for role, content in sample.messages]

@@ -23,7 +23,6 @@ from builder.export.variant import (
     Feature,
     Row,
     Variant,
-    plain_messages,
 )
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
@@ -31,6 +30,7 @@ from builder.qwen3.flatten import call_text, flatten
 from builder.qwen3.render import tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
+from builder.trainers.masks import as_messages
 
 
 def _plain(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
@@ -121,7 +121,7 @@ def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]
 
 def _completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     for sample, text, _ in _turns(item, target):
-        messages = plain_messages(sample)
+        messages = as_messages(sample)
         row = {
             "prompt": messages[:-1],
             "completion": messages[-1:],
@@ -224,7 +224,7 @@ def _tokens_text(row: Row, target: Target) -> str:
 
 def _preferences(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     for pair in item.pairs:
-        chosen, rejected = plain_messages(pair.chosen), plain_messages(pair.rejected)
+        chosen, rejected = as_messages(pair.chosen), as_messages(pair.rejected)
         row = {
             "prompt": chosen[:-1],
             "chosen": chosen[-1:],

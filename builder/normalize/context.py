@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from builder.conversation import LEVELS, Context, Conversation
+from builder.conversation import Context, Conversation
 
 UNKNOWN = Context("partial")
 """The default context of a draft: nothing is known."""
@@ -21,11 +19,3 @@ def derived_context(conversation: Conversation, has_system: bool) -> Context:
     ):
         missing.append("tools")
     return Context("partial" if missing else "logged", tuple(missing))
-
-
-def lowest(contexts: Sequence[Context]) -> Context | None:
-    """Combines contexts: the lowest level and every missing code. None if there are no contexts."""
-    if not contexts:
-        return None
-    level = min((item.level for item in contexts), key=LEVELS.index)
-    return Context(level, tuple(sorted({code for item in contexts for code in item.missing})))

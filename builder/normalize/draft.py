@@ -11,17 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 
-from builder.conversation import (
-    REPEAT,
-    Context,
-    Data,
-    Json,
-    Media,
-    Text,
-    ToolResult,
-)
+from builder.conversation import REPEAT, Context, Data, Json, Media, Text, ToolResult, lowest
 from builder.jsonio import dumps
-from builder.normalize.context import UNKNOWN, lowest
+from builder.normalize.context import UNKNOWN
 from builder.problem import Problem
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import loads_text
 
 SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -63,7 +63,7 @@ def tool_name(tool: dict[str, Json]) -> str:
 def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
     """Yields single definitions from lists, JSON texts and Gemini's and Bedrock's groups."""
     for entry in definitions:
-        definition = _loaded(entry)
+        definition = loads_text(entry)
         if isinstance(definition, list):
             yield from _flat(definition)
             continue
@@ -78,16 +78,6 @@ def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
             yield from _flat(group)
         else:
             yield definition
-
-
-def _loaded(value: Json) -> Json:
-    """Returns the value of JSON text, None if it is invalid; any other value unchanged."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return loads(value)
-    except JsonFault:
-        return None
 
 
 def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
@@ -187,7 +177,7 @@ def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
         "parameters", "input_schema", "inputSchema", "parametersJsonSchema",
         "parameters_json_schema", "arguments",
     ):  # fmt: skip
-        value = _loaded(spec.get(key))
+        value = loads_text(spec.get(key))
         if isinstance(value, dict):
             inner = value.get("json")
             if key == "inputSchema" and isinstance(inner, dict) and set(value) == {"json"}:

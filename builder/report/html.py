@@ -13,9 +13,12 @@ from itertools import groupby
 from re import Pattern
 from typing import NewType
 
+from builder.text import escape_char
+
 Html = NewType("Html", str)
 
 EMPTY = Html("")
+
 _VOID = frozenset({"br", "hr", "input", "meta"})
 _SVG_VOID = frozenset({"line", "path", "rect"})
 _KEPT = "\n\t"
@@ -60,7 +63,7 @@ def text(value: str) -> Html:
         if is_seen:
             pieces.append(html.escape(chars, quote=False))
         else:
-            pieces.append(f'<b class="unseen">{"".join(map(_escape, chars))}</b>')
+            pieces.append(f'<b class="unseen">{"".join(map(escape_char, chars))}</b>')
     return Html("".join(pieces))
 
 
@@ -73,7 +76,7 @@ def seen(value: str) -> str:
     """Returns the text with invisible characters as escapes; it is not HTML yet."""
     if _is_plain(value):
         return value
-    return "".join(char if _is_seen(char) else _escape(char) for char in value)
+    return "".join(char if _is_seen(char) else escape_char(char) for char in value)
 
 
 def _is_plain(value: str) -> bool:
@@ -82,13 +85,6 @@ def _is_plain(value: str) -> bool:
 
 def _is_seen(char: str) -> bool:
     return char.isprintable() or char in _KEPT
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def marked(value: str, hits: Pattern[str] | None) -> Html:

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,19 @@ def json_column(value: Json, where: str) -> Json | Problem:
         return loads(value)
     except JsonFault as fault:
         return fault.at(where)
+
+
+def read_sessions(
+    source: Source, query: str, read: Callable[[Source, sqlite3.Connection, str], Iterator[Event]]
+) -> Iterator[Event]:
+    """Yields what `read` yields for each session of the source that the query names, guarded."""
+
+    def events() -> Iterator[Event]:
+        with open_sqlite(source) as connection:
+            for session in source.own(first_column(connection, query)):
+                yield from read(source, connection, session)
+
+    return guarded(source, events())
 
 
 def guarded(source: Source, events: Iterator[Event]) -> Iterator[Event]:

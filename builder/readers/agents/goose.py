@@ -38,10 +38,8 @@ from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
-    first_column,
-    guarded,
     json_column,
-    open_sqlite,
+    read_sessions,
     rows,
     session_sizes,
     tables,
@@ -92,7 +90,7 @@ def item_sizes(source: Source) -> Sequence[int]:
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions."""
     if source.peek.kind == "sqlite":
-        yield from guarded(source, _database(source))
+        yield from read_sessions(source, _SESSIONS, _stored)
     else:
         yield from _lines(source)
 
@@ -148,12 +146,6 @@ def _lines(source: Source) -> Iterator[Event]:
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
 _SIZES = "SELECT session_id, sum(length(CAST(content_json AS BLOB))) FROM messages GROUP BY 1"
-
-
-def _database(source: Source) -> Iterator[Event]:
-    with open_sqlite(source) as connection:
-        for session in source.own(first_column(connection, _SESSIONS)):
-            yield from _stored(source, connection, session)
 
 
 def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:

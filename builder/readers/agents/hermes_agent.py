@@ -34,12 +34,11 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
+from builder.readers.toolkit.rows import gap
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
-    first_column,
-    guarded,
     json_column,
-    open_sqlite,
+    read_sessions,
     rows,
     session_sizes,
     tables,
@@ -88,7 +87,7 @@ def item_sizes(source: Source) -> Sequence[int]:
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions, or of all trajectories."""
     if source.peek.kind == "sqlite":
-        yield from guarded(source, _database(source))
+        yield from read_sessions(source, _SESSIONS, _stored)
         return
     if source.peek.kind == "json":
         document = source.document()
@@ -168,7 +167,7 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         yield from [Ignored("empty_session", len(items))] if items else []
         return
     tools = document.get("tools")
-    gaps = tuple(replace(problem, records=0) for problem in lost[:1])
+    gaps = gap(lost)
     yield Conversation(
         id=session,
         record=span("[0]", where),
@@ -189,12 +188,6 @@ SELECT session_id, sum(
 ) FROM messages GROUP BY 1
 """
 _MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
-
-
-def _database(source: Source) -> Iterator[Event]:
-    with open_sqlite(source) as connection:
-        for session in source.own(first_column(connection, _SESSIONS)):
-            yield from _stored(source, connection, session)
 
 
 def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:

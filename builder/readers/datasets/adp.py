@@ -21,13 +21,11 @@ from builder.conversation import (
     Content,
     Conversation,
     Data,
-    Event,
     Json,
     Media,
     Message,
     Part,
     Reasoning,
-    Text,
     ToolCall,
     ToolResult,
     Unparsed,
@@ -38,9 +36,10 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 _CALLS = frozenset({"api_action", "code_action"})
@@ -61,11 +60,6 @@ def recognise(source: Source) -> str | None:
         if classes and any(isinstance(name, str) and name in _CLASSES for name in classes):
             return "content of actions and observations with class_"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each trajectory."""
-    return read_rows(source, lambda where, row, names: [_trajectory(where, row, names)])
 
 
 def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -115,7 +109,7 @@ class _Story:
         if kind in _OBSERVATIONS:
             self._observe(item)
         elif kind == "message_action" and item.get("source") == "user":
-            self._add_message("user", _text(item.get("content")))
+            self._add_message("user", text_or_data(item.get("content")))
         elif kind in _CALLS or kind == "message_action":
             self._act(item)
         else:
@@ -144,7 +138,7 @@ class _Story:
         elif isinstance(content := item.get("content"), str):
             parts += text_tags.assistant_parts(_without_finish(content, self.changes), self.changes)
         else:
-            parts += _text(content)
+            parts += text_or_data(content)
         self.messages.append(Message("assistant", tuple(parts)))
 
     def _observe(self, item: dict[str, Json]) -> None:
@@ -175,19 +169,13 @@ class _Story:
         self.messages.append(Message(role, parts))
 
 
-def _text(value: Json) -> Contents:
-    if value is None:
-        return ()
-    return (Text(value),) if isinstance(value, str) else (Data(value),)
-
-
 def _observed_parts(item: dict[str, Json]) -> Contents:
     """Returns what an observation shows: its content, or a page by its address, tree and source."""
     kind = item.get("class_")
     if kind == "image_observation":
         return (Media("image"),)
     if kind != "web_observation":
-        return _text(item.get("content"))
+        return text_or_data(item.get("content"))
     page: dict[str, Json] = {
         name: item[name] for name in ("url", "axtree", "html") if item.get(name) is not None
     }
@@ -279,6 +267,6 @@ READER = Reader(
     name="adp",
     summary="ADP standard samples: id, and content of actions and observations by class_",
     recognise=recognise,
-    read=read,
+    read=read_each(_trajectory),
     splits=splits,
 )

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 from builder.conversation import (
     Conversation,
-    Event,
     Json,
     Message,
     Text,
@@ -25,7 +24,7 @@ from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_str
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.readers.toolkit.tags import functioncall_parts
 from builder.sources.source import Source
 
@@ -50,11 +49,6 @@ def recognise(source: Source) -> str | None:
         if isinstance(row.get("system"), str) and _SEGMENTS[1].match(chat):
             return "rows of system and chat with USER: and ASSISTANT: segments"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -123,6 +117,6 @@ READER = Reader(
     name="glaive",
     summary="Glaive v2 rows: system, and chat of USER:, ASSISTANT: and FUNCTION RESPONSE: segments",
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
     splits=splits,
 )

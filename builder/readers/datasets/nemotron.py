@@ -8,17 +8,16 @@ one and none in the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json
+from builder.conversation import Conversation, Json
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 _PURPOSES = frozenset({"used_in", "category", "reasoning"})
@@ -30,11 +29,6 @@ def recognise(source: Source) -> str | None:
         if {"uuid", "license", "messages"} <= row.keys() and not _PURPOSES.isdisjoint(row):
             return "rows of uuid, license and messages"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -70,6 +64,6 @@ READER = Reader(
     name="nemotron",
     summary="Nemotron rows: uuid, license, messages, and tools in a column or in the metadata",
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
     splits=splits,
 )

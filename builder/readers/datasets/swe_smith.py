@@ -9,9 +9,8 @@ system text, the tool role is folded into user: what follows a turn that calls i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from builder.conversation import Conversation, Event, Json, Message, ToolCall, ToolResult
+from builder.conversation import Conversation, Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content
@@ -19,7 +18,7 @@ from builder.readers.toolkit.function_text import assistant_parts, parameter_typ
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_rows
+from builder.readers.toolkit.rows import read_each
 from builder.sources.source import Source
 
 _WRAPPED = frozenset({"old_str", "new_str", "file_text"})
@@ -42,11 +41,6 @@ def recognise(source: Source) -> str | None:
             if item.get("role") == "assistant" and "<function=" in as_str(item.get("content")):
                 return "rows of messages with <function=…> calls and instance_id or resolved"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -96,5 +90,5 @@ READER = Reader(
     name="swe-smith",
     summary="SWE-smith and SWE-Gym rows: messages with <function=…> calls in their text",
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
 )

@@ -9,16 +9,15 @@ repeat is one call. Nothing has ids, results pair by order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import REPEAT, Conversation, Event, Json, Message, Reasoning
+from builder.conversation import REPEAT, Conversation, Json, Message, Reasoning
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 
@@ -38,11 +37,6 @@ def _is_row(row: dict[str, Json]) -> bool:
         and "value" not in turn
         for turn in turns
     )
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -75,6 +69,6 @@ READER = Reader(
         "ToolMind rows: conversations of role and content, tools; the last turn is to be learnt"
     ),
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
     splits=splits,
 )

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from builder.conversation import (
     Conversation,
-    Event,
     Json,
     Message,
     Part,
@@ -36,7 +35,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 _DECLARED = re.compile(
@@ -53,11 +52,6 @@ def recognise(source: Source) -> str | None:
         if {"uuid", "messages"} <= row.keys() and ("subset_name" in row or "target_tools" in row):
             return "rows of uuid and messages with subset_name or target_tools"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -182,6 +176,6 @@ READER = Reader(
     name="toucan",
     summary="Toucan rows: uuid, subset or target tools, and messages (JSON text, function_call)",
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
     splits=splits,
 )

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 from builder.conversation import (
     Content,
     Conversation,
-    Event,
     Json,
     Message,
     Part,
@@ -33,7 +31,7 @@ from builder.readers import Reader
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 _CUE = "Generate API Request:"
@@ -50,11 +48,6 @@ def recognise(source: Source) -> str | None:
         if "output" in row and f"[BEGIN OF {_TOOLS}]" in as_str(row.get("instruction")):
             return "rows of instruction and output with a section of tools"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -185,6 +178,6 @@ READER = Reader(
     name="xlam",
     summary="xLAM and Hammer rows: query, tools and answers; Hammer's instruction and output",
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
     splits=splits,
 )

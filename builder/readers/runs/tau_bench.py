@@ -9,16 +9,15 @@ a conversation flattened into one text without its calls; they are rejected as `
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from builder.conversation import Conversation, Event, Json, Message, ToolCall
+from builder.conversation import Conversation, Json, Message, ToolCall
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_rows
+from builder.readers.toolkit.rows import read_each
 from builder.sources.source import Source
 
 _ENDING = "transfer_to_human_agents"
@@ -33,11 +32,6 @@ def recognise(source: Source) -> str | None:
         if item.keys() == {"messages_display"} and isinstance(item["messages_display"], str):
             return "few-shot rows with messages_display"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation for each run."""
-    return read_rows(source, lambda where, run, names: [_run(where, run, names)])
 
 
 def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -73,5 +67,5 @@ READER = Reader(
     name="tau-bench",
     summary="tau-bench result lists: runs with task_id, reward and OpenAI messages in traj",
     recognise=recognise,
-    read=read,
+    read=read_each(_run),
 )

@@ -9,7 +9,7 @@ What a log calls a value, and what it is:
 
 Records, conversations, calls:
 
-    rows             read_rows, row_name, splits: one conversation in each record;
+    rows             read_each, read_rows, row_name, splits: one conversation in each record;
                      Collector, collected: records that make conversations together
     places           span, unique_name, ignored
     call_keys        CallKeys, with_session_keys, with_request_keys, looks_random
@@ -53,7 +53,14 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import ignored, span, unique_name
-from builder.readers.toolkit.rows import Collector, collected, read_rows, row_name, splits
+from builder.readers.toolkit.rows import (
+    Collector,
+    collected,
+    read_each,
+    read_rows,
+    row_name,
+    splits,
+)
 
 __all__ = [
     "CallKeys",
@@ -78,6 +85,7 @@ __all__ = [
     "logged_outcome",
     "looks_random",
     "name_or_none",
+    "read_each",
     "read_rows",
     "reasoning",
     "row_name",

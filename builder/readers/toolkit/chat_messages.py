@@ -147,6 +147,19 @@ def as_harness(parts: tuple[Content, ...]) -> tuple[Content, ...]:
     )
 
 
+def text_or_data(value: Json) -> tuple[Text | Data, ...]:
+    """Returns text as a text and any other value but null as data."""
+    if value is None:
+        return ()
+    return (Text(value),) if isinstance(value, str) else (Data(value),)
+
+
+def media_of(mime: str) -> Media:
+    """Returns a part of the kind that a MIME type names; "file" for any other type."""
+    family = mime.partition("/")[0]
+    return Media(family if family in ("image", "audio", "video") else "file", mime)
+
+
 def has_unknown_parts(messages: Iterable[Message]) -> bool:
     """Returns whether messages contain parts of unknown types."""
     return any(

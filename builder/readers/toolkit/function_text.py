@@ -12,6 +12,7 @@ from collections import Counter
 
 from builder.conversation import Json, Part, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault
+from builder.readers.toolkit.literals import past_space
 from builder.readers.toolkit.literals import value as literal
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
@@ -27,7 +28,6 @@ _PARAMETER = re.compile(
 _ALLOWED = re.compile(r"\s*Allowed values: \[(?P<values>`[^\n]*`)\]\s*$")
 _NO_PARAMETERS = "No parameters are required for this function."
 
-_SPACE = re.compile(r"\s*")
 _CALL = re.compile(r"^<function=(?P<name>[^<>\n]+)>", re.MULTILINE)
 _CALL_END = re.compile(r"\s*</function>")
 _ARGUMENT = re.compile(r"\s*<parameter=(?P<name>[^<>\n]+)>")
@@ -52,7 +52,7 @@ def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json,
         if closing is None:
             return text, None
         definitions.append(_definition(opening["name"], text[opening.end() : closing.start()]))
-        at = _past_space(text, closing.end())
+        at = past_space(text, closing.end())
     if text.startswith(_CALL_FORMAT, at):
         reminder = text.find(_REMINDER_END, at)
         at = reminder + len(_REMINDER_END) if reminder >= 0 else len(text)
@@ -88,12 +88,6 @@ def _definition(name: str, body: str) -> Json:
             },
         },
     }
-
-
-def _past_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None
-    return match.end()
 
 
 def parameter_types(definitions: tuple[Json, ...] | None) -> dict[tuple[str, str], str]:

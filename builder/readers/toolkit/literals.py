@@ -53,7 +53,7 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
         pass  # several values, or Python's spelling
     found: list[Json] = []
     literals = 0
-    at = _skip(text, 0)
+    at = past_space(text, 0)
     while at < len(text):
         value, end = scan(text, at)
         try:
@@ -61,9 +61,9 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
         except JsonFault:
             literals += 1
         found.append(value)
-        at = _skip(text, end)
+        at = past_space(text, end)
         if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
+            at = past_space(text, at + 1)
     if not found:
         raise JsonFault("bad_json", "no value")
     if literals:
@@ -93,7 +93,7 @@ def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
     """Returns the literal that begins at `at`, and the position after it. Raises JsonFault."""
     if depth > MAX_DEPTH:
         raise JsonFault("too_deep", f"a literal nested deeper than {MAX_DEPTH}")
-    at = _skip(text, at)
+    at = past_space(text, at)
     first = text[at : at + 1]
     if first == "{":
         return _dict(text, at + 1, depth + 1)
@@ -115,14 +115,14 @@ def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
 
 def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
     found: dict[str, Json] = {}
-    at = _skip(text, at)
+    at = past_space(text, at)
     while text[at : at + 1] != "}":
         key, at = scan(text, at, depth)
         if not isinstance(key, str):
             raise JsonFault("bad_json", "a key that is not a string")
         at = _expect(text, at, ":")
         found[key], at = scan(text, at, depth)
-        at = _skip(text, at)
+        at = past_space(text, at)
         if text[at : at + 1] != "}":
             at = _expect(text, at, ",")
     return found, at + 1
@@ -132,11 +132,11 @@ def _items(text: str, at: int, close: str, depth: int) -> tuple[list[Json], int,
     """Returns the items, the position after them, and whether parentheses make them a tuple."""
     found: list[Json] = []
     comma = False
-    at = _skip(text, at)
+    at = past_space(text, at)
     while text[at : at + 1] != close:
         item, at = scan(text, at, depth)
         found.append(item)
-        at = _skip(text, at)
+        at = past_space(text, at)
         if text[at : at + 1] != close:
             at = _expect(text, at, ",")
             comma = True
@@ -169,17 +169,18 @@ def _character(match: re.Match[str]) -> str:
     return _ESCAPES.get(code, match[0])  # Python keeps an unknown escape as it is
 
 
-def _skip(text: str, at: int) -> int:
+def past_space(text: str, at: int) -> int:
+    """Returns the position after any white space at `at`."""
     match = _SPACE.match(text, at)
     assert match is not None
     return match.end()
 
 
 def _expect(text: str, at: int, char: str) -> int:
-    at = _skip(text, at)
+    at = past_space(text, at)
     if text[at : at + 1] != char:
         raise _fault(text, at)
-    return _skip(text, at + 1)
+    return past_space(text, at + 1)
 
 
 def _fault(text: str, at: int) -> JsonFault:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from builder.conversation import Event, Json
@@ -13,6 +14,8 @@ from builder.sources.source import Record, Source
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
 """Reads one row: (place of the record, the row, names taken so far) → its events."""
+
+ReadHook = Callable[[Source], Iterator[Event]]
 
 
 def splits(source: Source) -> bool:
@@ -30,6 +33,11 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
             yield Problem("not_object", record.where, "the row is not a JSON object")
         else:
             yield from row(record.where, record.value, names)
+
+
+def read_each(row: Callable[[str, dict[str, Json], Counter[str]], Event]) -> ReadHook:
+    """Returns the `read` hook of a format with one conversation in each row."""
+    return lambda source: read_rows(source, lambda *record: [row(*record)])
 
 
 class Collector(Protocol):
@@ -50,6 +58,11 @@ def collected(records: Iterable[Record | Problem], collector: Collector) -> Iter
         else:
             yield from collector.take(record)
     yield from collector.rest()
+
+
+def gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Returns the problem of a conversation with a gap: the model may have seen a lost record."""
+    return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
 def row_name(where: str, name: Json, names: Counter[str]) -> str:

@@ -12,7 +12,7 @@ from collections import Counter
 
 from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault, loads
-from builder.readers.toolkit.literals import scan, values
+from builder.readers.toolkit.literals import past_space, scan, values
 from builder.readers.toolkit.narrow import as_dict, name_or_none
 
 MAX_CLOSINGS = 8
@@ -32,7 +32,6 @@ _QUOTED = re.compile(
 )
 _VALUE = re.compile(r"\s*[\[{]")
 _NEWLINES = re.compile(r"\n*")
-_SPACE = re.compile(r"\s*")
 _RESPONSE, _RESPONSE_END = "<tool_response>", "</tool_response>"
 _RESPONSE_JOINT = re.compile(r"\n?</tool_response>\s*<tool_response>\n?")
 
@@ -139,7 +138,7 @@ def _words(text: str) -> list[Part]:
 def _thought(text: str, tag: re.Match[str], closed: bool) -> tuple[list[Part], int] | None:
     """Returns the reasoning that a tag opens, and its end; None if the text mentions the tag."""
     if not closed:
-        opens_text = _past_space(text, 0) == tag.start()
+        opens_text = past_space(text, 0) == tag.start()
         return ([Unparsed(text[tag.start() :], "truncated")], len(text)) if opens_text else None
     end = text.index(f"</{tag[1]}>", tag.end())
     thought = text[tag.end() : end].strip("\n")
@@ -249,7 +248,7 @@ def _format_spans(text: str) -> list[tuple[int, int]]:
     if phrase := _SCHEMA.search(text):
         with contextlib.suppress(JsonFault):
             _, end = scan(text, phrase.end())
-            spans.append((_sentence_start(text, phrase.start()), _past_space(text, end)))
+            spans.append((_sentence_start(text, phrase.start()), past_space(text, end)))
     for example in _EXAMPLE.finditer(text):
         body = example["body"]
         if body.strip() and read_calls(body, Counter()) is None:
@@ -264,7 +263,7 @@ def _mention_spans(text: str) -> list[tuple[int, int]]:
         limit = min(len(text), mention.end() + LONGEST_SENTENCE)
         end = _SENTENCE_END.search(text, mention.end(), limit)
         assert end is not None
-        spans.append((_sentence_start(text, mention.start()), _past_space(text, end.end())))
+        spans.append((_sentence_start(text, mention.start()), past_space(text, end.end())))
     return spans
 
 
@@ -273,12 +272,6 @@ def _sentence_start(text: str, at: int) -> int:
     limit = max(0, at - LONGEST_SENTENCE)
     marks = [text.rfind(mark, limit, at) + 2 for mark in (". ", ": ", "! ", "? ")]
     return max(limit, text.rfind("\n", limit, at) + 1, *(mark for mark in marks if mark > 1))
-
-
-def _past_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None
-    return match.end()
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> tuple[str, int]:

@@ -24,6 +24,7 @@ from builder.conversation import (
     Part,
     Text,
     ToolResult,
+    lowest,
 )
 from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.assembly import Assembly
@@ -54,9 +55,7 @@ class Stretch:
     @property
     def context(self) -> Context:
         """The context of all targets together: the lowest level, every missing code."""
-        contexts = self.contexts.values()
-        level = min((item.level for item in contexts), key=LEVELS.index, default=LEVELS[0])
-        return Context(level, tuple(sorted({code for c in contexts for code in c.missing})))
+        return lowest(self.contexts.values()) or Context(LEVELS[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from builder.jsonio import dumps
 from builder.readers.agents.claude_code.arguments import WrittenArguments
 from builder.readers.agents.claude_code.lines import SessionLine
 from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE, OVER_LIMIT
+from builder.readers.api.anthropic.blocks import media_type
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
@@ -293,17 +294,13 @@ def _part(block: dict[str, Json], line: SessionLine) -> Part | None:
             key = f"{line.uuid}/{call_id}" if known else None
             return ToolCall(as_str(block.get("name")), block.get("input"), call_id, key)
         case "image":
-            return Media("image", _media_type(block))
+            return Media("image", media_type(block))
         case "document":
-            return Media("file", _media_type(block))
+            return Media("file", media_type(block))
         case str(kind) if kind.endswith(("_tool_use", "_tool_result")):
             return Unparsed(kind, "server_tool")
         case kind:
             return Unparsed(kind if isinstance(kind, str) else type(kind).__name__, "unknown_part")
-
-
-def _media_type(block: dict[str, Json]) -> str:
-    return as_str(as_dict(block.get("source")).get("media_type"))
 
 
 def _identity(part: Part | None) -> Hashable | None:

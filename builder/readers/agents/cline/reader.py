@@ -12,7 +12,6 @@ answer), `ask_followup_question` and `plan_mode_respond`; what answers them is t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, Text
 from builder.problem import Problem
@@ -22,6 +21,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
+from builder.readers.toolkit.rows import gap
 from builder.sources.source import Source
 
 _ROO_FIELDS = frozenset(
@@ -97,7 +97,7 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         reading.messages.append(Message("system", (Text(system),)))
     for where, item in items:
         reading.take(item, where, name_or_none(item.get("id")))
-    problems = _gap(lost)
+    problems = gap(lost)
     if any(_is_compacted(item) for _, item in items):
         detail = "a history rewritten to be shorter: calls were taken out of answers"
         problems += (Problem("compacted", "session", detail, records=0),)
@@ -121,11 +121,6 @@ def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
             detail = f"a {type(record.value).__name__}"
             lost.append(Problem("not_object", record.where, detail))
     return found, lost
-
-
-def _gap(lost: list[Problem]) -> tuple[Problem, ...]:
-    """Returns the problem of a conversation with a gap: the model may have seen a lost message."""
-    return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
 def _conversation(
@@ -162,7 +157,7 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
         seen.update(fresh)
         name = "task" if number == 1 else f"task#{number}"
         place = span(segment[0][0], segment[-1][0])
-        problems = _gap(lost)
+        problems = gap(lost)
         reading.messages = mark_repeats(reading.messages, targets)
         yield from _conversation(reading, name, place, len(fresh), problems)
 

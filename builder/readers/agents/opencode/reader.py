@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from builder.conversation import Conversation, Event, Ignored, Json
@@ -18,6 +17,7 @@ from builder.readers import Reader
 from builder.readers.agents.opencode.rows import StoreRow, conversations
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.rows import gap
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
@@ -116,12 +116,7 @@ def _exported(source: Source) -> Iterator[Event]:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
     name = name_or_none(session.get("id")) or source.name
-    yield from _or_empty(conversations(name, session, found, len(found), _gap(lost)), len(found))
-
-
-def _gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Returns the problem of a conversation with a gap: the model may have seen a lost record."""
-    return tuple(replace(problem, records=0) for problem in lost[:1])
+    yield from _or_empty(conversations(name, session, found, len(found), gap(lost)), len(found))
 
 
 def _orphans(row: StoreRow) -> Iterator[Conversation]:
@@ -186,7 +181,7 @@ class _Store:
             lost += problems
             found.append(row)
         session = {} if isinstance(info, Problem) else info
-        yield from _or_empty(conversations(name, session, found, records, _gap(lost)), records)
+        yield from _or_empty(conversations(name, session, found, records, gap(lost)), records)
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
         """Returns a message with its parts, and the problems of those that cannot be read."""
@@ -303,7 +298,7 @@ def _stored_session(
             records += 1
             parts[part[0]].append(part[1])
     found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
-    yield from _or_empty(conversations(session, info, found, records, _gap(lost)), records)
+    yield from _or_empty(conversations(session, info, found, records, gap(lost)), records)
 
 
 def _stored_orphans(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:

@@ -36,6 +36,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.unanswered import supply_results
 
@@ -283,7 +284,7 @@ class _Reading:
                     found += [Reasoning(text)] if (text := as_str(item.get("text"))) else []
                 case "file":
                     if as_str(item.get("mime")) not in _INLINED:
-                        found.append(_media(item))
+                        found.append(media_of(as_str(item.get("mime"))))
                 case "tool":
                     call, result = self._tool(item)
                     found.append(call)
@@ -308,7 +309,8 @@ class _Reading:
                 output = state.get("output")
                 content = (Text(output) if isinstance(output, str) else Data(output),)
                 content += tuple(
-                    _media(as_dict(file)) for file in as_list(state.get("attachments"))
+                    media_of(as_str(as_dict(file).get("mime")))
+                    for file in as_list(state.get("attachments"))
                 )
             case "error":
                 error = state.get("error")
@@ -342,9 +344,3 @@ def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
         else:
             steps[-1].append(part)
     return steps
-
-
-def _media(item: dict[str, Json]) -> Media:
-    mime = as_str(item.get("mime"))
-    family = mime.partition("/")[0]
-    return Media(family if family in ("image", "audio", "video") else "file", mime)

@@ -91,9 +91,9 @@ def _part(block: Block) -> Part | None:
         case "tool_result":
             return _result(block)
         case "image":
-            return Media("image", _media_type(block))
+            return Media("image", media_type(block))
         case "document" | "container_upload" | "file":
-            return Media("file", _media_type(block))
+            return Media("file", media_type(block))
         case "search_result":
             return Data(block)
         case "compaction":
@@ -124,9 +124,9 @@ def _result(block: Block) -> ToolResult:
             case "text":
                 content.append(Text(as_str(inner.get("text"))))
             case "image":
-                content.append(Media("image", _media_type(inner)))
+                content.append(Media("image", media_type(inner)))
             case "document" | "file":
-                content.append(Media("file", _media_type(inner)))
+                content.append(Media("file", media_type(inner)))
             case _:
                 content.append(Data(inner))
     if not isinstance(value, str | list | None):
@@ -138,7 +138,8 @@ def _result(block: Block) -> ToolResult:
     )
 
 
-def _media_type(block: Block) -> str:
+def media_type(block: Block) -> str:
+    """Returns the MIME type of a block of media, or ""."""
     return as_str(as_dict(block.get("source")).get("media_type"))[:80]
 
 

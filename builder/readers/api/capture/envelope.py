@@ -29,7 +29,7 @@ from builder.readers.api.capture.dialect import (
     response_dialect,
 )
 from builder.readers.api.capture.gateway_logs import gateway_record, watched
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_str, first_of, name_or_none, unknown_code
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
@@ -274,10 +274,10 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     if _ENVELOPES.isdisjoint(value):
         return None
     value = _batch_line(value)
-    request = _first(value, REQUEST_KEYS)
-    response = _first(value, RESPONSE_KEYS)
-    stream = _first(value, STREAM_KEYS)
-    url = as_str(_first(value, URL_KEYS))
+    request = first_of(value, *REQUEST_KEYS)
+    response = first_of(value, *RESPONSE_KEYS)
+    stream = first_of(value, *STREAM_KEYS)
+    url = as_str(first_of(value, *URL_KEYS))
     flat = read_body(value["body"]) if request is None and "body" in value else Body()
     if isinstance(flat.value, dict):  # Batch input, nock, `body` and `response` side by side
         if response is None and response_dialect(flat.value) is not None:
@@ -295,7 +295,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     if is_input and not _is_pair(request, response):
         return None
     sent, got = _http(request), _http(response)
-    status = got.status if got.status is not None else _status(_first(value, STATUS_KEYS))
+    status = got.status if got.status is not None else _status(first_of(value, *STATUS_KEYS))
     body = read_body(sent.body).value
     if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
         answer = _of_body(Body(events=tuple(map(_event, stream))))
@@ -344,13 +344,6 @@ def _is_pair(request: Json, response: Json) -> bool:
     return response is None or response_dialect(as_dict(_http(response).body)) is not None
 
 
-def _first(value: dict[str, Json], keys: tuple[str, ...]) -> Json:
-    for key in keys:
-        if (found := value.get(key)) is not None:
-            return found
-    return None
-
-
 _Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
 """A response's body as `Exchange.response`, `.events` or `.text`."""
 
@@ -367,11 +360,11 @@ class _Http:
 def _http(value: Json) -> _Http:
     if not isinstance(value, dict) or dialect(value, "") is not None:
         return _Http(value)
-    url = as_str(_first(value, URL_KEYS))
+    url = as_str(first_of(value, *URL_KEYS))
     key = next((key for key in BODY_KEYS if value.get(key) is not None), None)
     if key is None and not url and "headers" not in value:
         return _Http(value)
-    return _Http(value[key] if key else None, url, _status(_first(value, STATUS_KEYS)))
+    return _Http(value[key] if key else None, url, _status(first_of(value, *STATUS_KEYS)))
 
 
 def _status(value: Json) -> int | None:

@@ -25,6 +25,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _NOTHING = frozenset(
@@ -102,9 +103,7 @@ def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
 
 
 def _media(blob: dict[str, Json]) -> Media:
-    mime = as_str(blob.get("mimeType") or blob.get("mime_type"))
-    family = mime.partition("/")[0]
-    return Media(family if family in ("image", "audio", "video") else "file", mime)
+    return media_of(as_str(blob.get("mimeType") or blob.get("mime_type")))
 
 
 def _result(response: dict[str, Json]) -> ToolResult:

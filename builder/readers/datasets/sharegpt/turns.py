@@ -26,6 +26,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.readers.toolkit import chat_messages, literals
 from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 ROLES = {
@@ -105,13 +106,7 @@ def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
         return text_tags.functioncall_parts(value, changes)
     if role == "assistant" and isinstance(value, str):
         return text_tags.assistant_parts(value, changes, thoughts=("think", "scratch_pad"))
-    return list(_content(value))
-
-
-def _content(value: Json) -> tuple[Text | Data, ...]:
-    if value is None:
-        return ()
-    return (Text(value),) if isinstance(value, str) else (Data(value),)
+    return list(text_or_data(value))
 
 
 def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
@@ -120,7 +115,7 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
     for item in parts:
         kind, value = as_str(as_dict(item).get("type")), as_dict(item).get("value")
         if kind == "text":
-            made += _content(value)
+            made += text_or_data(value)
         elif kind == "reasoning" and isinstance(value, str):
             made.append(Reasoning(value))
         elif kind in ("tool_call", "tool_calls"):
@@ -172,7 +167,7 @@ def _results(
             return [ToolResult(parts, call_id, name)]
         value = "".join(part.text for part in parts if isinstance(part, Text))
     if not isinstance(value, str):
-        return [ToolResult(_content(value), call_id, name)]
+        return [ToolResult(text_or_data(value), call_id, name)]
     blocks = text_tags.responses(value) or text_tags.split_responses(value)
     results = [result for block in blocks for result in _unwrapped(block, called, changes)]
     if len(results) == 1 and (call_id or name):

@@ -7,12 +7,10 @@ of the turn before, as a list of name and results.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from builder.conversation import (
     Conversation,
     Data,
-    Event,
     Json,
     Message,
     Text,
@@ -27,7 +25,7 @@ from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 
@@ -37,11 +35,6 @@ def recognise(source: Source) -> str | None:
         if "conversations" in row and toolace_text.lists_tools(as_str(row.get("system"))):
             return "a system text that lists functions in JSON format, with conversations"
     return None
-
-
-def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row."""
-    return read_rows(source, lambda where, row, names: [_row(where, row, names)])
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
@@ -118,6 +111,6 @@ READER = Reader(
         "ToolACE rows: conversations of from and value, tools in the system text, [f(a=1)] calls"
     ),
     recognise=recognise,
-    read=read,
+    read=read_each(_row),
     splits=splits,
 )

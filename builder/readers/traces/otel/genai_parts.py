@@ -23,9 +23,9 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit import chat_messages
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
 from builder.readers.traces.any_vendor.parts import read_call, read_part
-from builder.readers.traces.otel.span_values import decoded, first_of
+from builder.readers.traces.otel.span_values import decoded
 
 _ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool"}
 _RESULTS = frozenset({"tool_call_response", "tool_result"})

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.conversation import Json, Message, ToolCall, ToolResult
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import Request, read_request
 from builder.readers.traces.otel.genai_parts import read_message, read_messages, result_content
 from builder.readers.traces.otel.reading import Logged, SpanReading, request
-from builder.readers.traces.otel.span_values import branch, decoded, first_of, is_cut, listed
+from builder.readers.traces.otel.span_values import branch, decoded, is_cut, listed
 from builder.readers.traces.otel.spans import Span
 
 DETAILS = "gen_ai.client.inference.operation.details"

@@ -74,14 +74,6 @@ def identifier(value: Json) -> str:
     return text
 
 
-def first_of(value: dict[str, Json], *keys: str) -> Json:
-    """Returns the first of the named fields that contains anything."""
-    for key in keys:
-        if (found := value.get(key)) is not None:
-            return found
-    return None
-
-
 def dotted(name: str, value: Json) -> dict[str, Json]:
     """Flattens attributes that a store nested by the segments of their names.
 

@@ -17,13 +17,12 @@ from typing import TypeAlias
 from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of
 from builder.readers.traces.otel.span_values import (
     any_value,
     attributes,
     decoded,
     dotted,
-    first_of,
     identifier,
 )
 from builder.sources.once import once

@@ -20,13 +20,13 @@ from builder.conversation import (
 )
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes, read_call
 from builder.readers.traces.any_vendor.requests import definitions, read_request
 from builder.readers.traces.otel.reading import SpanReading, history_of
-from builder.readers.traces.otel.span_values import decoded, first_of, is_cut
+from builder.readers.traces.otel.span_values import decoded, is_cut
 from builder.readers.traces.otel.spans import Span
 
 _PROMPT = "ai.prompt.messages"
