@@ -12,6 +12,18 @@ def expand_home(written: str) -> Path:
     return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
 
 
+def file_inside(folder: Path, name: str) -> Path | None:
+    """Returns the resolved path of a file of that name inside the folder; None if there is none.
+
+    The name may be hostile: it may lead out of the folder, also through links.
+    """
+    try:
+        path = (folder / name).resolve()
+        return path if path.is_relative_to(folder.resolve()) and path.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # not a valid file name; links in a circle
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class UserPath:
     """A path as the user wrote it, and the folder it is relative to (None: the current one).

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from builder.conversation import Json
 from builder.output.parquet import ParquetFile
+from builder.paths import file_inside
 from builder.problem import UsageError
 
 if sys.version_info >= (3, 14):
@@ -134,13 +135,8 @@ def _listed(out: Path) -> set[str]:
 
 def _is_inside(out: Path, path: str) -> bool:
     """Returns whether it is a file in `out` outside its state; the manifest is not trusted."""
-    folder = out.resolve()
-    try:
-        final = (out / path).resolve()
-        below = final.is_relative_to(folder) and not final.is_relative_to(folder / STATE)
-        return below and final.is_file()
-    except (OSError, ValueError, RuntimeError):  # not a valid file name; links in a circle
-        return False
+    final = file_inside(out, path)
+    return final is not None and not final.is_relative_to(out.resolve() / STATE)
 
 
 def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:

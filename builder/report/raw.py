@@ -14,6 +14,7 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.paths import file_inside
 from builder.problem import Problem
 from builder.report.html import Html, cut, join, left_out, tag, text
 from builder.report.turns import indented
@@ -37,11 +38,10 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
     `source` and `record` are those of meta/, which may be of any origin: nothing outside `logs` is
     read.
     """
-    path = logs / source
     lines = _LINES.fullmatch(record)
-    if lines is not None and lines["member"]:
-        path /= lines["member"]
-    if not _is_file_inside(path, logs):
+    member = f"/{lines['member']}" if lines is not None and lines["member"] else ""
+    path = file_inside(logs, source + member)
+    if path is None:
         return None
     opened = Source(path.name, path, max_record_bytes=_MAX_BYTES)
     if lines is not None:
@@ -56,13 +56,6 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
     if items is None:
         return [("the whole file", indented(document))]
     return _items(document, items["key"], *_range(items))
-
-
-def _is_file_inside(path: Path, folder: Path) -> bool:
-    try:
-        return path.resolve().is_relative_to(folder.resolve()) and path.is_file()
-    except (OSError, ValueError):  # not a valid file name
-        return False
 
 
 def _text(path: Path) -> list[Record] | None:

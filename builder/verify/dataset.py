@@ -30,6 +30,7 @@ from builder.finding import Finding, differ
 from builder.jsonio import JsonFault, loads
 from builder.normalize.units import UNITS
 from builder.parallel.pool import batches, imap
+from builder.paths import file_inside
 from builder.problem import UsageError
 from builder.qwen3.parity import counts
 from builder.sample import Sample
@@ -269,7 +270,7 @@ def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task
         yield LineReport("manifest.json", 0, (manifest.fault,))
     present = _files_below(folder, "data") | _files_below(folder, "meta")
     for name in sorted(present | listed.keys()):
-        if name not in present and not _inside(folder, name):
+        if name not in present and file_inside(folder, name) is None:
             yield LineReport(name, 0, (Finding("changed", "listed in the manifest but missing"),))
             continue
         if name not in listed:
@@ -349,15 +350,6 @@ def _is_context(value: Json) -> bool:
 def _files_below(folder: Path, part: str) -> set[str]:
     below = (folder / part).rglob("*")
     return {path.relative_to(folder).as_posix() for path in below if path.is_file()}
-
-
-def _inside(folder: Path, name: str) -> bool:
-    """Returns whether there is such a file below the folder; the manifest may be hostile."""
-    try:
-        path = (folder / name).resolve()
-        return path.is_relative_to(folder.resolve()) and path.is_file()
-    except (OSError, ValueError, RuntimeError):  # a NUL in the name; links in a circle
-        return False
 
 
 def _manifest(path: Path) -> _Manifest:

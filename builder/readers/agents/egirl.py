@@ -25,7 +25,6 @@ from builder.conversation import (
     Message,
     Part,
     Text,
-    ToolCall,
     ToolResult,
     Unparsed,
     unknown_part,
@@ -35,6 +34,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.tags import call_of
 from builder.sources.source import Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, guarded, listed, open_sqlite, tables
 
@@ -215,15 +215,8 @@ def _calls(text: Json) -> list[Part]:
         return [Unparsed(str(text), "bad_call")]
     if value is None:
         return []
-    calls: list[Part] = []
-    for item in value if isinstance(value, list) else [value]:
-        call = as_dict(item)
-        name = name_or_none(call.get("name"))
-        if name is None:
-            calls.append(Unparsed(dumps(item), "bad_call"))
-        else:
-            calls.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
-    return calls
+    items = value if isinstance(value, list) else [value]
+    return [call_of(item) or Unparsed(dumps(item), "bad_call") for item in items]
 
 
 READER = Reader(

@@ -22,7 +22,6 @@ from builder.conversation import (
     Message,
     Part,
     Text,
-    ToolCall,
     ToolResult,
     Unparsed,
 )
@@ -33,6 +32,7 @@ from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.tags import call_of
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -217,17 +217,8 @@ def _untrained(item: dict[str, Json]) -> str | None:
 
 def _calls(value: Json) -> list[Part]:
     """Returns the agent's calls; arguments are decoded in this format."""
-    parts: list[Part] = []
-    for item in as_list(value):
-        call = as_dict(item)
-        if call.get("requestor") == "user":
-            continue
-        name = name_or_none(call.get("name"))
-        if name is None:
-            parts.append(Unparsed(dumps(item), "bad_call"))
-        else:
-            parts.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
-    return parts
+    items = [item for item in as_list(value) if as_dict(item).get("requestor") != "user"]
+    return [call_of(item) or Unparsed(dumps(item), "bad_call") for item in items]
 
 
 def _result(item: dict[str, Json]) -> ToolResult:
