@@ -265,7 +265,7 @@ def test_contamination_of_nothing_is_a_mistake(tmp_path, capsys):
     short = write(tmp_path / "e.jsonl", [{"a": "b"}])
     assert cli.main(["audit", str(path), "--contamination", str(short)]) == 2
     assert cli.main(["audit", str(path), "--contamination", str(tmp_path / "none.txt")]) == 2
-    assert "no text of 8 words" in capsys.readouterr().err
+    assert "no text of 8 or more words" in capsys.readouterr().err
 
 
 def test_lengths_and_trainers(tmp_path):
