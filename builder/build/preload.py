@@ -17,7 +17,7 @@ def preload(tokenizer: str) -> None:
     """
     from builder.build import task  # noqa: F401, PLC0415 - heavy
     from builder.readers import readers  # noqa: PLC0415 - heavy
-    from builder.verify import preload as verifying  # noqa: PLC0415
+    from builder.verify import preload as verifying  # noqa: PLC0415 - as the others
 
     readers()
     verifying.preload(tokenizer)

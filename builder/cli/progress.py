@@ -75,7 +75,7 @@ class BuildProgress:
         if not self._visible:
             return lambda _: None
         self._open(name, total=total, unit=" samples")
-        return self._bar.update  # type: ignore[no-any-return]
+        return self._bar.update  # type: ignore[no-any-return]  # Any: tqdm is imported when needed
 
     def close(self) -> None:
         """Removes the bar from the terminal."""

@@ -104,7 +104,7 @@ class Columns:
             return self._view[1]
 
     def _copied(self) -> ColumnView:
-        def column(values: array[int], kind: type[np.unsignedinteger]) -> NDArray:  # type: ignore[type-arg]
+        def column(values: array[int], kind: type[np.unsignedinteger]) -> NDArray:  # type: ignore[type-arg]  # of `kind`
             shared = np.frombuffer(values, dtype=kind) if len(values) else np.zeros(0, dtype=kind)
             return shared if self._is_complete else shared.copy()  # an array in use cannot grow
 

@@ -122,7 +122,7 @@ class ParquetIndex:
 
     def __init__(self, path: Path) -> None:
         import pyarrow  # noqa: PLC0415 - only for such files
-        import pyarrow.parquet  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415 - as above
 
         try:
             self._file = pyarrow.parquet.ParquetFile(path)
