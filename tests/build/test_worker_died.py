@@ -32,8 +32,8 @@ def read(source):
         if tries.tell() <= int(deaths.read()):
             os.kill(os.getpid(), signal.SIGKILL)
     for number, line, _ in source.lines():
-        said = json.loads(line)["fatal"]
-        messages = tuple(Message(one["role"], (Text(one["content"]),)) for one in said)
+        fatal = json.loads(line)["fatal"]
+        messages = tuple(Message(one["role"], (Text(one["content"]),)) for one in fatal)
         at = str(number)
         yield Conversation(id=at, record=at, messages=messages, records=1)
 summary = "a log that kills the process that reads it"

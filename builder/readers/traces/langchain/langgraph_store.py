@@ -18,7 +18,12 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.places import unique_name
-from builder.readers.traces.langchain.lists import Fields, conversations, messages_in, settled
+from builder.readers.traces.langchain.lists import (
+    Fields,
+    conversations,
+    final_messages,
+    messages_in,
+)
 from builder.readers.traces.langchain.messages import as_fields
 from builder.readers.traces.langchain.msgpack import MsgpackFault, unpack
 from builder.sources.source import Source
@@ -196,7 +201,7 @@ class Store:
             written = self._written(row)
             if isinstance(written, Problem):
                 return written
-            return settled([*before, *written])[0]
+            return final_messages([*before, *written])[0]
         named = [_MESSAGES, "__root__", *sorted(key for key in channels if key[:2] != "__")]
         lists = (messages_in(channels.get(name)) for name in named)
         return [as_fields(item) for item in next((listed for listed in lists if listed), [])]

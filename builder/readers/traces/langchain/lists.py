@@ -54,7 +54,7 @@ def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
     return None
 
 
-def settled(items: Sequence[Json]) -> tuple[list[Fields], list[Fields]]:
+def final_messages(items: Sequence[Json]) -> tuple[list[Fields], list[Fields]]:
     """Returns the messages left at the end of a list, and those that others replaced.
 
     Chunks are joined. A message with the id of an earlier one takes its place, a RemoveMessage
@@ -91,7 +91,7 @@ def conversations(
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation | Problem]:
     """Yields the conversation of a list, and one of the calls that were removed from it."""
-    kept, gone = settled(items)
+    kept, gone = final_messages(items)
     messages = [message for fields in kept if (message := _message(fields))]
     if not messages:
         yield Problem("no_messages", where, "no message has any content", records)

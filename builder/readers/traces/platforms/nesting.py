@@ -38,7 +38,7 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
     for step in reversed(steps):  # inner steps before the steps around them
         within = [one for one in inner.get(step.id or "", ()) if one.id not in inner]
         if within:
-            _settle(step, within, found)
+            _choose(step, within, found)
     for step in steps:
         yield step, found[step.where]
 
@@ -58,7 +58,7 @@ def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
         around = by_id.get(around.parent or "")
 
 
-def _settle(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str]) -> None:
+def _choose(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str]) -> None:
     """Chooses between a step and the innermost calls inside it; writes the result to `found`."""
     outer = found[step.where]
     if not isinstance(outer, ModelCall) and step.output is None:
