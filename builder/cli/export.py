@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from builder.cli.manifest import manifest_of, mode_of, tokenizer_of
+from builder.cli.manifest import manifest_of, tokenizer_of
 from builder.cli.terminal import print_json, warn
 from builder.conversation import Json
 from builder.export.trace import TRACES, export_traces
@@ -13,6 +13,7 @@ from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
 from builder.problem import UsageError, nearest
 from builder.qwen3.tokenizer import target_for
+from builder.report.facts import mode_of
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import Verifier
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from builder.conversation import Json
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import EMBEDDED
 from builder.report.facts import as_object, as_text
 from builder.report.report import MANIFEST, read_manifest
-from builder.verify.options import Mode
 
 
 def manifest_of(dataset: str) -> dict[str, Json]:
@@ -32,10 +29,3 @@ def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
     if tokenizer is None and named not in ("", EMBEDDED):
         raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
     return tokenizer or EMBEDDED
-
-
-def mode_of(manifest: dict[str, Json]) -> Mode:
-    """Returns the inference mode for which the spans of the dataset were measured."""
-    verify = as_object(as_object(manifest.get("config")).get("verify"))
-    modes: tuple[Mode, ...] = get_args(Mode)
-    return next((mode for mode in modes if mode == verify.get("mode")), "non-thinking")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from builder.conversation import Json
 from builder.report.html import shorten
+from builder.verify.options import Mode
 
 IGNORED = "ignored by design"
 """The name of the loss of records that contain no part of a conversation."""
@@ -99,6 +102,13 @@ def _loss(name: str, codes: Json, *, meant: bool = False) -> Loss:
         key=lambda item: (-item[1], item[0]),
     )
     return Loss(name, sum(count for _, count in counts), tuple(counts), meant)
+
+
+def mode_of(manifest: Mapping[str, Json]) -> Mode:
+    """Returns the inference mode for which spans and parity of the dataset were measured."""
+    verify = as_object(as_object(manifest.get("config")).get("verify"))
+    modes: tuple[Mode, ...] = get_args(Mode)
+    return next((mode for mode in modes if mode == verify.get("mode")), "non-thinking")
 
 
 def as_object(value: Json) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
 from builder.report.codes import meaning, mending
-from builder.report.facts import LedgerCounts, as_object, as_text
+from builder.report.facts import LedgerCounts, as_object, mode_of
 from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
 from builder.report.survey import Survey
 
@@ -215,12 +215,6 @@ def _of_finding(finding: AuditFinding, samples: int) -> Iterator[Advice]:
     share = 1.0 if finding.audit == "secrets" else finding.samples / max(samples, 1)
     where = f"{number(finding.count)} in {_many(finding.samples, 'sample')}"
     yield Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", mends)
-
-
-def mode_of(manifest: Mapping[str, Json]) -> str:
-    """Returns the inference mode for which parity was measured."""
-    verify = as_object(as_object(manifest.get("config")).get("verify"))
-    return as_text(verify.get("mode")) or "non-thinking"
 
 
 def _percent(share: float) -> str:
