@@ -55,7 +55,7 @@ _NOT_BEFORE = re.compile(
 _NOT_BETWEEN = re.compile(
     r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|Id\b|etag|file"
     r"|integrity|public|revision|version|path|ur[il]|https?:|://|href|import|arn:|size|count|length"
-    r"|name|class|type|index|test|example|mock|fixture|ssh-\w|pubkey|REDACTED|[;}]|\w\{|\w\(\)",
+    r"|\bh1:|name|class|type|index|test|example|mock|fixture|ssh-\w|pubkey|REDACTED|[;}]|\w\{|\w\(\)",
     re.IGNORECASE,
 )
 """What says that the text after it is not the secret."""

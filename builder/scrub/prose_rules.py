@@ -7,16 +7,10 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import context_rule
+from builder.scrub.secret_rule import CHOSEN, context_rule
 
 _OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
 """Quotation marks and emphasis before a value."""
-_CHOSEN = (
-    r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|v|x|http|port)\d)"
-    r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
-    r"[^\s\"'`\\$<>|;,()\[\]{}/:=]{8,64})(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]]|$)"
-)
-"""A password as people choose them: a word or more with two digits, or a digit and a sign."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,200})"
 _USER = r"[`'\"]?[\w.@-]{2,60}[`'\"]?"
 _NAME = r"(?:password|passwd|passphrase|passcode|pass|pwd|pw)"
@@ -31,10 +25,10 @@ _MIXED = (
 # fmt: off
 PROSE_RULES = (
     # Sentences
-    context_rule(rf"\b{_NAME}(?:[ \t]{{1,2}}(?:-{{1,2}}|->|is now|is still|is|was|to|of)){_OPEN}(?<=[ \t\"'`*(\[]){_CHOSEN}", "passw|passphrase|passcode|pass |pass:|pwd|pw ", "Password - «Canyonriver-80»", "the pwd is `«velvetviolet32»`", misses=("password to base64 encode", "PASS: test_login_02", "password is required")),
-    context_rule(rf"{_NAME}\b[^\n.]{{0,40}}?(?<=[a-z])[ \t]to{_OPEN}(?<=[ \t\"'`*(\[]){_CHOSEN}", "passw|passphrase|pwd", "The password was changed from old to «Canyonfalcon@18».", "I reset the admin password to «velvetviolet32»", misses=("add the password to user2's list",)),
-    context_rule(rf"(?:(?<=with )|(?<=and )|(?<=using )|(?<=use )|(?<=, )|(?<=the )|(?<=my )){_NAME}[ \t]{{1,2}}{_OPEN}{_CHOSEN}", "password |passwd |passphrase |pass |pwd ", "ssh me@192.0.2.7 with password «velvetviolet32»", "user root, pass «copper_7712»", misses=("with password authentication", "use the pass through2", "and pass arg_1, arg_2")),
-    context_rule(rf"(?:credentials?|creds|log ?in|sign ?in)\b[^\n/]{{0,30}}?[ \t]{_OPEN}{_USER}(?::|[ \t]/[ \t]){_OPEN}{_CHOSEN}", "credentials|creds are|creds: |login: |login is|login with|log in |sign in ", "credentials are admin:«velvetviolet32»", "login: admin / «Canyon!7river»", misses=("login at localhost:8080", "credentials for host:port")),
+    context_rule(rf"\b{_NAME}(?:[ \t]{{1,2}}(?:-{{1,2}}|->|is now|is still|is|was|to|of)){_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "passw|passphrase|passcode|pass |pass:|pwd|pw ", "Password - «Canyonriver-80»", "the pwd is `«velvetviolet32»`", misses=("password to base64 encode", "PASS: test_login_02", "password is required")),
+    context_rule(rf"{_NAME}\b[^\n.]{{0,40}}?(?<=[a-z])[ \t]to{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "passw|passphrase|pwd", "The password was changed from old to «Canyonfalcon@18».", "I reset the admin password to «velvetviolet32»", misses=("add the password to user2's list",)),
+    context_rule(rf"(?:(?<=with )|(?<=and )|(?<=using )|(?<=use )|(?<=, )|(?<=the )|(?<=my )){_NAME}[ \t]{{1,2}}{_OPEN}{CHOSEN}", "password |passwd |passphrase |pass |pwd ", "ssh me@192.0.2.7 with password «velvetviolet32»", "user root, pass «copper_7712»", misses=("with password authentication", "use the pass through2", "and pass arg_1, arg_2")),
+    context_rule(rf"(?:credentials?|creds|log ?in|sign ?in)\b[^\n/]{{0,30}}?[ \t]{_OPEN}{_USER}(?::|[ \t]/[ \t]){_OPEN}{CHOSEN}", "credentials|creds are|creds: |login: |login is|login with|log in |sign in ", "credentials are admin:«velvetviolet32»", "login: admin / «Canyon!7river»", misses=("login at localhost:8080", "credentials for host:port")),
     context_rule(rf"{_RANDOM}[`'\"]?[ \t](?:is|was)[ \t](?:not[ \t])?(?:an?[ \t])?(?:in)?valid[ \t](?:[\w-]{{1,20}}[ \t]){{0,2}}(?:key|token|secret|password|credential)", " is not a valid| is not valid| is an invalid| is invalid| was not a valid", "KeyError: '«{W40}»' is not a valid token", lead=(16, 202), generated=True, misses=("some_variable_name_here is not a valid token",)),
     context_rule(r"app(?:lication)?[ _-]?pass(?:word|wd)?\b[^\n]{0,24}?(?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}|(?=[A-Za-z ]{0,28}\d)[A-Za-z0-9]{4}(?: [A-Za-z0-9]{4}){5}))(?![ \t]?[A-Za-z0-9])", "app password|app_pass|application password|application_pass|app-pass|application-pass|apppass", "Gmail app password: «{l4} {l4} {l4} {l4}»", 'WP_APP_PASSWORD="«3kQz {A4} {A4} {A4} {A4} {A4}»"', misses=("the app password must have four long words here",)),
     context_rule(r"\.login[ \t]{0,2}\([^()\n]{0,100},[ \t]{0,4}\\{0,7}[\"'](?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}))\\{0,7}[\"']", ".login(|.login (", "smtp.login('me@example.org', '«{l4} {l4} {l4} {l4}»')"),

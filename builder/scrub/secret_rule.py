@@ -8,8 +8,11 @@ Examples are templates, so that the source contains no text that looks like a re
 tests/secret_examples.py).
 """
 
+# ruff: noqa: E501 - patterns
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +23,28 @@ from builder.scrub.prefilter import ascii_lower, necessary
 from builder.scrub.rules import ESCAPE, behind_none_of
 from builder.scrub.values import DOCUMENTED, is_stand_in, looks_random
 
+REST = r"\b[^\n|;&]{0,200}?[ \t]"
+"""The text between a command and its option, on one line and in one command."""
+QUOTE = r"(?:\\{0,7}[\"'])?"
+"""A quotation mark, escaped or not, or none."""
+WORD = r"(?P<v>[^\s\"'`\\$<>|;&]{4,200})"
+"""A value on a command line."""
+LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]{0,40}"
+"""The end of a line, which may be escaped, and what viewers and diffs put before the next one."""
+CHOSEN = (
+    r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|v|x|http|port)\d)"
+    r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
+    r"[^\s\"'`\\$<>|;,()\[\]{}/:=]{8,64})(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)"
+)
+"""A password as people choose them: a word or more with two digits, or a digit and a sign."""
+
 NEAR = 200
 """Code points around a match within which one of a rule's `near` words must occur."""
 
 BLOB = 40
 """Number of base64 characters before a match that make it part of a larger blob."""
+_FILLER = re.compile(r"x{8}|X{8}|\*{8}")
+"""Filler characters of a placeholder: `ghp_xxxxxxxx…`."""
 _BLOB = re.compile(rf"[A-Za-z0-9+/_-]{{{BLOB}}}$")
 
 _ALNUM = "A-Za-z0-9"
@@ -46,6 +66,7 @@ class SecretRule:
     generated  the secret must look random (entropy, no words): for patterns that could match code
     token      the text itself shows what it is: case matters, and no letter or digit is next to it.
                If False, case is ignored, and placeholders of documentation are not secrets
+    decoded    a pattern that the text in the secret's base64 matches: `user:password`
     hits       examples that must be found
     misses     examples in which nothing must be found
     """
@@ -57,6 +78,7 @@ class SecretRule:
     near: tuple[str, ...] = ()
     generated: bool = False
     token: bool = True
+    decoded: str = ""
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
 
@@ -106,6 +128,10 @@ class SecretRule:
         value = match["v"] if self._has_group else match[0]
         if "EXAMPLE" in value:
             return False  # the keys of AWS's documentation
+        if self.token and _FILLER.search(value):
+            return False
+        if self.decoded and not self._encodes(value):
+            return False
         if not self.token and (is_stand_in(value) or value.lower() in DOCUMENTED):
             return False
         if self.generated and not looks_random(value):
@@ -119,6 +145,15 @@ class SecretRule:
         around = ascii_lower(text[max(0, match.start() - NEAR) : match.end() + NEAR])
         return any(word in around for word in self.near)
 
+    def _encodes(self, value: str) -> bool:
+        """Returns whether the value is base64 of a text that `decoded` matches."""
+        body = value.rstrip("=")
+        try:
+            text = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+        return re.fullmatch(self.decoded, text) is not None
+
 
 def context_rule(
     pattern: str,
@@ -127,6 +162,7 @@ def context_rule(
     lead: tuple[int, int] = (0, 0),
     near: tuple[str, ...] = (),
     generated: bool = False,
+    decoded: str = "",
     misses: tuple[str, ...] = (),
 ) -> SecretRule:
     """Returns a rule about surroundings; `prefilter` lists its literals, separated by `|`."""
@@ -138,6 +174,7 @@ def context_rule(
         near,
         generated=generated,
         token=False,
+        decoded=decoded,
         hits=hits,
         misses=misses,
     )

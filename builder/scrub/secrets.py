@@ -22,6 +22,8 @@ from builder.scrub import assignments, blocks, columns, encoded, nearby
 from builder.scrub.assignments import find_named, may_name
 from builder.scrub.blocks import find_in_blocks
 from builder.scrub.columns import find_in_columns
+from builder.scrub.command_rules import COMMAND_RULES
+from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.encoded import find_encoded
 from builder.scrub.hits import Hit, apart, found_in, remembering
@@ -39,9 +41,9 @@ KINDS = tuple(
 )
 """All kinds that a hit can have."""
 
-_RULES_IN = LiteralPrefilter(
-    (*rule.gate, rule) for rule in (*TOKEN_RULES, *CONTEXT_RULES, *PROSE_RULES)
-)
+RULES = (*TOKEN_RULES, *CONTEXT_RULES, *CONFIG_RULES, *COMMAND_RULES, *PROSE_RULES)
+"""The rules of all tables."""
+_RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")

@@ -26,6 +26,10 @@ def _rule(
     )
 
 
+_BASE64 = rf"[A-Za-z0-9+/]{{40,{20_000}}}(?:(?:\s|\\{{1,4}}[nr]){{1,4}}[A-Za-z0-9+/]{{16,200}}){{0,400}}={{0,2}}"
+"""The rest of a key or a store in base64, which may be wrapped over lines."""
+
+
 # fmt: off
 TOKEN_RULES = (
     # Clouds and hosting
@@ -261,6 +265,11 @@ TOKEN_RULES = (
     _rule("notify_key", r"gcntfy-[a-z0-9_]{1,40}-[0-9a-f-]{72,74}", "gcntfy-", "ApiKey-v1 «gcntfy-prod-{u}-{u}»"),
     _rule("facebook_token", r"\d{15,16}(?:\||%7C)[\w-]{27,40}", "| %7C", "facebook: «{d15}|{A27}»", lead=(15, 16), near=("facebook", "graph.")),
     # Keys and hashes of no issuer
+    _rule("recovery_key", r"\d{6}(?:-\d{6}){7}", "-", "manage-bde: «{d6}-{d6}-{d6}-{d6}-{d6}-{d6}-{d6}-{d6}»", lead=(6, 6), near=("bde", "bitlocker", "recovery")),
+    _rule("keystore", rf"MI[I-L][A-Za-z0-9+/]{{2}}[AQgw]IBAzC{_BASE64}", "IBAzC", "«MIIKYQIBAzCCCic{B400}»", lead=(6, 6)),
+    _rule("keystore", rf"(?:/u3\+7QAAAAI|zs7OzgAAAAI|A9mimmf7S7U){_BASE64}", "/u3+7QAAAAI zs7OzgAAAAI A9mimmf7S7U", "«/u3+7QAAAAIAAAAB{B400}»"),
+    _rule("private_key", rf"MI[I-L][A-Za-z0-9+/]{{2}}[AQgw]IBA(?:AKC|DANBgkqhkiG9w0BAQEFAASC){_BASE64}", "IBAAKC IBADANBgkqhkiG9w0BAQEFAASC", "«MIIEpAIBAAKCAQEA{B400}»", "«MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj{B400}»", lead=(6, 6)),
+    _rule("private_key", rf"(?:MHcCAQEEI|MHQCAQEEI|MIGkAgEBBD|MIGHAgEAMBMGByqGSM49|MIGEAgEAMBAGByqGSM49|MC4CAQAwBQYDK2V|MFECAQEwBQYDK2V|b3BlbnNzaC1rZXktdjEA)[A-Za-z0-9+/]{_BASE64}", "MHcCAQEEI MHQCAQEEI MIGkAgEBBD MIGHAgEAMBMGByqGSM49 MIGEAgEAMBAGByqGSM49 MC4CAQAwBQYDK2V MFECAQEwBQYDK2V b3BlbnNzaC1rZXktdjEA", "«MHcCAQEEI{B120}»", "«MC4CAQAwBQYDK2VwBCIE{B44}»"),
     _rule("jwt", r"ey[A-Z](?<![-_].{3})[\w-]{8,4000}\.ey[\w/\\-]{8,8000}\.[\w/\\-]{8,2000}", "ey", "«eyJ{A30}.eyJ{A60}.{W43}»"),
     _rule("jwt", r"eyJ(?<![-_]eyJ)[\w-]{40,4000}\.[\w-]{0,800}\.[\w-]{8,100}\.[\w-]{8,8000}\.[\w-]{16,100}", "eyJ", "«eyJ{A60}..{A16}.{A120}.{A22}»"),
     _rule("age_key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", "AGE-SECRET-KEY-1", "«AGE-SECRET-KEY-1{U58}»"),

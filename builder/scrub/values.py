@@ -43,7 +43,7 @@ _STAND_IN = re.compile(
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
-    r"|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
+    r"|![a-z][a-z_.]*$|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
     r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
@@ -52,6 +52,19 @@ _BASE64 = re.compile(
     r"(?=(?:[^A-Z]*[A-Z]){4})(?=(?:[^a-z]*[a-z]){4})(?=(?:\D*\d){3})[A-Za-z0-9+/]{24,4000}={0,2}"
 )
 """Base64 that may begin like a path."""
+
+_PHRASE_WORD = re.compile("[ -]")
+_UNLIKE_CHOSEN = re.compile(r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|@[\w-]+\.[a-z]{2}")
+_FUNCTION_WORDS = frozenset((
+    "the", "and", "for", "with", "from", "that", "this", "your", "you", "are", "not", "must", "have",
+    "has", "was", "were", "will", "can", "may", "should", "password", "passphrase", "passwords", "key",
+    "enter", "confirm", "please", "new", "old", "current", "invalid", "incorrect", "wrong", "least",
+    "than", "when", "where", "which", "what", "used", "use", "using", "set", "get", "its", "all", "any",
+    "but", "does", "did", "don", "into", "only", "same", "too", "required", "forgot", "forgotten",
+    "reset", "change", "user", "username", "login", "secret", "here", "one", "two", "words", "word",
+    "characters", "long", "short", "strong", "type", "value", "string", "optional", "field",
+))  # fmt: skip
+"""Words of sentences and labels."""
 
 DOCUMENTED = frozenset((
     "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
@@ -93,6 +106,31 @@ def is_unpronounceable(value: str) -> bool:
     """Returns whether it has 8 or more characters, in both cases, whose letters form no words."""
     has_cases = value != value.lower() and value != value.upper()
     return len(value) >= 8 and has_cases and not is_wordlike(value[:LOOKED_AT])
+
+
+def is_chosen(value: str) -> bool:
+    """Is it like a password that a site accepts: both cases, a digit, and a sign of no syntax?"""
+    begin = value[:LOOKED_AT]
+    return (
+        8 <= len(value) <= 64
+        and begin != begin.lower()
+        and begin != begin.upper()
+        and any(map(str.isdigit, begin))
+        and not _UNLIKE_CHOSEN.search(begin)
+        and any(char in "!#$%^*~@" for char in begin)
+    )
+
+
+def is_phrase(value: str, least: int = 4) -> bool:
+    """Is it a passphrase of drawn words: no sentence, label or message has so few small words?"""
+    words = _PHRASE_WORD.split(value)
+    return (
+        least <= len(words) <= 12
+        and len(value) <= LOOKED_AT
+        and all(3 <= len(word) <= 12 and word.isascii() and word.isalpha() for word in words)
+        and (value == value.lower() or all(map(str.istitle, words)))
+        and not _FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())
+    )
 
 
 def is_strong(value: str) -> bool:

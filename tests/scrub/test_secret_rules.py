@@ -6,14 +6,9 @@ from collections import Counter
 import pytest
 from secret_examples import expand
 
-from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.prefilter import ascii_lower
-from builder.scrub.prose_rules import PROSE_RULES
-from builder.scrub.secrets import find_secrets
-from builder.scrub.token_rules import TOKEN_RULES
+from builder.scrub.secrets import RULES, find_secrets
 from builder.scrub.values import is_wordlike, looks_random
-
-RULES = (*TOKEN_RULES, *CONTEXT_RULES, *PROSE_RULES)
 
 
 def name(rule):
