@@ -18,6 +18,8 @@ from builder.scrub.prefilter import LinePrefilter, necessary
 from builder.scrub.rules import by_first
 from builder.scrub.values import (
     DOCUMENTED,
+    is_chosen,
+    is_phrase,
     is_stand_in,
     is_strong,
     is_unpronounceable,
@@ -27,7 +29,8 @@ from builder.scrub.values import (
 
 PASSWORDS = (
     "password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk", "passwort",
-    "kennwort", "contrasena", "senha",
+    "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse", "passord",
+    "haslo", "heslo", "losenord", "adgangskode", "salasana",
 )  # fmt: skip
 """Keywords whose value need not look generated."""
 TOKENS = (
@@ -36,6 +39,14 @@ TOKENS = (
 )  # fmt: skip
 """Keywords whose value must look generated."""
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
+_INSIDE = re.compile(
+    r"(?:^|[^a-z])(?:remote|local|db|database|root|user|my|smtp|imap|pop3?|ftp|sftp|mail|email|admin"
+    r"|ssh|key|store|trust|ldap|bind|http|https|proxy|wifi|wlan|vnc|rdp|vpn|auth|mysql|pg|postgres|sql"
+    r"|redis|mongo|login|svn|git|cert|rpc|rcon|sudo|become|srv|server|client|sys|app|web|api|nas|smb"
+    r"|default|wpa|psk|enc|zip|pdf|backup|sa|new|old|master|service|account|basic|sasl|jks|p12|pfx)$",
+    re.IGNORECASE,
+)
+"""Prefixes with which `pass` and `pw` name a password: `remotepass`, `rootpw`."""
 _KEY = (
     r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
     r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
@@ -63,8 +74,11 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of an unquoted value."""
 _CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
-_BREAK = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[\w./-]{1,80}[:-]\d{1,6}[:-]){0,40}"
-"""White space, also across a line end, escaped, and with line numbers."""
+_BREAK = (
+    r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=[\nn])[+-](?=[ \t])"
+    r"|(?<=\n)[\w./-]{1,80}[:-]\d{1,6}[:-]){0,40}"
+)
+"""White space, also across a line end, escaped, with line numbers and the marks of a diff."""
 _PAIR = (
     rf"[,;{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}(?:,|\n){_BREAK})?"
@@ -79,6 +93,9 @@ _SIGN = (
 )
 _VALUE = (
     r"[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuU@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
+    r"|[\w.:]{0,30}(?:64decode|64_decode|decode64|decodestring|from_?hex|unhexlify|unhex|buffer\.from"
+    r"|atob|SecretStr|String::from)\([bB]?(?=\\{0,7}[\"'])"
+    r"|(?:\s|\\{1,4}n){0,20}string\(\d{1,4}\) (?=\\{0,7}\")"
     r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
     rf"|\[{_BREAK})?"
     r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,7}[\"'`]|\\|$)"
@@ -232,7 +249,9 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if (is_loose or match["plural"]) and not quoted:
         return  # a space suffices only after an option, a tab also after a variable
     is_list = "[" in text[match.end("sep") : match.end("sep") + 2]
-    if (is_list and not match["plural"]) or (is_loose and keyword == "pass"):
+    if (is_list and not match["plural"]) or (
+        is_loose and keyword == "pass" and not (quoted and prefix.isupper())
+    ):
         return  # "PASS_TO_PASS": ["test_2", …], to pass "--all=true"
     begin = match.start("quoted" if quoted else "bare")
     value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
@@ -308,21 +327,28 @@ def _is_named(keyword: str, before: str) -> bool:
     if keyword == "key" and _KEY_BEFORE.search(before.lower()) is None:
         return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
     if keyword in _NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
-        return False  # bypass, compass
+        return keyword in ("pass", "pw") and _INSIDE.search(before) is not None  # not bypass
     return keyword in (*PASSWORDS, "key") or _NOT_SECRET_BEFORE.search(before.lower()) is None
 
 
 def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
     """Returns whether the value of that keyword is a secret; `setting`: it cannot be code."""
     begin = value[:200]  # a hostile text may contain a value at every word
-    if is_stand_in(begin) or " " in value or (not quoted and _INDEXED.fullmatch(begin)):
+    if is_stand_in(begin) or (not quoted and _INDEXED.fullmatch(begin)):
         return False
+    if " " in value:
+        least = 3 if keyword == "passphrase" else 4
+        return quoted and keyword in PASSWORDS and is_phrase(value, least)
     if keyword in PASSWORDS:
+        if keyword == "passphrase" and is_phrase(value):
+            return quoted or setting
         return _is_password(value, quoted=quoted, setting=setting)
     if _REGEX.search(begin):
         return False
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
-    return not is_code and (looks_random(value) or ((quoted or setting) and is_strong(value)))
+    return not is_code and (
+        looks_random(value) or ((quoted or setting) and (is_strong(value) or is_chosen(value)))
+    )
 
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:

@@ -46,8 +46,10 @@ def find_in_columns(text: str) -> Iterator[Hit]:
     for begin, end in _header_lines(text):
         start = _content(text, begin, end)
         header = text[start:end]
-        if start < done or not _NAMES.fullmatch(header) or header.startswith("  "):
+        if start < done or not _NAMES.fullmatch(header):
             continue
+        if header.startswith("  ") and not _has_rule(text, end):
+            continue  # source code
         hits, done = _below(text, header, end)
         yield from hits
         tables += bool(hits)
@@ -71,6 +73,13 @@ def _content(text: str, start: int, end: int) -> int:
     """Returns where a line begins behind the number that a viewer or grep put before it."""
     number = _NUMBER.match(text, start, end)
     return number.end() if number is not None else start
+
+
+def _has_rule(text: str, end: int) -> bool:
+    """Returns whether the line after `end` separates a header from its rows, as psql prints it."""
+    stop = text.find("\n", end + 1)
+    line = text[end + 1 : stop if 0 <= stop - end <= MAX_LINE else end + MAX_LINE]
+    return "--" in line and _RULE.fullmatch(line) is not None
 
 
 def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:

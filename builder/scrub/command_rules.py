@@ -15,7 +15,8 @@ _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?![-/])[^\s\"'`\\$<>|;&()\[\]]{5,200})"
 )
 """A value with letters and digits."""
-_SECRET_NAME = r"[\w./:@{}-]{0,100}(?:password|passwd|passphrase|pass|secret|token|api[_-]?key|[_-]key|credentials?)"
+_NAMED = r"[\w./:@{}-]{0,100}(?:password|passwd|passphrase|pass|secret|token|api[_-]?key|[_-]key|credentials?)"
+"""A path or a name that ends in a word for secrets."""
 
 
 def _option(commands: str, options: str, *hits: str, misses: tuple[str, ...] = ()) -> SecretRule:
@@ -49,19 +50,19 @@ COMMAND_RULES = (
     context_rule(rf"(?:ipmitool[^\n|;&]{{0,100}}user set password \d{{1,2}}|racadm[^\n|;&]{{0,100}}users\.\d{{1,2}}\.password)[ \t]{{1,2}}{QUOTE}{WORD}", "ipmitool|racadm", "ipmitool user set password 2 «{p}»", "racadm set iDRAC.Users.2.Password «{p}»"),
     context_rule(rf"samba-tool user (?:create|add)[ \t]{{1,2}}[\w.@-]{{1,60}}[ \t]{{1,2}}{QUOTE}{_VALUE}", "samba-tool user", "samba-tool user create me «{p}» --given-name=A"),
     context_rule(rf"(?:net ads|net rpc|mount\.cifs|samba-tool){REST}-u[ \t]{{0,2}}{QUOTE}[\w.\\@-]{{1,100}}%(?P<v>[^\s\"'$\\]{{3,99}})", "net ads|net rpc|mount.cifs|samba-tool", "net ads join -U me%«{p}»"),
-    context_rule(rf"set_network \d{{1,3}} (?:psk|password|wep_key\d|private_key_passwd) (?:\\{{0,7}}[\"']){{0,2}}(?P<v>[^\s\"'\\]{{4,100}})", "set_network", "wpa_cli set_network 0 psk '\"«{p}»\"'"),
+    context_rule(r"set_network \d{1,3} (?:psk|password|wep_key\d|private_key_passwd) (?:\\{0,7}[\"']){0,2}(?P<v>[^\s\"'\\]{4,100})", "set_network", "wpa_cli set_network 0 psk '\"«{p}»\"'"),
     context_rule(rf"iwconfig \w{{2,12}}[^\n|;&]{{0,80}}? (?:key|enc) (?:s:)?{QUOTE}{_MIXED}", "iwconfig", "iwconfig wlan0 essid home key s:«{p}»"),
     context_rule(rf"(?:openvpn|openconnect|vpnc|strongswan|xl2tpd)[^\n|;&]{{0,100}}--(?:passwd|password|auth-user-pass|secret)[ \t=]{{1,2}}{QUOTE}{_MIXED}", "openvpn|openconnect|vpnc", "openconnect --user me --password «{p}» h", misses=("openvpn --auth-user-pass /etc/auth1.txt",)),
     # Databases and queues
-    context_rule(rf"(?:impdp|expdp|sqlldr|rman|sqlcl|sqlplus|\bsql|\bexp|\bimp|tkprof)[ \t][^\n|;&]{{0,80}}?(?<=[ \t=\"'])[\w$#]{{1,40}}/\\{{0,7}}\"?(?P<v>[^\s\"'@/\\$]{{3,100}})\\{{0,7}}\"?@[\w/]", "impdp|expdp|sqlldr|rman|sqlcl|sqlplus|sql |exp |imp ", "impdp system/«{p}»@ORCL dumpfile=a.dmp", "sqlldr userid=app/«{p}»@db control=a.ctl"),
+    context_rule(r"(?:impdp|expdp|sqlldr|rman|sqlcl|sqlplus|\bsql|\bexp|\bimp|tkprof)[ \t][^\n|;&]{0,80}?(?<=[ \t=\"'])[\w$#]{1,40}/\\{0,7}\"?(?P<v>[^\s\"'@/\\$]{3,100})\\{0,7}\"?@[\w/]", "impdp|expdp|sqlldr|rman|sqlcl|sqlplus|sql |exp |imp ", "impdp system/«{p}»@ORCL dumpfile=a.dmp", "sqlldr userid=app/«{p}»@db control=a.ctl"),
     _option("beeline|tsql|isql-fb|gbak|gsec|arangosh|vsql|nzsql", r"(?:-p|-w|-pw|-pas|-pass|-password|--?[\w.]{0,20}password)[ \t=]", "beeline -u jdbc:hive2://h -n me -p «{p}»", "arangosh --server.password «{p}»"),
     context_rule(rf"mysqladmin[^\n|;&]{{0,100}}? password[ \t]{{1,2}}{QUOTE}{WORD}", "mysqladmin", "mysqladmin -u root password '«{p}»'"),
-    context_rule(rf"(?:etcdctl|consul|redis-cli|zkcli\S{{0,3}}|kv|vault|chamber|defaults|gsettings|dconf|ssm|snap|pulumi)[^\n|;&]{{0,100}}?[ \t](?:put|set|write|create|add)[ \t]{{1,2}}(?:--?[\w-]{{1,20}}[ \t]){{0,2}}{QUOTE}(?:[\w./-]{{1,60}}[ \t])?{_SECRET_NAME}{QUOTE}[ \t]{{1,2}}(?:-string[ \t])?{QUOTE}{_MIXED}", "etcdctl|consul kv|redis-cli|zkcli|kv put|chamber write|defaults write|gsettings set|dconf write|pulumi config", "etcdctl put /shop/db_password «{p}»", "consul kv put shop/db/password «{p}»", "pulumi config set --secret dbPassword «{p}»", "chamber write shop db_password «{p}»", misses=("etcdctl put /shop/db_password $PW1", "redis-cli set token user")),
+    context_rule(rf"(?:etcdctl|consul|redis-cli|zkcli\S{{0,3}}|kv|vault|chamber|defaults|gsettings|dconf|ssm|snap|pulumi)[^\n|;&]{{0,100}}?[ \t](?:put|set|write|create|add)[ \t]{{1,2}}(?:--?[\w-]{{1,20}}[ \t]){{0,2}}{QUOTE}(?:[\w./-]{{1,60}}[ \t])?{_NAMED}{QUOTE}[ \t]{{1,2}}(?:-string[ \t])?{QUOTE}{_MIXED}", "etcdctl|consul kv|redis-cli|zkcli|kv put|chamber write|defaults write|gsettings set|dconf write|pulumi config", "etcdctl put /shop/db_password «{p}»", "consul kv put shop/db/password «{p}»", "pulumi config set --secret dbPassword «{p}»", "chamber write shop db_password «{p}»", misses=("etcdctl put /shop/db_password $PW1", "redis-cli set token user")),
     context_rule(rf"etcdctl user add[ \t]{{1,2}}{QUOTE}[\w.-]{{1,60}}:{WORD}", "etcdctl user add", "etcdctl user add root:«{p}»"),
     # Archives, documents and disks
     context_rule(rf"\b(?:user_pw|owner_pw|input_pw)[ \t]{{1,2}}(?:\w{{1,8}}=)?{QUOTE}{WORD}", "user_pw|owner_pw|input_pw", "pdftk in.pdf output out.pdf user_pw «{p}»"),
     context_rule(rf"qpdf[^\n|;&]{{0,80}}--encrypt[ \t]{{1,2}}{QUOTE}(?P<v>[^\s\"'$\\]{{4,60}}\\{{0,7}}[\"']?[ \t]{{1,2}}\\{{0,7}}[\"']?[^\s\"'$\\]{{4,60}}){QUOTE}[ \t]{{1,2}}(?:40|128|256)", "qpdf", "qpdf --encrypt «{A12} {A14}» 256 -- a.pdf b.pdf"),
-    context_rule(rf"(?:7z|7za|7zz|7zr|7-zip|rar|unrar)[ \t][^\n|;&]{{0,200}}?-(?:p|hp)\\{{0,7}}[\"'](?P<v>[^\s\"'$\\][^\s\"'$\\]{{3,99}})", "7z |7za |7zz |7zr |rar |unrar ", "7z a -p'«{p}»' a.7z x"),
+    context_rule(r"(?:7z|7za|7zz|7zr|7-zip|rar|unrar)[ \t][^\n|;&]{0,200}?-(?:p|hp)\\{0,7}[\"'](?P<v>[^\s\"'$\\][^\s\"'$\\]{3,99})", "7z |7za |7zz |7zr |rar |unrar ", "7z a -p'«{p}»' a.7z x"),
     _option("veracrypt|truecrypt|steghide|ccrypt|hdiutil|encfs|outguess|mcrypt|aescrypt|rar2john|ecryptfs", r"(?-i:-p|-K|-k|-pass|--password|-passphrase)[ \t=]", "veracrypt --text -p «{p}» a.hc /mnt", "steghide extract -sf a.jpg -p «{p}»"),
     # Clouds and stores
     context_rule(rf"b2 (?:authorize-account|account authorize)[ \t]{{1,2}}\S{{12,40}}[ \t]{{1,2}}{QUOTE}{WORD}", "b2 authorize-account|b2 account authorize", "b2 authorize-account 005{h22} «K005{B27}»"),

@@ -7,14 +7,23 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import CHOSEN, context_rule
+from builder.scrub.secret_rule import CHOSEN, NO_NAME, context_rule
 
 _OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
 """Quotation marks and emphasis before a value."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,200})"
 _USER = r"[`'\"]?[\w.@-]{2,60}[`'\"]?"
 _NAME = r"(?:password|passwd|passphrase|passcode|pass|pwd|pw)"
-
+FOREIGN = (
+    r"(?:contrase.{1,2}as?|mot de passe|\bmdp|passwort|kennwort|zugangsdaten|senha|palavra[ -]passe|\bclave"
+    r"|wachtwoord|has[l\u0142]o|lozinka|heslo|jelsz.|passord|adgangskode|kodeord|l.senord|salasana|parola|sifre"
+    r"|geslo|kata sandi|\u043f\u0430\u0440\u043e\u043b[\u0430-\u044f]{1,2}"
+    r"|\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638|\uc554\ud638"
+    r"|\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2|\u05e1\u05d9\u05e1\u05de\u05d4|\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631"
+    r"|\u0643\u0644\u0645\u0629 \u0627\u0644\u0633\u0631|\u092a\u093e\u0938\u0935\u0930\u094d\u0921|\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19|\u015fifre"
+    r"|m\u1eadt kh\u1ea9u)(?![A-Za-z_])[^\n\d.;?!/<>{}]{0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
+)
+"""Words for passwords in other languages, and the text up to the value."""
 
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)[^\s\"'`\\$<>|;&()\[\]@]{5,100})"
@@ -33,6 +42,14 @@ PROSE_RULES = (
     context_rule(r"app(?:lication)?[ _-]?pass(?:word|wd)?\b[^\n]{0,24}?(?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}|(?=[A-Za-z ]{0,28}\d)[A-Za-z0-9]{4}(?: [A-Za-z0-9]{4}){5}))(?![ \t]?[A-Za-z0-9])", "app password|app_pass|application password|application_pass|app-pass|application-pass|apppass", "Gmail app password: «{l4} {l4} {l4} {l4}»", 'WP_APP_PASSWORD="«3kQz {A4} {A4} {A4} {A4} {A4}»"', misses=("the app password must have four long words here",)),
     context_rule(r"\.login[ \t]{0,2}\([^()\n]{0,100},[ \t]{0,4}\\{0,7}[\"'](?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}))\\{0,7}[\"']", ".login(|.login (", "smtp.login('me@example.org', '«{l4} {l4} {l4} {l4}»')"),
     context_rule(rf"{_RANDOM}[`'\"]?[ \t]as[ \t](?:(?:the|your|my|an?|our)[ \t])?(?:[\w-]{{1,20}}[ \t])?(?:api[ -]key|token|secret|key|bearer)\b", " as the api| as my api| as your api| as an api| as api key| as the token| as my token| as your token| as the secret| as the access| as the bearer| as bearer| as the key", "use «{h40}» as the API key", lead=(16, 202), generated=True, misses=("use some_variable_name as the key",)),
+    context_rule(rf"\b{_NAME}\b(?:[ \t][\w-]{{1,20}}){{0,1}}[ \t](?:of|for|on|to|in|at|von|f.r)[ \t](?:[\w.@'-]{{1,40}}[ \t]){{1,5}}?(?:is now|is|was|=|->|:)[ \t]{{0,2}}{_OPEN}{CHOSEN}", "passw|passphrase|passcode|pwd", "the passphrase of the gpg key is «tunnel_oregano_yellow97»", "the password for user bob is «velvetviolet32»"),
+    context_rule(rf"\b{_NAME}\b[ \t]{{0,2}}\([\"'`*]{{1,3}}{CHOSEN}[\"'`*]{{0,3}}\)", "passw|passphrase|passcode|pwd", "I found the database password (`«WindowBramble61!7»`) in the file", misses=("the password (see rfc2617-4.1)", "password (minimum8chars1)")),
+    context_rule(rf"\b(?:user(?:name)?|login|account|vpn|ssh|host|email|mail)\b[^\n]{{1,60}}?[ \t,;/|]{_NAME}[ \t]{{0,2}}[:=-][ \t]{{0,2}}{_OPEN}{NO_NAME}{CHOSEN}", "user|login|account|vpn|ssh|host|mail", "user: me@example.org / pass: «Canyon1997!fiddle»", "VPN user jo.k, pass: «Canyon098!x», until Friday", misses=("user flow test, pass: test_login_02", "login test: PASS: 12_of_12")),
+    context_rule(rf"(?:credentials?|creds|log ?in|logins?|zugangsdaten|identifiants|credenciales)\b[^\n/]{{0,40}}?[ \t:]{_USER}[ \t](?:and|with|und|et|y|e)[ \t]{_OPEN}{NO_NAME}{CHOSEN}", "credential|creds|login|log in|zugangsdaten|identifiants|credenciales", "The database credentials are shop and «C4nyon!dapper4845» (user and password)", near=("passw", "pwd", " pw", "passe", "contrase"), misses=("login with user1 and password1", "the login page and step2_of3 of the password")),
+    context_rule(r"\bpassphrase(?:[ \t](?:of|for)[ \t][^\n.:,]{1,40}?)?(?:[ \t](?:is|was)|:)[ \t]{0,2}[\"'`*]{1,3}(?P<v>[a-z]{3,12}(?:[ _-][a-z]{3,12}){2,9}\d{0,4})[\"'`*]{1,3}", "passphrase", 'the passphrase is "«{l7} {l6} {l5} {l6}»"'),
+    context_rule(r"\bpassphrase(?:[ \t](?:of|for)[ \t][^\n.:,]{1,40}?)?[ \t](?:is|was)[ \t](?P<v>[a-z]{3,12}(?:[_-][a-z]{3,12}){2,9}\d{0,4})(?=[\s.,;!]|$)", "passphrase", "the passphrase of the backup is «{l7}-{l6}-{l6}-{l6}» and"),
+    context_rule(r"\b(?:new|root|admin|wi-?fi|my|our|current|login|guest|vpn|db|database|server|ssh|sudo|default) password is (?P<v>(?!\w{0,24}(?:ed|en|ing|ly|able|ible|ful|ive|ent|ant|ous|less|ary|ory|ic|al|thing|where|text|one|er|or|est|wise|times|tion|ment|ness|ity|ship|ism|word|phrase|known|like)\b)(?-i:[a-z]{10,24}))(?=[ \t]and[ \t](?:the|its|my)|[.,;!]|\s{0,2}$|\r?\n|[ \t]\()", " password is ", "ok, the new password is «sparrowribbon» and the ssid is lab", lead=(2, 8), misses=("the new password is insufficient, try", "the root password is hardcoded.", "my password is everything")),
+    context_rule(rf"{FOREIGN}{CHOSEN}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "Zugangsdaten: Benutzer wartung, Passwort «Otter!maple043». Bitte", "das Passwort lautet «pelican-barley-53», bitte", "le mot de passe est «RIBBONanchor2023!x» pour", "contraseña del servidor: «Juniper2010!cactus» y usuario", misses=("a senha precisa de 8 caracteres", "das Passwort muss in sha256_hash stehen", "mot de passe oublié: page_2_de_3x/y")),
     # Code
     context_rule(r"(?:client|bot|github|gitlab|stripe|login|authenticate)(?:['\"]\))?\([ \t]{0,4}(?:[\w.]{1,40},[ \t]{0,4})?\\{0,7}[\"'](?![0-9a-f]{8}-)(?P<v>[A-Za-z0-9+/_=-]{20,200})\\{0,7}[\"']\)", "client(|bot(|github(|gitlab(|stripe|login(|authenticate(", "bot = TeleBot('«{A40}»')", "require('stripe')('«{A40}»')", "mail.login(user, '«{A40}»')", generated=True, misses=("client('some-service-with-a-long-name')",)),
     # Commands
@@ -51,4 +68,8 @@ PROSE_RULES = (
     context_rule(r"(?:get secrets?[ \t][^\n]{0,200}?jsonpath|secrets? versions access|get-secret-value|vault kv get[^\n]{0,100}-field|op read|pass show|secret get)[^\n]{0,200}?(?<!\\)(?:\r?\n|\\{1,2}n)(?:[ ]{0,6}\d{1,6}[\t\u2192])?(?P<v>(?=[^\s]{0,60}[\d=])[^\s\"'\\{}<>()$]{8,400})(?=\s|\\|$)", "get secret|secret versions access|secrets versions access|get-secret-value|vault kv get|op read|pass show|secret get", "$ kubectl get secret db -o jsonpath='{.data.password}' | base64 -d\n«{p}»\n", misses=("kubectl get secret db -o jsonpath='{.data}'\nError from server\n",)),
     context_rule(r"(?:pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase)[ \t]{0,2}\([^()\n]{0,100}?(?:,[ \t]{0,4})?\\{0,7}'(?P<v>[^'\\\n]{4,200})\\{0,7}'[ \t]{0,4}\)", "pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase", "SELECT pgp_sym_encrypt(x, '«{p}»')"),
 )
+OTHER_SCRIPT_RULES = (
+    context_rule(rf"{FOREIGN}{CHOSEN}", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "пароль: «quokka-ribbon-00» логин", "服务器密码是 «sparrow-oregano-97» 用户名 root", misses=("密码至少8位 2024年", "пароль должен быть 8 символов")),
+)
+"""Rules whose literals are not ASCII: RE2 cannot select them."""
 # fmt: on

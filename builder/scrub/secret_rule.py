@@ -8,7 +8,6 @@ Examples are templates, so that the source contains no text that looks like a re
 tests/secret_examples.py).
 """
 
-# ruff: noqa: E501 - patterns
 from __future__ import annotations
 
 import base64
@@ -34,9 +33,12 @@ LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]
 CHOSEN = (
     r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|v|x|http|port)\d)"
     r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
-    r"[^\s\"'`\\$<>|;,()\[\]{}/:=]{8,64})(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)"
+    r"[^\s\"'`\\$<>|;,()\[\]{}/:=]{8,64})"
+    r"(?:(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\"'`),;|*])|(?<=\d[!*])(?=\s|$))"
 )
 """A password as people choose them: a word or more with two digits, or a digit and a sign."""
+NO_NAME = r"(?![a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){1,8}(?:[^\w!#$%^*~@-]|$))"
+"""No snake_case name follows, such as that of a test."""
 
 NEAR = 200
 """Code points around a match within which one of a rule's `near` words must occur."""

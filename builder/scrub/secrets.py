@@ -29,7 +29,7 @@ from builder.scrub.encoded import find_encoded
 from builder.scrub.hits import Hit, apart, found_in, remembering
 from builder.scrub.nearby import find_nearby
 from builder.scrub.prefilter import LinePrefilter, LiteralPrefilter, ascii_lower, necessary
-from builder.scrub.prose_rules import PROSE_RULES
+from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.values import entropy, looks_random
 
@@ -44,6 +44,7 @@ KINDS = tuple(
 RULES = (*TOKEN_RULES, *CONTEXT_RULES, *CONFIG_RULES, *COMMAND_RULES, *PROSE_RULES)
 """The rules of all tables."""
 _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
+_OTHER_SCRIPTS = tuple(word for rule in OTHER_SCRIPT_RULES for word in rule.prefilter)
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -79,6 +80,8 @@ def named_secret(name: str, value: str) -> bool:
 
 
 def _may_hold(text: str) -> bool:
+    if not text.isascii() and any(word in text for word in _OTHER_SCRIPTS):
+        return True
     return bool(_RULES_IN(text)) or _RARE.holds(text) or may_name(text)
 
 
@@ -110,6 +113,9 @@ def _plain(text: str) -> Iterator[Hit]:
             yield hit
             if hit.kind == "aws_access_key":
                 yield from _aws_secrets(text, hit.start, hit.end)
+    if not text.isascii():
+        for rule in OTHER_SCRIPT_RULES:
+            yield from rule.find(text, text)
     yield from find_named(text)
 
 

@@ -47,15 +47,31 @@ def _collect(value: Json, name: str, found: list[tuple[str, str]]) -> None:
             _collect(item, _name_of(key, value, name), found)
 
 
+_TYPED = ("text", "value", "input", "input_text", "content", "keys", "query", "string")
+_FIELDS = (
+    "element", "selector", "ref", "field", "label", "locator", "placeholder", "target", "name",
+    "id", "css", "xpath", "description", "role",
+)  # fmt: skip
+"""Members of a browser tool's arguments: what is typed, and where."""
+_FOR_PASSWORDS = re.compile(
+    r"passw(?:or[dt]|d)|passphrase|passcode|kennwort|contrase.a|mot de passe|senha"
+    r"|wachtwoord|\bpin\b",
+    re.IGNORECASE,
+)
 _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
 
 
 def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
     """Returns the name that describes a member; `outer` is the name of its object.
 
-    In {"name": "API_KEY", "value": …} the `value` takes the name from `name`, and in a schema the
-    possible values of a property take the property's name.
+    In {"name": "API_KEY", "value": …} the `value` takes the name from `name`, what a browser types
+    into a field described as one for passwords is named `password`, and in a schema the possible
+    values of a property take the property's name.
     """
+    if key in _TYPED:
+        for naming in _FIELDS:
+            if isinstance(given := owner.get(naming), str) and _FOR_PASSWORDS.search(given[:400]):
+                return "password"
     if key in ("value", "Value"):
         for naming in ("name", "key", "Name", "Key"):
             if isinstance(given := owner.get(naming), str):

@@ -56,13 +56,14 @@ _BASE64 = re.compile(
 _PHRASE_WORD = re.compile("[ -]")
 _UNLIKE_CHOSEN = re.compile(r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|@[\w-]+\.[a-z]{2}")
 _FUNCTION_WORDS = frozenset((
-    "the", "and", "for", "with", "from", "that", "this", "your", "you", "are", "not", "must", "have",
-    "has", "was", "were", "will", "can", "may", "should", "password", "passphrase", "passwords", "key",
-    "enter", "confirm", "please", "new", "old", "current", "invalid", "incorrect", "wrong", "least",
-    "than", "when", "where", "which", "what", "used", "use", "using", "set", "get", "its", "all", "any",
-    "but", "does", "did", "don", "into", "only", "same", "too", "required", "forgot", "forgotten",
-    "reset", "change", "user", "username", "login", "secret", "here", "one", "two", "words", "word",
-    "characters", "long", "short", "strong", "type", "value", "string", "optional", "field",
+    "all", "and", "any", "are", "but", "can", "change", "characters", "confirm", "current", "did",
+    "does", "don", "enter", "field", "for", "forgot", "forgotten", "from", "get", "has", "have",
+    "here", "incorrect", "into", "invalid", "its", "key", "least", "login", "long", "may", "must",
+    "new", "not", "old", "one", "only", "optional", "passphrase", "password", "passwords", "please",
+    "required", "reset", "same", "secret", "set", "short", "should", "string", "strong", "than",
+    "that", "the", "this", "too", "two", "type", "use", "used", "user", "username", "using", "value",
+    "was", "were", "what", "when", "where", "which", "will", "with", "word", "words", "wrong", "you",
+    "your",
 ))  # fmt: skip
 """Words of sentences and labels."""
 
@@ -123,10 +124,11 @@ def is_chosen(value: str) -> bool:
 
 def is_phrase(value: str, least: int = 4) -> bool:
     """Is it a passphrase of drawn words: no sentence, label or message has so few small words?"""
+    if len(value) > LOOKED_AT:
+        return False
     words = _PHRASE_WORD.split(value)
     return (
         least <= len(words) <= 12
-        and len(value) <= LOOKED_AT
         and all(3 <= len(word) <= 12 and word.isascii() and word.isalpha() for word in words)
         and (value == value.lower() or all(map(str.istitle, words)))
         and not _FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())

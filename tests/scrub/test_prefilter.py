@@ -71,8 +71,7 @@ def plain_secrets():
     """Finds secrets without prefilters: every rule and every line is examined."""
     named, runs, copy = copy_of(assignments), copy_of(encoded), copy_of(secrets)
     tables, parts, near = copy_of(columns), copy_of(blocks), copy_of(nearby)
-    rows = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES, *secrets.PROSE_RULES)
-    copy._RULES_IN = lambda text: rows
+    copy._RULES_IN = lambda text: secrets.RULES
     copy._RARE = SimpleNamespace(holds=lambda text: True)
     named._LINES_WITH_NAME = runs._LINES = tables._HEADERS = lambda text: [(0, len(text))]
     parts._LINES = near._LINES = named._LINES_WITH_NAME
@@ -85,7 +84,7 @@ def plain_secrets():
 
 
 CUES = sorted(assignments.KEYWORDS)
-SECRET_RULES = (*secrets.TOKEN_RULES, *secrets.CONTEXT_RULES, *secrets.PROSE_RULES)
+SECRET_RULES = secrets.RULES
 PLAIN = {
     secrets.find_secrets.__wrapped__: plain_secrets(),
     personal.find_personal.__wrapped__: plain_personal(),
