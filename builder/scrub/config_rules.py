@@ -8,7 +8,7 @@ the manual of each program.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import CHOSEN, LINE, QUOTE, WORD, context_rule
+from builder.scrub.secret_rule import CHOSEN, LINE, NO_NAME, QUOTE, WORD, context_rule
 
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)[^\s\"'`\\$<>|;&()\[\]]{5,100})"
@@ -34,7 +34,7 @@ CONFIG_RULES = (
     context_rule(rf"<name>[\w.-]{{0,80}}(?:password|passwd|passphrase|secret[._-]?key|secret|token|api[._-]?key)</name>{LINE}<value>{_MIXED}</", "<name>", "<name>fs.s3a.secret.key</name>\n  <value>«{B40}»</value>"),
     context_rule(r"\t(?:true|false)\t[^\t\n]{1,200}\t(?:true|false)\t\d{1,12}\t[^\t\n]{1,100}\t(?P<v>[^\s\"']{12,4000})", "\ttrue\t|\tfalse\t", ".h.example\tTRUE\t/\tTRUE\t1790000000\tauth_session\t«{h64}»\n", generated=True),
     # Wire protocols
-    context_rule(r"(?:(?<=[\s\"'>])|(?<=\\n)|(?<=\\r)|(?<=\\t))(?-i:PASS)[ \t](?::)?{NO_NAME}(?P<v>(?=[^\s\"'\\]{0,60}[\d!#$%^*~@-])[^\s\"'\\/]{4,100})(?=\s|\\[rn]|[\"']|$)", "pass ", "220 ftp\r\nUSER me\r\nPASS «{p}»\r\n", 'strace ftp\nwrite(3, "PASS «{p}»\\r\\n", 20)', "ftp -n h\nquote PASS «{p}»\n", near=("\nuser ", '"user ', "ftp", "pop3", "331 ", "nick ", "irc", "+ok"), misses=("PASS test_one\nFAIL test_two\nuser x", "PASS: 12 user tests")),
+    context_rule(r"(?:(?<=[\s\"'>])|(?<=\\n)|(?<=\\r)|(?<=\\t))(?-i:PASS)[ \t](?::)?" + NO_NAME + r"(?P<v>(?=[^\s\"'\\]{0,60}[\d!#$%^*~@-])[^\s\"'\\/]{4,100})(?=\s|\\[rn]|[\"']|$)", "pass ", "220 ftp\r\nUSER me\r\nPASS «{p}»\r\n", 'strace ftp\nwrite(3, "PASS «{p}»\\r\\n", 20)', "ftp -n h\nquote PASS «{p}»\n", near=("\nuser ", '"user ', "ftp", "pop3", "331 ", "nick ", "irc", "+ok"), misses=("PASS test_one\nFAIL test_two\nuser x", "PASS: 12 user tests")),
     context_rule(rf"\b(?-i:LOGIN)[ \t]{QUOTE}[\w.@+-]{{2,80}}{QUOTE}[ \t]{QUOTE}(?P<v>[^\s\"'\\{{(]{{5,100}}){QUOTE}(?=\s|\\|$)", "login ", 'a1 LOGIN me@example.org "«{p}»"\r\na1 OK Logged in', near=("imap", " ok ", "logged in", "authenticat", "capability"), misses=("CREATE LOGIN me WITH PASSWORD",)),
     context_rule(rf"334 UGFzc3dvcmQ6[^\n]{{0,20}}{LINE}(?:[-~<>CSc: ]{{0,8}}[ \t])?(?P<v>[A-Za-z0-9+/]{{4,200}}={{0,2}})(?=\s|\\|$)", "334 ugfzc3dvcmq6", "<- 334 UGFzc3dvcmQ6\n -> «{A20}==»\n"),
     context_rule(r"(?:auth(?:enticate)?[ \t]{1,2}plain|mechanism=\\{0,7}[\"']plain\\{0,7}[\"']>)[ \t]{0,2}(?P<v>[A-Za-z0-9+/]{8,400}={0,2})(?=\s|\\|[\"'<]|$)", "auth plain|authenticate plain|mechanism=", "AUTH PLAIN «AG1lAHJpdmVyNDQ3MQ==»\r\n", decoded="[^\0]{0,80}\0[^\0]{1,80}\0[^\0]{3,200}"),
@@ -56,7 +56,7 @@ CONFIG_RULES = (
     context_rule(rf"\b(?:secret|psk|authtoken|auth_key|cookie_secret)[ \t]{{0,4}}[=:][ \t]{{0,4}}{QUOTE}(?P<v>(?=[^\s\"'\\]{{0,60}}[!#$%^*~@])(?=[^\s\"'\\]{{0,60}}\d)(?=[^\s\"'\\]{{0,60}}[a-z])[^\s\"'\\<>|;&(){{}}\[\]`,$]{{8,64}})(?=[\"'\s\\]|$)", "secret|psk|authtoken|auth_key", "secret = «Maple!92river»\n", 'psk: "«copper#7712»"', misses=("secret = os.environ@2", "secret: !vault x1y2z3a4", "secret=$SECRET_12")),
     context_rule(rf"(?<=:)[ \t]{{0,2}}psk[ \t]{{1,4}}{QUOTE}(?P<v>[^\s\"'\\]{{6,200}})", "psk", '192.0.2.1 %any : PSK "«{p}»"', lead=(0, 2), misses=("psk: a pre-shared key",)),
     context_rule(r"(?<=:)[ \t]{0,2}(?:xauth|eap|ntlm)[ \t]{1,4}\\{0,7}\"(?P<v>[^\s\"\\]{4,200})", "xauth|eap|ntlm", 'me : XAUTH "«{p}»"', lead=(0, 2)),
-    context_rule(rf"\bpass(?:word)?[ \t]{{1,4}}{QUOTE}(?P<v>[^\s\"'\\=:(){{}}<>$,;]{{5,100}}){QUOTE}(?={LINE}|$)", "pass", "account work\nhost smtp.example.org\nuser me\npassword «sunflower»\n", "poll pop.example.org proto pop3 user me pass «sunflower»\n", near=("\nuser ", "\naccount ", "\nlogin ", "poll "), misses=("password field:\nuser x", "poll the queue, pass $PW")),
+    context_rule(rf"\b(?-i:pass(?:word)?)[ \t]{{1,4}}{QUOTE}(?P<v>[^\s\"'\\=:(){{}}<>$,;]{{5,100}}){QUOTE}(?={LINE}|$)", "pass", "account work\nhost smtp.example.org\nuser me\npassword «sunflower»\n", "poll pop.example.org proto pop3 user me pass «sunflower»\n", near=("\nuser ", "\naccount ", "\nlogin ", "poll "), misses=("password field:\nuser x", "poll the queue, pass $PW")),
     context_rule(rf"\bset[ \t](?:imap|smtp|pop)_pass(?:word)?[ \t]{{0,2}}=[ \t]{{0,2}}{QUOTE}{WORD}", "set imap_pass|set smtp_pass|set pop_pass", 'set imap_pass = "«{p}»"'),
     context_rule(r"[\w.@+-]{1,80}:\{(?:plain|cleartext)\}(?P<v>[^\s:\"'\\]{4,200})", "{plain}|{cleartext}", "me@example.org:{PLAIN}«{p}»:1000:1000", lead=(2, 81)),
     context_rule(r"\{(?:ssha\d{0,3}|sha|smd5|crypt|pbkdf2[\w-]{0,10}|argon2\w{0,2}|blf-crypt|ssha-?512)\}(?P<v>[^\s\"'\\<>]{20,200})", "{ssha|{sha}|{smd5}|{crypt}|{pbkdf2|{argon2|{blf-crypt}", "userPassword: {SSHA}«{B40}»", generated=True),

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.sample import Dialogue
+from builder.scrub.answers import find_answers
 from builder.scrub.hits import Find, Hit, apart
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal, pseudonym
@@ -206,6 +207,10 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
             secret = text[hit.start : hit.end]
             if hit.certain or secret not in known:
                 known[secret] = hit.kind if hit.certain else "secret"
+    for text, hit in find_answers(dialogue):
+        if MARK not in text[hit.start : hit.end]:
+            known.setdefault(text[hit.start : hit.end], "secret")
+            found[text] = apart([*found.get(text, ()), hit])
     for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
     made_up = _made_up(dialogue, known)

@@ -61,9 +61,9 @@ _FUNCTION_WORDS = frozenset((
     "here", "incorrect", "into", "invalid", "its", "key", "least", "login", "long", "may", "must",
     "new", "not", "old", "one", "only", "optional", "passphrase", "password", "passwords", "please",
     "required", "reset", "same", "secret", "set", "short", "should", "string", "strong", "than",
-    "that", "the", "this", "too", "two", "type", "use", "used", "user", "username", "using", "value",
-    "was", "were", "what", "when", "where", "which", "will", "with", "word", "words", "wrong", "you",
-    "your",
+    "that", "the", "this", "too", "two", "type", "use", "used", "user", "username", "using",
+    "value", "was", "were", "what", "when", "where", "which", "will", "with", "word", "words",
+    "wrong", "you", "your",
 ))  # fmt: skip
 """Words of sentences and labels."""
 

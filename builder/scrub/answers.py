@@ -1,0 +1,217 @@
+"""Finds secrets that only the call shows: in the result of `vault kv get`, in a file of passwords.
+
+The text alone may be one line of letters and digits. A call that prints a secret, or that reads or
+writes a file known to contain secrets, marks the values in its result, or in what it writes.
+"""
+
+# ruff: noqa: E501 - patterns
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from builder.sample import Dialogue
+from builder.scrub.hits import Hit
+from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.secret_rule import CHOSEN
+from builder.scrub.texts import value_strings
+from builder.scrub.values import DOCUMENTED, is_chosen, is_phrase, is_stand_in, looks_random
+
+MAX_CALL = 8000
+"""Code points of a call's argument that are examined as a command."""
+MAX_LINES = 200
+"""Lines of a result that are examined."""
+MAX_LINE = 8000
+"""Code points of a line; longer lines are not examined."""
+
+_PRINTS = "|".join((
+    r"az [a-z -]{2,60}(?:keys? list|list-keys|key show|secret show|credential (?:show|list|reset))",
+    r"az (?:ad sp create-for-rbac|account get-access-token|acr login --expose-token)",
+    r"az [a-z -]{2,40}(?:show-connection-string|authkey list|admin-key show|query-key list)",
+    r"gcloud (?:[a-z]{2,8} )?secrets versions access|gcloud auth (?:[a-z-]{2,20} )?print-",
+    r"gcloud (?:services|alpha services|beta services) api-keys get-key-string",
+    r"gsutil hmac create|gcloud storage hmac create",
+    r"aws [^\n|;&]{0,80}(?:get-secret-value|get-random-password|create-access-key|get-session-token|assume-role|get-login-password)",
+    r"aws [^\n|;&]{0,80}(?:with-decryption|create-service-specific-credential|get-api-key|generate-db-auth-token|kms decrypt)",
+    r"aws configure get [\w.-]{0,40}(?:secret|token)",
+    r"vault (?:kv get|read|token create|write -f|print token)|(?:consul|bao) kv get|bao read",
+    r"op (?:read|item get)|\bpass (?:show |-c |[\w.-]{1,40}/)|gopass show|lpass show|bw get|rbw get",
+    r"keepassxc-cli show|secret-tool lookup|security find-(?:generic|internet)-password|dcli (?:p|note)",
+    r"(?:kubectl|oc|k3s|microk8s|k) (?:[^\n|;&]{0,60} )?get secrets?\b|kubectl create token|oc whoami -t",
+    r"kubeadm token create|docker swarm join-token|docker-credential-[\w-]{1,30} get|git credential fill",
+    r"gh auth token|glab auth token|heroku (?:auth:token|config:get)|fly(?:ctl)? (?:auth token|tokens create)",
+    r"doppler secrets get|infisical secrets get|chamber read|sops (?:-d|--decrypt|exec|decrypt)|berglas access",
+    r"ansible-vault (?:view|decrypt)|credstash get|summon |conjur variable get|akeyless get-secret",
+    r"terraform (?:output|state show)|tofu (?:output|state show)|pulumi (?:config get|stack output)",
+    r"(?:npm|yarn|pnpm|git|composer|poetry) config (?:get|--get) [\w./:@-]{0,60}(?:token|passw|auth|secret)",
+    r"rails secret|rake secret|phx\.gen\.secret|key:generate --show|get_random_secret_key|wg gen(?:key|psk)",
+    r"token_(?:hex|urlsafe)\(|openssl rand -(?:base64|hex)|\bpwgen\b|\bmkpasswd\b|\bapg\b|makepasswd",
+    r"config get (?:requirepass|masterauth)|snap get [\w.-]{1,40} [\w.-]{0,40}(?:secret|token|passw)",
+    r"(?:printenv|echo) [\"']?\$?\{?[A-Z0-9_]{0,40}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|_KEY)\b",
+    r"(?:jq|yq) [^\n|]{0,60}\.[\w.\[\]\"-]{0,80}(?:password|passwd|token|secret|api_?key)\b",
+    r"supabase projects api-keys|stripe config --list|wrangler secret|turso db tokens create|neonctl",
+    r"tailscale (?:authkeys|keys)|headscale preauthkeys create|rabbitmqctl|mc admin user svcacct add",
+    r"initialadminpassword|initial_root_password|argocd admin initial-password|grafana-cli",
+))  # fmt: skip
+"""Commands that print a secret."""
+_FILE = (
+    r"(?:userlist\.txt|auth-user-pass[\w.-]{0,20}|auth\.(?:txt|conf|pass)|(?:chap|pap|ipsec)[.-]secrets"
+    r"|davfs2/secrets|\.?smbcred\w{0,10}|\.?credentials(?:\.txt)?|\.?ht(?:passwd|digest)[\w.-]{0,20}"
+    r"|\.pgpass|pgpass\.conf|[._]netrc|\.authinfo|\.git-credentials|\.my\.cnf|sasl_passwd|passwd\.client"
+    r"|\.?vault[_-]?pass\w{0,10}(?:\.txt)?|master\.key|initialAdminPassword|initial_root_password"
+    r"|\.erlang\.cookie|node-token|rndc\.key|(?:run|etc|docker|mnt|vault)/secrets/[\w./-]{1,80}"
+    r"|(?:\.secrets?|secrets?)/[\w-]{1,60}(?:\.txt|\.key|\.pass)?"
+    r"|[\w.-]{0,40}(?:(?<!etc/)(?<!pam\.d/)passwd|password|passphrase|secret|token|api[_-]?key|psk|passcode)s?"
+    r"(?:\.txt|\.key|\.conf|\.asc|\.lst|\.pass|\.dat)?)"
+)
+"""The end of the path of a file that contains secrets."""
+_READS = (
+    r"(?:\bcat|\bhead|\btail|\bless|\bmore|\btype|\bbat|\bnl|\bstrings|\bbase64|get-content|\bgc|\bxxd|<)"
+    r"(?:[ \t]-{1,2}[\w=-]{1,20}){0,3}[ \t]{1,2}(?:-n \d{1,4} )?[\"']?"
+)
+_PATH_OF = r"(?:[~\w.:@${}-]{0,60}[/\\]){0,16}"
+_ASKS = re.compile(
+    rf"(?:{_PRINTS})|{_READS}{_PATH_OF}{_FILE}(?=[\s\"';|&)<>]|$)",
+    re.IGNORECASE,
+)
+_MAY_ASK = LinePrefilter(necessary(_ASKS.pattern, ignore_case=True))
+_PATH = re.compile(rf"(?:{_PATH_OF}){_FILE}", re.IGNORECASE)
+_IS_PATH = re.compile(r"[/\\]|^\.\w|\.(?:txt|key|conf|cnf|asc|lst|pass|dat)$")
+_WRITES = re.compile(
+    rf"(?:>{{1,2}}[ \t]?|\btee(?:[ \t]-\w)?[ \t]|(?:Add|Update) File:[ ]|(?<=\n)\+\+\+ b/)[\"']?"
+    rf"{_PATH_OF}{_FILE}[\"']?(?=[\s;|&<>)]|$)[^\n]{{0,80}}\n(?P<body>(?:(?!\*\*\* )[^\n]{{0,400}}(?:\n|$)){{1,60}})",
+    re.IGNORECASE,
+)
+_MAY_WRITE = LinePrefilter(necessary(_WRITES.pattern.partition("(?P<body>")[0], ignore_case=True))
+_NUMBER = re.compile(r"[ \t]{0,12}(?:\d{1,6}[ \t]?[\t\u2192]|\+(?=\S))?[ \t]{0,40}")
+_OUTPUT = re.compile(r"(?:^|\n)(?:Output|stdout|STDOUT):[ \t]{0,2}\n?")
+_MEMBER = re.compile(
+    r"\\{0,3}\"(?:value|values?\[\]|(?:\w{1,30})?(?:key\d?|password|passwd|token|secret|secretstring|plaintext"
+    r"|credential)|data|result|output|stdout|content|text|keyvalue|connection_?string|note)\\{0,3}\"[ \t]{0,4}:"
+    r"[ \t]{0,4}\\{0,3}\"(?P<v>[^\"\\\s]{6,4000})(?:\\{1,3}n)?\\{0,3}\"",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(
+    r"[\w .\[\]/-]{0,40}(?:passw|secret|token|key|value|pass|credential|pin|psk)[\w .\]-]{0,20}?"
+    r"(?:[ \t]{0,8}[:=]|[ \t]{2,40}|\t)[ \t]{0,40}[\"']?(?P<v>[^\s\"',]{6,4000})[\"',]{0,2}[ \t]{0,8}",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r"[^\s\"'`]{6,400}")
+_CHOSEN = re.compile(CHOSEN, re.IGNORECASE)
+_NO_VALUE = re.compile(
+    r"[a-z]{2,10}://|[a-z]:\\|\d{4}-\d\d-\d\d|\d{1,3}(?:\.\d{1,3}){3}|[\w.-]+@[\w-]+\.[\w.]+$"
+    r"|-{2,}|[\w.-]+\.(?:com|org|net|io|dev|local|internal|json|ya?ml|py|js|ts|md|sh|conf|go|rs)(?:[:/]|$)",
+    re.IGNORECASE,
+)
+
+
+def find_answers(dialogue: Dialogue) -> Iterator[tuple[str, Hit]]:
+    """Yields (text of the dialogue, secret in it) for the calls that show what a text contains."""
+    for turn, following in pairwise((*dialogue.turns, None)):
+        assert turn is not None, "only the last of all is None"
+        answers = following.responses if following is not None else ()
+        for number, call in enumerate(turn.calls):
+            texts = [text for _, text in value_strings(call.arguments)]
+            is_file = any(map(_is_secret_file, texts))
+            answer = answers[number] if number < len(answers) else ""
+            if answer and (is_file or _asks(texts)):
+                yield from ((answer, hit) for hit in _values(answer, 0, len(answer)))
+            for text in texts:
+                if is_file and "\n" in text:
+                    yield from ((text, hit) for hit in _values(text, 0, len(text)))
+                elif "\n" in text and _MAY_WRITE.holds(text):
+                    for written in _WRITES.finditer(text[: 4 * MAX_CALL]):
+                        yield from ((text, hit) for hit in _values(text, *written.span("body")))
+
+
+def _is_secret_file(text: str) -> bool:
+    """Returns whether an argument is the path of a file that contains secrets."""
+    return (
+        len(text) <= 400
+        and _IS_PATH.search(text) is not None
+        and _PATH.fullmatch(text.strip()) is not None
+    )
+
+
+def _asks(texts: Sequence[str]) -> bool:
+    """Returns whether the arguments of a call are a command that prints a secret."""
+    command = " ".join(text for text in texts if len(text) <= MAX_CALL)[:MAX_CALL]
+    return _MAY_ASK.holds(command) and _ASKS.search(command) is not None
+
+
+def _values(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields the values in the lines of [start, end) that are secrets."""
+    output = _OUTPUT.search(text, start, min(end, start + 400))
+    at = output.end() if output is not None else start
+    lines = list(_lines(text, at, end))
+    is_alone = sum(begin < stop for begin, stop in lines) == 1
+    for begin, stop in lines:
+        if begin == stop or text[begin] in "#;":
+            continue
+        if is_alone and " " not in text[begin:stop] and _is_word(text[begin:stop]):
+            yield Hit(begin, stop, "secret", certain=False)
+            continue
+        for member in _MEMBER.finditer(text, begin, stop):
+            if _is_value(member["v"]):
+                yield Hit(*member.span("v"), "secret", certain=False)
+        pair = _PAIR.fullmatch(text, begin, stop)
+        if pair is not None and _is_value(pair["v"]):
+            yield Hit(*pair.span("v"), "secret", certain=False)
+        elif text[begin] not in "{[" and '": ' not in text[begin:stop]:
+            yield from _fields(text, begin, stop)
+
+
+def _lines(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields [start, end) of the lines, without numbers and the space around them."""
+    for _ in range(MAX_LINES):
+        if at >= end:
+            return
+        stop = text.find("\n", at, end)
+        stop = end if stop < 0 else stop
+        number = _NUMBER.match(text, at, stop)
+        begin = number.end() if number is not None else at
+        last = begin + len(text[begin:stop].rstrip()) if stop - begin <= MAX_LINE else begin
+        yield begin, last
+        at = stop + 1
+
+
+def _fields(text: str, begin: int, stop: int) -> Iterator[Hit]:
+    """Yields the fields of a line, between spaces, quotes and colons, that are secrets."""
+    if stop - begin > 600 or len(text[begin:stop].split()) > 6:
+        return  # a sentence
+    for field in _FIELD.finditer(text, begin, stop):
+        if _NO_VALUE.match(field[0]):
+            continue
+        at, value = field.start(), field[0]
+        for sign in ":=":
+            name, found, rest = value.partition(sign)
+            if found and rest.strip("="):
+                at, value = at + len(name) + 1, rest
+        if _is_value(value):
+            yield Hit(at, at + len(value), "secret", certain=False)
+
+
+def _is_value(value: str) -> bool:
+    """Returns whether the value is generated, or chosen as passwords are."""
+    if (
+        len(value) < 6
+        or is_stand_in(value)
+        or _NO_VALUE.match(value)
+        or value.startswith(("/", "-"))
+    ):
+        return value.startswith("/") and looks_random(value) and value.endswith("=")
+    return (
+        looks_random(value)
+        or is_chosen(value)
+        or is_phrase(value)
+        or (len(value) <= 64 and _CHOSEN.fullmatch(value) is not None)
+    )
+
+
+def _is_word(value: str) -> bool:
+    """Returns whether a value that is the whole result is a secret: even a word may be one."""
+    if _is_value(value):
+        return True
+    is_word = 8 <= len(value) <= 64 and value.isascii() and value.isalnum() and not value.isdigit()
+    return is_word and value.lower() not in DOCUMENTED and not is_stand_in(value)
