@@ -43,6 +43,9 @@ NO_NAME = r"(?![a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){1,8}(?:[^\w!#$%^*~@-]|$))"
 NEAR = 200
 """Code points around a match within which one of a rule's `near` words must occur."""
 
+MAX_FREQUENT = 3
+"""Length of a literal up to which a text is more likely to contain it than a `near` word."""
+
 BLOB = 40
 """Number of base64 characters before a match that make it part of a larger blob."""
 _FILLER = re.compile(r"x{8}|X{8}|\*{8}")
@@ -91,9 +94,14 @@ class SecretRule:
         The start is that of `builder.scrub.prefilter.LiteralPrefilter`.
         """
         if self.near or not self.token or self.lead != (0, 0):
-            literals = self.near or self.prefilter
+            literals = self.near if self.near and not self._is_cheap else self.prefilter
             return tuple(literal.lower() for literal in literals), None
         return self.prefilter, STARTS
+
+    @property
+    def _is_cheap(self) -> bool:
+        """Returns whether the literals are rare, and the pattern is tried at one place of each."""
+        return self.lead == (0, 0) and min(map(len, self.prefilter)) > MAX_FREQUENT
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -111,6 +119,10 @@ class SecretRule:
         `searched` is the text to search for the literals: the same, or for a rule that ignores case
         the text in lower case, of equal length.
         """
+        if self.near and self._is_cheap:
+            lower = ascii_lower(text)
+            if not any(word in lower for word in self.near):
+                return
         least, most = self.lead
         for literal in self.prefilter:
             at = searched.find(literal)

@@ -28,7 +28,13 @@ from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.encoded import find_encoded
 from builder.scrub.hits import Hit, apart, found_in, remembering
 from builder.scrub.nearby import find_nearby
-from builder.scrub.prefilter import LinePrefilter, LiteralPrefilter, ascii_lower, necessary
+from builder.scrub.prefilter import (
+    LinePrefilter,
+    LiteralPrefilter,
+    ascii_lower,
+    necessary,
+    projected,
+)
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.values import entropy, looks_random
@@ -44,7 +50,14 @@ KINDS = tuple(
 RULES = (*TOKEN_RULES, *CONTEXT_RULES, *CONFIG_RULES, *COMMAND_RULES, *PROSE_RULES)
 """The rules of all tables."""
 _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
-_OTHER_SCRIPTS = tuple(word for rule in OTHER_SCRIPT_RULES for word in rule.prefilter)
+_OTHER_SCRIPTS = LinePrefilter(
+    "|".join(sorted({
+        re.sub(r"(?:\\\?){2,}", r"\\?\\?", re.escape(projected(word).decode()))
+        for rule in OTHER_SCRIPT_RULES
+        for word in rule.prefilter
+    }))
+)  # fmt: skip
+"""A pattern that matches in every text with a word of `OTHER_SCRIPT_RULES`, as RE2 sees it."""
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -80,7 +93,7 @@ def named_secret(name: str, value: str) -> bool:
 
 
 def _may_hold(text: str) -> bool:
-    if not text.isascii() and any(word in text for word in _OTHER_SCRIPTS):
+    if not text.isascii() and _OTHER_SCRIPTS.holds(text):
         return True
     return bool(_RULES_IN(text)) or _RARE.holds(text) or may_name(text)
 
@@ -113,7 +126,7 @@ def _plain(text: str) -> Iterator[Hit]:
             yield hit
             if hit.kind == "aws_access_key":
                 yield from _aws_secrets(text, hit.start, hit.end)
-    if not text.isascii():
+    if not text.isascii() and _OTHER_SCRIPTS.holds(text):
         for rule in OTHER_SCRIPT_RULES:
             yield from rule.find(text, text)
     yield from find_named(text)

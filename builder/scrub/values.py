@@ -54,7 +54,9 @@ _BASE64 = re.compile(
 """Base64 that may begin like a path."""
 
 _PHRASE_WORD = re.compile("[ -]")
-_UNLIKE_CHOSEN = re.compile(r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|@[\w-]+\.[a-z]{2}")
+_UNLIKE_CHOSEN = re.compile(
+    r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|%[0-9A-Fa-f]{2}|@[\w-]+\.[a-z]{2}"
+)
 _FUNCTION_WORDS = frozenset((
     "all", "and", "any", "are", "but", "can", "change", "characters", "confirm", "current", "did",
     "does", "don", "enter", "field", "for", "forgot", "forgotten", "from", "get", "has", "have",
