@@ -102,19 +102,19 @@ LARGE = "claude-code/entire"
 """Half of the corpus by size, in a format that other folders have as well."""
 LARGE_FILE = 1_000_000
 """Larger files of the large folder are left out: most of its bytes, of the same kinds."""
-SMALL_FILE = 20_000
-"""Larger files are left out when all formats are built together."""
+SMALL_FILE, FEW_FILES = 20_000, 25
+"""When all formats are built together: the first files of each folder, without larger ones."""
 
 
-def copy_smaller(folder, out, limit):
-    """Copies the files of at most `limit` bytes, at least the smallest file; returns `out`."""
+def copy_smaller(folder, out, limit, most=None):
+    """Copies the first `most` files of at most `limit` bytes, or the smallest; returns `out`."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    smallest = min(files, key=lambda path: path.stat().st_size)
-    for path in files:
-        if path == smallest or path.stat().st_size <= limit:
-            copy = out / path.relative_to(folder)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+    smallest = min(path.stat().st_size for path in files)
+    small = [path for path in files if path.stat().st_size <= max(limit, smallest)]
+    for path in small[:most]:
+        copy = out / path.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
     return out
 
 
@@ -147,10 +147,11 @@ def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
         assert rejected == WARM_UPS[name](folder) > 0
 
 
-def test_folders_of_all_formats_together(shared, tmp_path):
+def test_folders_of_all_formats_together(shared, tmp_path, submitted):
     """Every sample is proven, no file has two readers, and the number of workers has no effect."""
+    corpus, copies = shared / "corpus", tmp_path / "in"
     folders = [
-        str(copy_smaller(shared / "corpus" / name, tmp_path / "in" / name, SMALL_FILE))
+        str(copy_smaller(corpus / name, copies / name, SMALL_FILE, FEW_FILES))
         for name in FOLDERS
         if name != LARGE
     ]
@@ -161,6 +162,7 @@ def test_folders_of_all_formats_together(shared, tmp_path):
         manifest = json.loads((out / "manifest.json").read_bytes())
         del manifest["run"]
         manifests.append(manifest)
+        assert bool(submitted) is (workers == "2")
     assert manifests[0] == manifests[1]
     assert "ambiguous" not in manifests[0]["ledger"]["records"]["rejected"]
     assert cli.main(["verify", str(tmp_path / "2"), "--quiet"]) == 0
