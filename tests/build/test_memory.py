@@ -9,7 +9,7 @@ from places import ROOT
 
 pytest.importorskip("resource", reason="the system does not say how much memory a process took")
 
-LONG = 2_000_000
+LONG = 1_500_000
 FIXED_BYTES = 170_000_000
 """Memory that does not grow with the text: a second tokenizer, which a build of a megabyte loads,
 caches, and pages that the allocator keeps."""
