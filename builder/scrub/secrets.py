@@ -172,15 +172,20 @@ _ID_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _TOKEN_STARTS = tuple(
-    literal for rule in TOKEN_RULES if rule.lead == (0, 0) for literal in rule.prefilter
+    literal
+    for rule in TOKEN_RULES
+    if rule.lead == (0, 0)
+    for literal in rule.prefilter
+    if len(literal) > 2
 )
+_TOKEN_START = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _TOKEN_STARTS))})")
 
 
 def mask_pieces(text: str) -> str:
     """Masks possible pieces of a secret in a text that may start or end inside one.
 
     Ids of calls and records look as random as secrets; they are kept if their form or the preceding
-    word marks them as ids, unless they start like a token.
+    word marks them as ids, unless a part of them starts like a token.
     """
     return _RUN.sub(_masked, text)
 
@@ -192,7 +197,7 @@ def _masked(run: re.Match[str]) -> str:
     is_id = _ID.fullmatch(piece) or _ID_BEFORE.search(
         run.string, max(0, run.start() - 90), run.start()
     )
-    if is_id and not any(piece.startswith(start) for start in _TOKEN_STARTS if len(start) > 2):
+    if is_id and not _TOKEN_START.search(piece):
         return piece
     return f"{MARK}CUT"
 

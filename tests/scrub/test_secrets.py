@@ -189,7 +189,12 @@ def test_ids_of_calls_and_records_stay_in_rejects(detail):
 
 
 def test_parts_of_secrets_are_masked_in_rejects():
-    for detail in (f"a name cut off: {GITHUB[:20]}", f"call {GITHUB[:20]}", f"'{BEARER[3:30]}"):
+    for detail in (
+        f"a name cut off: {GITHUB[:20]}",
+        f"call {GITHUB[:20]}",
+        f"calls: get_{GITHUB[:36]}",
+        f"'{BEARER[3:30]}",
+    ):
         assert "REDACTED_CUT" in scrubber().problem(Problem("x", "line 1", detail)).detail
 
 
