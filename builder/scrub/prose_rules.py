@@ -7,13 +7,18 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import CHOSEN, NO_NAME, context_rule
+from builder.scrub.secret_rule import CHOSEN, LINE, NO_NAME, context_rule
 
 _OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
 """Quotation marks and emphasis before a value."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,200})"
 _USER = r"[`'\"]?[\w.@-]{2,60}[`'\"]?"
 _NAME = r"(?:password|passwd|passphrase|passcode|pass|pwd|pw)"
+_NO_ADJECTIVE = (
+    r"(?!\w{0,24}(?:ed|en|ing|ly|able|ible|ful|ive|ent|ant|ous|less|ary|ory|ic|al|thing|where|text|one|er|or|est"
+    r"|wise|times|tion|ment|ness|ity|ship|ism|word|phrase|known|like)\b)"
+)
+"""No word follows that says something about a password."""
 FOREIGN = (
     r"(?:contrase.{1,2}as?|mot de passe|\bmdp|passwort|kennwort|zugangsdaten|senha|palavra[ -]passe|\bclave"
     r"|wachtwoord|has[l\u0142]o|lozinka|heslo|jelsz.|passord|adgangskode|kodeord|l.senord|salasana|parola|sifre"
@@ -21,7 +26,7 @@ FOREIGN = (
     r"|\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638|\uc554\ud638"
     r"|\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2|\u05e1\u05d9\u05e1\u05de\u05d4|\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631"
     r"|\u0643\u0644\u0645\u0629 \u0627\u0644\u0633\u0631|\u092a\u093e\u0938\u0935\u0930\u094d\u0921|\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19|\u015fifre"
-    r"|m\u1eadt kh\u1ea9u)(?![A-Za-z_])[^\n\d.;?!/<>{}]{0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
+    r"|m\u1eadt kh\u1ea9u)[a-z]{0,4}(?![A-Za-z_])[^\n\d.;?!/<>{}]{0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
 )
 """Words for passwords in other languages, and the text up to the value."""
 
@@ -48,9 +53,17 @@ PROSE_RULES = (
     context_rule(rf"(?:credentials?|creds|log ?in|logins?|zugangsdaten|identifiants|credenciales)\b[^\n/]{{0,40}}?[ \t:]{_USER}[ \t](?:and|with|und|et|y|e)[ \t]{_OPEN}{NO_NAME}{CHOSEN}", "credential|creds|login|log in|zugangsdaten|identifiants|credenciales", "The database credentials are shop and «C4nyon!dapper4845» (user and password)", near=("passw", "pwd", " pw", "passe", "contrase"), misses=("login with user1 and password1", "the login page and step2_of3 of the password")),
     context_rule(r"\bpassphrase(?:[ \t](?:of|for)[ \t][^\n.:,]{1,40}?)?(?:[ \t](?:is|was)|:)[ \t]{0,2}[\"'`*]{1,3}(?P<v>[a-z]{3,12}(?:[ _-][a-z]{3,12}){2,9}\d{0,4})[\"'`*]{1,3}", "passphrase", 'the passphrase is "«{l7} {l6} {l5} {l6}»"'),
     context_rule(r"\bpassphrase(?:[ \t](?:of|for)[ \t][^\n.:,]{1,40}?)?[ \t](?:is|was)[ \t](?P<v>[a-z]{3,12}(?:[_-][a-z]{3,12}){2,9}\d{0,4})(?=[\s.,;!]|$)", "passphrase", "the passphrase of the backup is «{l7}-{l6}-{l6}-{l6}» and"),
-    context_rule(r"\b(?:new|root|admin|wi-?fi|my|our|current|login|guest|vpn|db|database|server|ssh|sudo|default) password is (?P<v>(?!\w{0,24}(?:ed|en|ing|ly|able|ible|ful|ive|ent|ant|ous|less|ary|ory|ic|al|thing|where|text|one|er|or|est|wise|times|tion|ment|ness|ity|ship|ism|word|phrase|known|like)\b)(?-i:[a-z]{10,24}))(?=[ \t]and[ \t](?:the|its|my)|[.,;!]|\s{0,2}$|\r?\n|[ \t]\()", " password is ", "ok, the new password is «sparrowribbon» and the ssid is lab", lead=(2, 8), misses=("the new password is insufficient, try", "the root password is hardcoded.", "my password is everything")),
+    context_rule(r"\b(?:new|root|admin|wi-?fi|my|our|current|login|guest|vpn|db|database|server|ssh|sudo|default)(?: \w{2,10})? password is:? (?P<v>" + _NO_ADJECTIVE + r"(?-i:[a-z]{10,24}))(?=[ \t]and[ \t](?:the|its|my)|[.,;!]|\s{0,2}$|\r?\n|[ \t]\()", " password is", "the new admin password is: «thistlebarley»", "ok, the new password is «sparrowribbon» and the ssid is lab", lead=(2, 8), misses=("the new password is insufficient, try", "the root password is hardcoded.", "my password is everything")),
     context_rule(rf"{FOREIGN}{CHOSEN}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "Zugangsdaten: Benutzer wartung, Passwort «Otter!maple043». Bitte", "das Passwort lautet «pelican-barley-53», bitte", "le mot de passe est «RIBBONanchor2023!x» pour", "contraseña del servidor: «Juniper2010!cactus» y usuario", misses=("a senha precisa de 8 caracteres", "das Passwort muss in sha256_hash stehen", "mot de passe oublié: page_2_de_3x/y")),
+    context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "password ", "la password del database ist «Canyon!river41» ok", misses=("password er step2_of_33/x",)),
+    context_rule(rf"(?:credentials?|creds|logins?)(?:[ \t](?:are|is))?:?[ \t]{_USER}/{NO_NAME}(?P<v>(?=[^\s]{{0,60}}[!#$%^*~@])(?=[^\s]{{0,60}}\d)[^\s\"'`,;()<>/]{{8,64}})", "credentials|creds|logins", "Here are the creds: admin/«Canyon!river41»", misses=("credentials in config/app2024",)),
+    context_rule(rf"password:?{LINE}{CHOSEN}(?={LINE}|$)", "password\n|password:\n|password\r|password\\n", "Username\nme\nPassword\n«velvet!violet32»\n", near=("user", "login", "mail"), misses=("username\nand password\nstep2_of3/x",)),
+    context_rule(rf"password:[ \t]{{1,4}}(?P<v>{_NO_ADJECTIVE}(?-i:[a-z]{{9,24}}))(?={LINE}|$)", "password:", "Username: me\nPassword: «thistlebarley»\n", near=("username:", "user:", "login:", "e-mail:", "email:"), misses=("username: string\npassword: encrypted\n",)),
+    context_rule(rf"(?<![\w-])(?-i:PASS)={{1}}\\{{0,7}}[\"']?{CHOSEN}", "pass=", "read -s PASS; PASS=«velvet!violet32»\n", misses=("PASS=12 FAIL=3",)),
     # Code
+    context_rule(r"pass(?:wor)?d?\[\d{0,3}\][ \t]{0,2}=[ \t]{0,2}\\{0,7}\"(?P<v>[^\"\\\n]{5,100})\\{0,7}\"", "pass[|password[", 'char pass[] = "«{p}»";'),
+    context_rule(rf"(?:env\.fetch|getenv|env::var|get_env|getenvironmentvariable)\(\\{{0,7}}[\"']\w{{0,40}}pass(?:word|wd|phrase)?\\{{0,7}}[\"']\){{1,2}}[^\n\"']{{1,40}}\\{{0,7}}[\"']{CHOSEN}", "env.fetch(|getenv(|env::var(|get_env(|getenvironmentvariable(", 'ENV.fetch("DB_PASSWORD") {{ "«velvet!violet32»" }}'.replace("{{", "{").replace("}}", "}")),
+    context_rule(r"pass(?:word|wd)?\\{0,7}[\"'\]][^\n()]{0,24}?\)\.(?:\w{1,20}\(\)\.){0,2}(?:fill|type|send_?keys|set_?value|setvalue|press_sequentially|clear_and_type)\(\\{0,7}[\"'](?P<v>[^\"'\\\n{}$]{5,100})\\{0,7}[\"']", "password')|password\")|password\\\")|password\\')|pass')|pass\")|password']|password\"]|passwd')|passwd\")", "page.getByLabel('Password').fill('«{p}»')", "cy.get('#password').type('«{p}»')"),
     context_rule(r"(?:client|bot|github|gitlab|stripe|login|authenticate)(?:['\"]\))?\([ \t]{0,4}(?:[\w.]{1,40},[ \t]{0,4})?\\{0,7}[\"'](?![0-9a-f]{8}-)(?P<v>[A-Za-z0-9+/_=-]{20,200})\\{0,7}[\"']\)", "client(|bot(|github(|gitlab(|stripe|login(|authenticate(", "bot = TeleBot('«{A40}»')", "require('stripe')('«{A40}»')", "mail.login(user, '«{A40}»')", generated=True, misses=("client('some-service-with-a-long-name')",)),
     # Commands
     context_rule(rf"put-parameter[ \t](?=[^\n]{{0,300}}securestring)[^\n|;&]{{0,200}}?--value[ \t=]{{1,2}}\\{{0,7}}[\"']?(?!file:){_MIXED}", "put-parameter", "aws ssm put-parameter --name x --value «{A32}» --type SecureString"),
