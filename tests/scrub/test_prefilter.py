@@ -240,7 +240,12 @@ def test_short_texts_that_hold_nothing_are_not_looked_at_one_by_one(monkeypatch)
     assert looked[2:] == ["type", "me@somewhere.org"]
 
 
-WRITTEN = ["put-parameter --type securestring --value x1y2z3w4", "password x1y2z3w4"]
+WRITTEN = [
+    "put-parameter --type securestring --value x1y2z3w4",
+    "password x1y2z3w4",
+    "password\nvelvet!violet32",
+    "password: thistlebarley",
+]
 """Matches that are never drawn, since the pattern has a condition on the text that follows."""
 
 
