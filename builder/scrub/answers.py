@@ -38,21 +38,21 @@ _PRINTS = "|".join((
     r"vault (?:kv get|read|token create|write -f|print token)|(?:consul|bao) kv get|bao read",
     r"op (?:read|item get)|\bpass (?:show |-c |[\w.-]{1,40}/)|gopass show|lpass show|bw get|rbw get",
     r"keepassxc-cli show|secret-tool lookup|security find-(?:generic|internet)-password|dcli (?:p|note)",
-    r"(?:kubectl|oc|k3s|microk8s|k) (?:[^\n|;&]{0,60} )?get secrets?\b|kubectl create token|oc whoami -t",
+    r"(?:kubectl|oc|k3s|microk8s|k) (?:[^\n|;&]{0,60} )?get secrets?\b[^\n|;&]{0,120} (?:-o|--output|--template)|kubectl create token|oc whoami -t",
     r"kubeadm token create|docker swarm join-token|docker-credential-[\w-]{1,30} get|git credential fill",
-    r"gh auth token|glab auth token|heroku (?:auth:token|config:get)|fly(?:ctl)? (?:auth token|tokens create)",
+    r"gh auth token|glab auth token|heroku auth:token|heroku config:get \w{0,40}(?:pass|secret|token|key)|fly(?:ctl)? (?:auth token|tokens create)",
     r"doppler secrets get|infisical secrets get|chamber read|sops (?:-d|--decrypt|exec|decrypt)|berglas access",
-    r"ansible-vault (?:view|decrypt)|credstash get|summon |conjur variable get|akeyless get-secret",
-    r"terraform (?:output|state show)|tofu (?:output|state show)|pulumi (?:config get|stack output)",
+    r"ansible-vault (?:view|decrypt)|credstash get|conjur variable get|akeyless get-secret",
+    r"(?:terraform|tofu|pulumi) (?:output|state show|config get|stack output)[^\n|;&]{0,60}(?:passw|secret|token|api_?key|_key)",
     r"(?:npm|yarn|pnpm|git|composer|poetry) config (?:get|--get) [\w./:@-]{0,60}(?:token|passw|auth|secret)",
     r"rails secret|rake secret|phx\.gen\.secret|key:generate --show|get_random_secret_key|wg gen(?:key|psk)",
     r"token_(?:hex|urlsafe)\(|openssl rand -(?:base64|hex)|\bpwgen\b|\bmkpasswd\b|\bapg\b|makepasswd",
     r"config get (?:requirepass|masterauth)|snap get [\w.-]{1,40} [\w.-]{0,40}(?:secret|token|passw)",
     r"(?:printenv|echo) [\"']?\$?\{?[A-Z0-9_]{0,40}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|_KEY)\b",
     r"(?:jq|yq) [^\n|]{0,60}\.[\w.\[\]\"-]{0,80}(?:password|passwd|token|secret|api_?key)\b",
-    r"supabase projects api-keys|stripe config --list|wrangler secret|turso db tokens create|neonctl",
-    r"tailscale (?:authkeys|keys)|headscale preauthkeys create|rabbitmqctl|mc admin user svcacct add",
-    r"initialadminpassword|initial_root_password|argocd admin initial-password|grafana-cli",
+    r"supabase projects api-keys|stripe config --list|turso db tokens create",
+    r"tailscale (?:authkeys|keys)|headscale preauthkeys create|mc admin user svcacct add",
+    r"initialadminpassword|initial_root_password|argocd admin initial-password",
 ))  # fmt: skip
 """Commands that print a secret."""
 _FILE = (
@@ -72,7 +72,7 @@ _READS = (
 )
 _PATH_OF = r"(?:[~\w.:@${}-]{0,60}[/\\]){0,16}"
 _ASKS = re.compile(
-    rf"(?:{_PRINTS})|{_READS}{_PATH_OF}{_FILE}(?=[\s\"';|&)<>]|$)",
+    rf"(?:{_PRINTS})|(?P<file>{_READS}{_PATH_OF}{_FILE}(?=[\s\"';|&)<>]|$))",
     re.IGNORECASE,
 )
 _MAY_ASK = LinePrefilter(necessary(_ASKS.pattern, ignore_case=True))
@@ -115,14 +115,20 @@ def find_answers(dialogue: Dialogue) -> Iterator[tuple[str, Hit]]:
             texts = [text for _, text in value_strings(call.arguments)]
             is_file = any(map(_is_secret_file, texts))
             answer = answers[number] if number < len(answers) else ""
-            if answer and (is_file or _asks(texts)):
-                yield from ((answer, hit) for hit in _values(answer, 0, len(answer)))
+            asked = _asked(texts) if answer and not is_file else None
+            if answer and (is_file or asked is not None):
+                reads = is_file or (asked is not None and asked["file"] is not None)
+                found = _values(answer, 0, len(answer), is_file=reads)
+                yield from ((answer, hit) for hit in found)
             for text in texts:
                 if is_file and "\n" in text:
-                    yield from ((text, hit) for hit in _values(text, 0, len(text)))
+                    yield from ((text, hit) for hit in _values(text, 0, len(text), is_file=True))
                 elif "\n" in text and _MAY_WRITE.holds(text):
                     for written in _WRITES.finditer(text[: 4 * MAX_CALL]):
-                        yield from ((text, hit) for hit in _values(text, *written.span("body")))
+                        yield from (
+                            (text, hit)
+                            for hit in _values(text, *written.span("body"), is_file=True)
+                        )
 
 
 def _is_secret_file(text: str) -> bool:
@@ -134,14 +140,18 @@ def _is_secret_file(text: str) -> bool:
     )
 
 
-def _asks(texts: Sequence[str]) -> bool:
-    """Returns whether the arguments of a call are a command that prints a secret."""
+def _asked(texts: Sequence[str]) -> re.Match[str] | None:
+    """Returns the command that prints a secret in the arguments of a call, None without one."""
     command = " ".join(text for text in texts if len(text) <= MAX_CALL)[:MAX_CALL]
-    return _MAY_ASK.holds(command) and _ASKS.search(command) is not None
+    return _ASKS.search(command) if _MAY_ASK.holds(command) else None
 
 
-def _values(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields the values in the lines of [start, end) that are secrets."""
+def _values(text: str, start: int, end: int, *, is_file: bool) -> Iterator[Hit]:
+    """Yields the values in the lines of [start, end) that are secrets.
+
+    In a line of several fields without a name, only those of a file of secrets count: a command
+    also prints ids.
+    """
     output = _OUTPUT.search(text, start, min(end, start + 400))
     at = output.end() if output is not None else start
     lines = list(_lines(text, at, end))
@@ -158,6 +168,8 @@ def _values(text: str, start: int, end: int) -> Iterator[Hit]:
         pair = _PAIR.fullmatch(text, begin, stop)
         if pair is not None and _is_value(pair["v"]):
             yield Hit(*pair.span("v"), "secret", certain=False)
+        elif not is_file and " " in text[begin:stop]:
+            continue
         elif text[begin] not in "{[" and '": ' not in text[begin:stop]:
             yield from _fields(text, begin, stop)
 

@@ -25,6 +25,9 @@ HARMLESS = [
     ({"command": "cat /etc/passwd"}, "root:x:0:0:root:/root:/bin/bash\n"),
     ({"command": "vault kv get secret/none"}, "No value found at secret/data/none\n"),
     ({"command": "cat secrets/README"}, "Put the values of ops2 here, see https://h.example/a1b2.\n"),
+    ({"command": "terraform output instance_id"}, "i-0abc123def4567890\n"),
+    ({"command": "kubectl get secrets"}, "NAME  TYPE  DATA\ndefault-token-x7k2p  Opaque  2\n"),
+    ({"command": "vault read database/creds/app"}, "lease_id  database/creds/app/2f6a614cA9xQ7z\n"),
     ({"command": "cat config/master.key"}, "cat: config/master.key: No such file or directory\n"),
     ({"command": "aws secretsmanager get-secret-value --secret-id a"}, '{"ARN": "arn:aws:x:1", "VersionId": "0bc01e21-03c9-4b98-9433-6229cbf1ef1c"}'),
 ]  # fmt: skip
