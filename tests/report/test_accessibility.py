@@ -23,6 +23,9 @@ PAGES = (
     "reject?line=0", "go?to=no+such",
 )  # fmt: skip
 
+LAYOUTS = ("", "row?at=0.0", "row?at=0.0&side=records", "overview", "rejects", "reject?line=0")
+"""One page of each layout, for the second size: the others differ in their contents."""
+
 
 @pytest.fixture(scope="module")
 def folder(built, tmp_path_factory):
@@ -109,7 +112,7 @@ def test_the_report(page, reports, size):
 
 @SIZES
 def test_the_viewer(page, viewer, size):
-    for path in PAGES:
+    for path in PAGES if size == DESK else LAYOUTS:
         page.goto(viewer + path)
         check(page, size)
     page.goto(viewer)
