@@ -120,6 +120,7 @@ def test_select_by_outcome_gives_exactly_those_runs(runs, tmp_path, where, kept)
     assert [line["outcome"]["reward"] for line in metas(out)] == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_select_by_reward_gives_the_real_runs_with_that_reward(shared, tmp_path, reward):
     """The oracle is the raw log; runs that cannot be built are counted from the rejects."""

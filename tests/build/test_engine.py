@@ -34,6 +34,7 @@ def test_an_address_of_a_cluster_is_for_ray_alone(tmp_path, capsys):
     assert "--engine ray" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_unused_modules_are_not_imported(tmp_path):
     code = (
         "import sys; from builder import cli; from builds import build;"

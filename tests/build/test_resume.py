@@ -144,6 +144,7 @@ def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, don
     assert len(done) == len(set(done)), "pieces share the origin of their source"
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
     logs = large_logs(tmp_path / "in")
     whole = tmp_path / "whole"

@@ -266,6 +266,7 @@ def test_the_helper_for_pytest(tmp_path):
         assert_proven(path)
 
 
+@pytest.mark.slow
 def test_the_logs_of_this_machine_are_listed_with_commands_that_run(shell):
     _, client = shell
     ran = client.run("build", token=WRITER)

@@ -128,6 +128,7 @@ def test_a_fork_server_whose_driver_is_gone_loads_nothing():
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
+@pytest.mark.slow
 def test_work_continues_after_the_fork_server_is_killed():
     found = imap(double, range(400), 2, None)
     first = [next(found) for _ in range(20)]

@@ -104,6 +104,7 @@ def test_it_passes_the_contract_suite(python):
     assert python("-c", CHECK, str(LOG)) == "1 Conversation\n"
 
 
+@pytest.mark.slow
 def test_build_uses_it(python, tmp_path):
     out = tmp_path / "out"
     ledger = json.loads(
@@ -136,6 +137,7 @@ def test_rows_with_one_key_of_their_own_are_recognised(python, acme):
     assert visible.rstrip("\n") in PAGE
 
 
+@pytest.mark.slow
 def test_build_uses_the_reader_of_the_page(python, acme, tmp_path):
     command = ["-m", "builder", "build", str(acme / "example.jsonl"), "-o", str(tmp_path / "out")]
     built = json.loads(python(*command, "--json", "--workers", "1"))

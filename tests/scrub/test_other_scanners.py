@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import audit_vectors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scanner", "package", "least"),
     [("kingfisher", "kingfisher_sdk", 0.9), ("detect-secrets", "detect_secrets", 0.55)],

@@ -75,6 +75,7 @@ def turn(role, text):
     return {"role": role, "content": text}
 
 
+@pytest.mark.slow
 def test_a_build_with_a_mix(tmp_path, capsys, pooled_tasks):
     folder = tmp_path / "in"
     folder.mkdir()

@@ -115,6 +115,7 @@ def test_a_line_beyond_the_limit_is_rejected(tmp_path):
     assert [reject["code"] for reject in rejects] == ["too_large"]
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_read_do_not_stop_the_others(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
@@ -272,6 +273,7 @@ def test_a_store_at_rest_is_left_as_it_is(tmp_path):
     assert (folder / "conversations.db").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()

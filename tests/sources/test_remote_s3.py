@@ -31,6 +31,7 @@ def bucket():
 s3 = pytest.mark.filterwarnings("default")  # warnings of those libraries
 
 
+@pytest.mark.slow
 @s3
 def test_s3_gives_the_same_bytes_with_several_workers(bucket, tmp_path):
     fsspec.filesystem("s3").put(str(DATA), f"{bucket}/data", recursive=True)

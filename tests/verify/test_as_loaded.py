@@ -121,6 +121,7 @@ def test_the_rows_are_the_same_in_slices_of_any_size(verifier, tmp_path, monkeyp
     assert [report.line for report in reports] == [2, 4, 6, 8, 10, 12, 14]
 
 
+@pytest.mark.slow
 def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_path):
     rows = [sample(WORDS * 1000 + str(number)) for number in range(760)]
     rows.append(sample("hi", tool(properties={"a": {"type": "string"}})))
@@ -134,8 +135,8 @@ def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_pa
 @pytest.mark.parametrize(
     ("kinds", "size"),
     [
-        (["jsonl", "parquet"], 220_000),
-        (["jsonl.zst"], 220_000),
+        pytest.param(["jsonl", "parquet"], 220_000, marks=pytest.mark.slow),
+        pytest.param(["jsonl.zst"], 220_000, marks=pytest.mark.slow),
         (["jsonl.zst", "parquet"], 99),
         (["parquet"], 99),
     ],
