@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.prefilter import LinePrefilter, ascii_lower, necessary
 from builder.scrub.rules import by_first
 from builder.scrub.values import (
     DOCUMENTED,
@@ -50,7 +50,9 @@ _INSIDE = re.compile(
 _KEY = (
     r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
     r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
-    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write"
+    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write|mqtt|wifi|wpa|device|vpn"
+    r"|smtp|stripe|openai|anthropic|sendgrid|mailgun|twilio|maps|github|gitlab|slack|datadog|groq|mistral"
+    r"|gemini|deepl|mapbox|etherscan|infura|alchemy|weather|supabase|algolia|grafana|sentry"
 )
 """Prefixes with which `key` is the name of a secret; so are environment variables, except those of
 `_NO_KEY_BEFORE`.
@@ -144,7 +146,6 @@ _LINES_WITH_NAME = LinePrefilter(
 MAX_NESTED = 20
 """Names that are examined within one value: a hostile text may repeat one endlessly."""
 
-_ASCII_LOWER = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{8,40}/\d{8}/")
@@ -186,12 +187,6 @@ def find_named(text: str) -> Iterator[Hit]:
         yield from _in_lines(text, start, end)
 
 
-def _same_length_lower(text: str) -> str:
-    """Returns the text in lower case; only its ASCII letters if the length would change."""
-    lower = text.lower()
-    return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
-
-
 def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
     if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
@@ -212,7 +207,7 @@ def _in_lines(text: str, start: int, end: int) -> Iterator[Hit]:
     A value ends at the end of its line at the latest.
     """
     nested, examined = 0, 0
-    for keyword in _KEYWORD.finditer(_same_length_lower(text[start:end])):
+    for keyword in _KEYWORD.finditer(ascii_lower(text[start:end])):
         begin = start + keyword.start()
         nested = nested + 1 if begin < examined else 0
         if nested > MAX_NESTED:
@@ -230,6 +225,8 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if prefix[:1] in ("n", "r", "t") and text[start - len(prefix) - 1] == "\\":
         prefix = prefix[1:]  # of an escaped line end
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
+    if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
+        return  # ${PASSWORD:?required}
     sep = "" if match["tab"] else match["sep"].strip()
     is_option = prefix.startswith("-")
     if sep == "|" and not text[max(0, start - len(prefix) - 4) : start - len(prefix)].rstrip(

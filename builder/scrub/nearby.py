@@ -77,7 +77,8 @@ _AFTER_KEY = re.compile(
 _KEY_VARIABLE = re.compile(r"[ \t]{0,4}(?:: ?[\w&]{1,20} )?:?=[ \t]{0,4}(?:@|b|\[\]byte\()?[\"'`]")
 _BYTES = re.compile(r" ?= ?b[\"']")
 _NEXT_LINE = re.compile(
-    r"(?:[^\w\n]{0,12}(?:decode|please|is|below|here|value|for you|for me)?){0,2}[^\w\n]{0,12}\n"
+    r"(?:(?:[^\w\n]{0,12}(?:decode|please|is|below|here|value|for you|for me)?){0,2}[^\w\n]{0,12}\n"
+    r"|(?: [a-z]{1,15}){1,6}:[ \t]{0,4}\n(?:[ \t]{0,4}\n)?)"
     r"(?:(?:[ \t]{0,8}\d{1,6}[\t\u2192])?(?:```\w{0,8})?\n)?"
     r"[ \t]{0,8}(?:\d{1,6}[\t\u2192])?[ \t]{0,8}"
 )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from builder.scrub.hits import Hit
+from builder.scrub.nearby import is_generated
 from builder.scrub.prefilter import ascii_lower, necessary
 from builder.scrub.rules import ESCAPE, behind_none_of
 from builder.scrub.values import DOCUMENTED, is_stand_in, looks_random
@@ -56,6 +57,12 @@ _ALNUM = "A-Za-z0-9"
 STARTS = rf"(?:\A|[^{_ALNUM}]|{necessary(ESCAPE)})"
 """The text before a token, as a condition for RE2."""
 _START, _END = behind_none_of(_ALNUM), f"(?![{_ALNUM}])"
+_ISSUED = re.compile(
+    r"(?!(?:api|key|live|mob|pat|sat|sdk|secret|ext|sts|v1\.0)[_.-])[A-Za-z$][\w.$-]{2,40}[_.-]|AIza|dapi",
+    re.IGNORECASE,
+)
+"""Beginnings that only tokens have: what follows them is a secret in other lengths as well."""
+_OTHER_LENGTH = r"(?P<body>[A-Za-z0-9_-]{20,300})"
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,16 @@ class SecretRule:
         return re.compile(self.pattern, re.IGNORECASE)
 
     @cached_property
+    def _loose(self) -> re.Pattern[str] | None:
+        """A pattern for tokens of another length than documented: issuers change theirs."""
+        if not self.token or self.near or self.lead != (0, 0):
+            return None
+        begins = [re.escape(text) for text in self.prefilter if _ISSUED.fullmatch(text)]
+        if len(begins) < len(self.prefilter):
+            return None
+        return re.compile(f"{_START}(?:{'|'.join(begins)}){_OTHER_LENGTH}{_END}")
+
+    @cached_property
     def _has_group(self) -> bool:
         return "v" in self._regex.groupindex
 
@@ -129,13 +146,21 @@ class SecretRule:
             done = 0
             while at >= 0:
                 for start in range(max(done, at - most), at - least + 1):
-                    match = self._regex.match(text, start)
-                    if match is not None and self._holds(match, text):
-                        begin, end = match.span("v" if self._has_group else 0)
-                        yield Hit(begin, end, self.kind, certain=self.token)
-                        done = end
+                    found = self._match(text, start)
+                    if found is not None:
+                        yield Hit(*found, self.kind, certain=self.token)
+                        done = found[1]
                         break
                 at = searched.find(literal, max(at + 1, done))
+
+    def _match(self, text: str, start: int) -> tuple[int, int] | None:
+        """Returns [start, end) of the secret in a match that starts there, or None."""
+        match = self._regex.match(text, start)
+        if match is not None:
+            return match.span("v" if self._has_group else 0) if self._holds(match, text) else None
+        if self._loose is not None and (match := self._loose.match(text, start)):
+            return match.span() if is_generated(match["body"]) else None
+        return None
 
     def _holds(self, match: re.Match[str], text: str) -> bool:
         """Returns whether the conditions other than the pattern are met."""

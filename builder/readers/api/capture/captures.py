@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 
 from builder.conversation import Context, Event, Ignored, Json, Used
 from builder.problem import Problem
@@ -166,13 +166,18 @@ def _joined(one: Exchange, other: Exchange) -> Exchange | None:
     return replace(got, where=sent.where, url=sent.url, request=sent.request)
 
 
+def first_values(source: Source) -> Iterator[Json]:
+    """Yields the first records, of a Batch job those of each file."""
+    for part in batch.members(source) or [source]:
+        yield from islice(peeked(part), PEEK_EXCHANGES)
+
+
 @once
 def first_api(source: Source) -> tuple[str | None, str]:
     """Returns the reader of the first record that is an exchange or a row, and the reason."""
     if (whole := _list(source.peek.records)) is not None:
         return whole.name, f"a list of {whole.messages}"
-    parts = [islice(peeked(part), PEEK_EXCHANGES) for part in batch.members(source) or [source]]
-    for value in chain.from_iterable(parts):
+    for value in first_values(source):
         opened = open_exchange(Record("", value))
         logged = isinstance(opened, Exchange) and opened.log is not None
         if not logged and (rows := _row(value)) is not None:

@@ -14,9 +14,10 @@ from builder.conversation import Context, Conversation, Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.capture.api import Api, ApiAnswer, History
-from builder.readers.api.capture.captures import APIS, Logs, first_api
+from builder.readers.api.capture.captures import APIS, Logs, first_api, first_values
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange, open_exchange, records
+from builder.readers.api.capture.gateway_logs import gateway_record
 from builder.readers.api.litellm.records import LITELLM, is_cut, is_redacted, seen
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.comparison import calls
@@ -31,7 +32,14 @@ _CUT = Problem(
 
 def recognise(source: Source) -> str | None:
     """Returns a reason if the first exchange whose API is known is a LiteLLM record."""
+    if not any(map(_is_record, first_values(source))):
+        return None  # finding the API of each record takes much longer
     return "records with LiteLLM's call_type" if first_api(source)[0] == NAME else None
+
+
+def _is_record(value: Json) -> bool:
+    found = gateway_record(value) if isinstance(value, dict) else None
+    return found is not None and found.log == NAME
 
 
 def read(source: Source) -> Iterator[Event]:
