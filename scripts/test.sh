@@ -15,6 +15,7 @@ fi
 # The tests start many processes: compile once what they all import, whatever the environment says.
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m compileall -q -j 0 builder
+# Three workers on two cores: tests that wait for processes and servers leave a core idle.
 # worksteal: each worker starts with consecutive tests, which share module-scoped fixtures.
-exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-2}" --dist worksteal \
+exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-3}" --dist worksteal \
   ${quick[@]+"${quick[@]}"} "$@"

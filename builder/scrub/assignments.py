@@ -94,7 +94,7 @@ _SIGN = (
     r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
 )
 _VALUE = (
-    r"[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuU@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
+    r"[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
     r"|[\w.:]{0,30}(?:64decode|64_decode|decode64|decodestring|from_?hex|unhexlify|unhex|buffer\.from"
     r"|atob|SecretStr|String::from)\([bB]?(?=\\{0,7}[\"'])"
     r"|(?:\s|\\{1,4}n){0,20}string\(\d{1,4}\) (?=\\{0,7}\")"
@@ -151,6 +151,9 @@ _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{8,40}/\d{8}/")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
+_WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,15}){2,5}\d{2,6}")
+"""`MyBicycleCamel472`: no name in a program ends in such a number."""
+_NUMBERED = re.compile(r"\w*_(?:0\d|\d{3,})")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
 """A file and a line number, as grep prints them."""
@@ -311,7 +314,9 @@ def is_variable(value: str) -> bool:
 
     Names are short or made of words.
     """
-    return _CODE_NAME.fullmatch(value) is not None and (len(value) < 10 or is_wordlike(value))
+    if _CODE_NAME.fullmatch(value) is None or (len(value) > 12 and _NUMBERED.fullmatch(value)):
+        return False
+    return len(value) < 10 or is_wordlike(value)
 
 
 def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:
@@ -344,7 +349,9 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         return False
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (
-        looks_random(value) or ((quoted or setting) and (is_strong(value) or is_chosen(value)))
+        looks_random(value)
+        or ((quoted or setting) and (is_strong(value) or is_chosen(value)))
+        or (setting and _WORDS_AND_NUMBER.fullmatch(value) is not None)
     )
 
 

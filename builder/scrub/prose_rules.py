@@ -12,7 +12,7 @@ from builder.scrub.secret_rule import CHOSEN, LINE, NO_NAME, context_rule
 _OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
 """Quotation marks and emphasis before a value."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,200})"
-_USER = r"[`'\"]?[\w.@-]{2,60}[`'\"]?"
+_USER = r"[`'\"]?[\w.@-]{2,60}[`'\"*]{0,3}"
 _NAME = r"(?:password|passwd|passphrase|passcode|pass|pwd|pw)"
 _NO_ADJECTIVE = (
     r"(?!\w{0,24}(?:ed|en|ing|ly|able|ible|ful|ive|ent|ant|ous|less|ary|ory|ic|al|thing|where|text|one|er|or|est"
@@ -48,7 +48,7 @@ PROSE_RULES = (
     context_rule(r"\.login[ \t]{0,2}\([^()\n]{0,100},[ \t]{0,4}\\{0,7}[\"'](?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}))\\{0,7}[\"']", ".login(|.login (", "smtp.login('me@example.org', '«{l4} {l4} {l4} {l4}»')"),
     context_rule(rf"{_RANDOM}[`'\"]?[ \t]as[ \t](?:(?:the|your|my|an?|our)[ \t])?(?:[\w-]{{1,20}}[ \t])?(?:api[ -]key|token|secret|key|bearer)\b", " as the api| as my api| as your api| as an api| as api key| as the token| as my token| as your token| as the secret| as the access| as the bearer| as bearer| as the key", "use «{h40}» as the API key", lead=(16, 202), generated=True, misses=("use some_variable_name as the key",)),
     context_rule(rf"\b{_NAME}\b(?:[ \t][\w-]{{1,20}}){{0,1}}[ \t](?:of|for|on|to|in|at|von|f.r)[ \t](?:[\w.@'-]{{1,40}}[ \t]){{1,5}}?(?:is now|is|was|=|->|:)[ \t]{{0,2}}{_OPEN}{CHOSEN}", "passw|passphrase|passcode|pwd", "the passphrase of the gpg key is «tunnel_oregano_yellow97»", "the password for user bob is «velvetviolet32»"),
-    context_rule(rf"\b{_NAME}\b[ \t]{{0,2}}\([\"'`*]{{1,3}}{CHOSEN}[\"'`*]{{0,3}}\)", "passw|passphrase|passcode|pwd", "I found the database password (`«WindowBramble61!7»`) in the file", misses=("the password (see rfc2617-4.1)", "password (minimum8chars1)")),
+    context_rule(rf"\b{_NAME}\b[ \t]{{0,2}}\((?:(?:currently|now|still|was|is|old|new):?[ \t]{{1,2}})?[\"'`*]{{1,3}}{CHOSEN}[\"'`*]{{0,3}}\)", "passw|passphrase|passcode|pwd", "I found the database password (`«WindowBramble61!7»`) in the file", misses=("the password (see rfc2617-4.1)", "password (minimum8chars1)")),
     context_rule(rf"(?<=[ \t,;/|])(?:(?-i:[Pp]ass)|passw(?:or)?d|passphrase|pwd|pw)[ \t]{{0,2}}[:=-][ \t]{{0,2}}{_OPEN}{NO_NAME}{CHOSEN}", "pass:|pass =|pass=|pass -|password:|password =|passwd:|passphrase:|pwd:|pwd =", "user: me@example.org / pass: «Canyon1997!fiddle»", "VPN user jo.k, pass: «Canyon098!x», until Friday", near=("user", "login", "account", "vpn", "ssh", "host", "mail"), misses=("user flow test, pass: test_login_02", "login test: PASS: 12_of_12")),
     context_rule(rf"(?:credentials?|creds|log ?in|logins?|zugangsdaten|identifiants|credenciales)\b[^\n/]{{0,40}}?[ \t:]{_USER}[ \t](?:and|with|und|et|y|e)[ \t]{_OPEN}{NO_NAME}{CHOSEN}", "credential|creds|login|log in|zugangsdaten|identifiants|credenciales", "The database credentials are shop and «C4nyon!dapper4845» (user and password)", near=("passw", "pwd", " pw", "passe", "contrase"), misses=("login with user1 and password1", "the login page and step2_of3 of the password")),
     context_rule(r"\bpassphrase(?:[ \t](?:of|for)[ \t][^\n.:,]{1,40}?)?(?:[ \t](?:is|was)|:)[ \t]{0,2}[\"'`*]{1,3}(?P<v>[a-z]{3,12}(?:[ _-][a-z]{3,12}){2,9}\d{0,4})[\"'`*]{1,3}", "passphrase", 'the passphrase is "«{l7} {l6} {l5} {l6}»"'),
@@ -62,6 +62,10 @@ PROSE_RULES = (
     context_rule(rf"(?<![\w-])(?-i:PASS)={{1}}\\{{0,7}}[\"']?{CHOSEN}", "pass=", "read -s PASS; PASS=«velvet!violet32»\n", misses=("PASS=12 FAIL=3",)),
     context_rule(rf"\b(?:user(?:name)?|login)[ \t:=]{{1,3}}{_USER}[ \t]?[/|,;][ \t]?{_NAME}[ \t:=]{{1,3}}{_OPEN}{NO_NAME}{CHOSEN}", "user |user:|user=|username |username:|username=|login |login:|login=", "user ops / pass «c4nyon@riv3r» should work", "login: me | pw: «Canyon098!x»", misses=("user model / pass step2_of3",)),
     context_rule(rf"\b(?:wi-?fi|wlan|ssid|network)\b[^\n]{{1,60}}?[,;/][ \t]{{0,2}}(?:key|pass|code)[ \t:=]{{1,3}}{_OPEN}{NO_NAME}{CHOSEN}", "wifi|wi-fi|wlan|ssid|network", "wifi at the office: Otter5G, key «Canyon098!x»", misses=("the network layer, key step2_of3", "the wifi card / pass through2")),
+    context_rule(rf"(?<=[\w.-][ \t])(?:pw|pwd|pass)[ \t:]{{1,2}}{_OPEN}{NO_NAME}{CHOSEN}", "pw |pw: |pwd |pass |pwd: |pass: ", "ssh root@192.0.2.8 pw «Thund3rcobra37»", near=("ssh ", "sftp ", "rdp ", "vnc "), misses=("ssh host; pass step2_of_33",)),
+    context_rule(rf"(?:credentials?|creds|logins?)[ \t]are[ \t]{{1,2}}{_USER}/{NO_NAME}{CHOSEN}", "credentials are|creds are|logins are", "the creds are jan/«Thund3rcobra11» for the vpn", misses=("credentials are docs/auth_2024_notes",)),
+    context_rule(rf"\b{_NAME}\b(?:[ \t](?:of|for|on|to|in|at)[ \t](?:[\w.@'-]{{1,40}}[ \t]){{1,5}}?|[ \t])(?:is now|is|was)[ \t]`(?P<v>(?=[^\s`]{{0,60}}\d)(?=[^\s`]{{0,60}}[!#$%^*~@=+?])[A-Za-z0-9][^\s`&]{{7,63}})`", "passw|passphrase|passcode|pwd", "The database password in the compose file is `«Tu81f4YAGx=3Sg»`, which", misses=("the password in the query is `user=1&password=2`",)),
+    context_rule(r"new value:[ \t]{1,4}(?P<v>(?=[^\s]{0,60}\d)[^\s\"'`\\<>]{8,64})(?=\s|\\|$)", "new value:", "Password for the [elastic] user successfully reset.\nNew value: «uj=ApF2hXjZqYxqKH4+H»\n", near=("password",), misses=("field changed, new value: 12345678",)),
     # Code
     context_rule(r"pass(?:wor)?d?\[\d{0,3}\][ \t]{0,2}=[ \t]{0,2}\\{0,7}\"(?P<v>[^\"\\\n]{5,100})\\{0,7}\"", "pass[|password[", 'char pass[] = "«{p}»";'),
     context_rule(rf"(?:env\.fetch|getenv|env::var|get_env|getenvironmentvariable)\(\\{{0,7}}[\"']\w{{0,40}}pass(?:word|wd|phrase)?\\{{0,7}}[\"']\){{1,2}}[^\n\"']{{1,40}}\\{{0,7}}[\"']{CHOSEN}", "env.fetch(|getenv(|env::var(|get_env(|getenvironmentvariable(", 'ENV.fetch("DB_PASSWORD") {{ "«velvet!violet32»" }}'.replace("{{", "{").replace("}}", "}")),
