@@ -188,7 +188,6 @@ TOKEN_RULES = (
     _rule("paypal_token", r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}", "access_token$", "«access_token$production${n16}${h32}»"),
     _rule("plaid_token", r"access-(?:sandbox|development|production)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "access-sandbox- access-development- access-production-", "«access-production-{u}»"),
     _rule("mollie_key", r"live_[A-Za-z0-9]{30}", "live_", "'key' => '«live_{A30}»'", generated=True, misses=("live_updates_for_the_whole_dashboard",)),
-    _rule("mollie_key", r"(?:test|access)_[A-Za-z0-9]{30}", "test_ access_", "mollie: «test_{A30}»", near=("mollie",), generated=True),
     _rule("razorpay_key", r"rzp_(?:live|test)_[A-Za-z0-9]{14}", "rzp_live_ rzp_test_", "«rzp_live_{A14}»"),
     _rule("paddle_key", r"pdl_(?:live|sdbx)_apikey_[a-z0-9]{26}_[A-Za-z0-9]{22}_[A-Za-z0-9]{3}", "pdl_live_apikey_ pdl_sdbx_apikey_", "«pdl_live_apikey_{n26}_{A22}_{A3}»"),
     _rule("polar_token", r"polar_(?:at|oat|pat)_[\w-]{20,100}", "polar_at_ polar_oat_ polar_pat_", "«polar_oat_{A43}»"),
