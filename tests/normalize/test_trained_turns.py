@@ -1,0 +1,144 @@
+"""Each value of the options that decide which turns of a sample are trained."""
+
+import pytest
+from messages import calls, dropped, normalised, reply, results, user, visible
+
+from builder.conversation import REPEAT, Context, Message, Text, Unparsed
+from builder.normalize.options import TrainOptions
+from builder.problem import Problem
+
+# -- turns that are not targets ------------------------------------------------------------------
+
+REPEATED = (
+    user("hi"),
+    reply("a", untrained=REPEAT),
+    user("so"),
+    calls("f"),
+    results("f"),
+    reply("b"),
+)
+FOREIGN = (
+    user("hi"), calls("f"), results("f"), reply("x", untrained="edited"),
+    user("so"), calls("g"), results("g"), reply("b"),
+)  # fmt: skip
+SEARCHED = (
+    user("hi"), calls("f"), results("f"),
+    Message("assistant", (Text("found"), Unparsed('{"type": "search"}', "server_tool"))),
+    user("so"), reply("b"),
+)  # fmt: skip
+
+
+def test_repeated_turns_are_trained_again_or_get_weight_0_or_reject():
+    again = normalised(*REPEATED)
+    assert visible(again) == ["u hi", "a a", "u so", "a f()", "t f!", "a b"]
+    assert again.changes["repeated_turns"] == 1
+    weighted = normalised(*REPEATED, untrained_turns="weight")
+    assert visible(weighted) == ["u hi", "a- a", "u so", "a f()", "t f!", "a b"]
+    assert weighted.changes["untrained_turns"] == 1
+    assert normalised(*REPEATED, untrained_turns="reject").problem.code == REPEAT
+
+
+def test_the_sample_ends_before_a_foreign_turn_or_the_turn_gets_weight_0():
+    ends = normalised(*FOREIGN)
+    assert visible(ends) == ["u hi", "a f()"]
+    assert (dropped(ends), ends.changes["turns_cut"]) == (["edited"], 4)
+    weighted = normalised(*FOREIGN, untrained_turns="weight")
+    assert visible(weighted) == [
+        "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
+    ]  # fmt: skip
+    assert normalised(*FOREIGN, untrained_turns="reject").problem.code == "edited"
+
+
+def test_a_recorded_response_is_kept_after_any_turn():
+    kept = normalised(*FOREIGN, recorded=True)
+    assert visible(kept) == [
+        "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
+    ]  # fmt: skip
+    assert (dropped(kept), kept.changes["untrained_turns"]) == ([], 1)
+    again = normalised(*REPEATED, *FOREIGN, recorded=True)
+    assert visible(again)[:2] == ["u hi", "a- a"]
+    last = normalised(
+        user("hi"), reply("a"), user("so"), calls("f", untrained="inserted"), recorded=True
+    )
+    assert (visible(last), dropped(last)) == (["u hi", "a a"], ["inserted"])
+    assert normalised(*FOREIGN, recorded=True, untrained_turns="reject").problem.code == "edited"
+    assert visible(normalised(*SEARCHED, recorded=True)) == ["u hi", "a f()"]
+
+
+def test_a_sample_ends_with_a_target():
+    talk = (user("hi"), reply("a"), user("b"), calls("f", untrained="edited"), results("f"))
+    weighted = normalised(*talk, untrained_turns="weight")
+    assert visible(weighted) == ["u hi", "a a"]
+    assert dropped(weighted) == ["edited"]
+    only = (user("hi"), calls("f", untrained=REPEAT), results("f"), reply("b", untrained=REPEAT))
+    for policy in ("split", "weight"):
+        none = normalised(*only, untrained_turns=policy)
+        assert (none.problem.code, dropped(none)) == ("no_target", ["no_target"])
+
+
+@pytest.mark.parametrize("code", [None, "repeat", "inserted"])
+def test_a_truncated_answer_stays_as_context(code):
+    half = Message("assistant", (Text("half"), Unparsed("", "truncated_answer")), untrained=code)
+    messages = (user("hi"), half, user("so"), reply("b"))
+    weighted = normalised(*messages, untrained_turns="weight")
+    assert visible(weighted) == ["u hi", "a- half", "u so", "a b"]
+    got = normalised(*messages)
+    assert got.problem is not None
+    assert got.problem.code == (code if code == "inserted" else "truncated_answer")
+
+
+@pytest.mark.parametrize("policy", ["split", "weight"])
+def test_a_turn_that_used_a_server_side_tool_is_never_a_target(policy):
+    assert visible(normalised(*SEARCHED, untrained_turns=policy)) == ["u hi", "a f()"]
+    kept = normalised(
+        *SEARCHED,
+        tools=({"name": "f", "parameters": {"type": "object"}},),
+        untrained_turns=policy,
+        server_tools="untrained",
+        context=Context("proven"),
+    )
+    if policy == "split":
+        assert visible(kept) == ["u hi", "a f()"]
+        return
+    assert visible(kept) == ["u hi", "a f()", "t f!", "a- found", "u so", "a b"]
+    assert kept.contexts[-1] == Context("partial", ("server_tool",))
+    assert kept.contexts[0] == Context("proven")
+
+
+# -- the train options ------------------------------------------------------------------------
+
+MASKED = {
+    "errors": results("f", is_error=True),
+    "denied": results("f", is_denied=True, is_error=True),
+    "interrupted": results("f", is_interrupted=True),
+}
+
+
+@pytest.mark.parametrize("key", MASKED)
+def test_a_masked_turn_is_context(key):
+    talk = (user("hi"), calls("f"), MASKED[key], reply("b"))
+    assert visible(normalised(*talk)) == ["u hi", "a f()", "t f!", "a b"]
+    options = {"untrained_turns": "weight", "train": TrainOptions(**{key: "mask"})}
+    masked = normalised(*talk, **options)
+    assert visible(masked) == ["u hi", "a- f()", "t f!", "a b"]
+    assert masked.changes["masked_turns"] == 1
+    others = {other: "mask" for other in MASKED if other != key}
+    options["train"] = TrainOptions(**others)
+    assert visible(normalised(*talk, **options)) == ["u hi", "a f()", "t f!", "a b"]
+
+
+def test_a_turn_that_repeats_the_previous_calls_may_be_masked():
+    talk = (user("hi"), *(calls("f"), results("f")) * 2, calls("g"), results("g"), reply("b"))
+    options = {"untrained_turns": "weight", "train": TrainOptions(repeated="mask")}
+    assert visible(normalised(*talk, **options)) == [
+        "u hi", "a f()", "t f!", "a- f()", "t f!", "a g()", "t g!", "a b",
+    ]  # fmt: skip
+
+
+def test_rewound_turns_may_be_trained():
+    left = (Problem("rewound", "r", "a branch that was left"),)
+    talk = (user("hi"), reply("a", untrained="rewound"))
+    assert normalised(*talk, problems=left).problem.code == "rewound"
+    assert normalised(*talk).problem.code == "rewound"
+    kept = normalised(*talk, problems=left, train=TrainOptions(rewound="keep"))
+    assert visible(kept) == ["u hi", "a a"]
