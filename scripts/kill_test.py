@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -41,6 +40,10 @@ from bench.cost import adopt_orphans, below, children, end_on_sigterm, kill_all
 from bench.logs import make, survey
 
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+
+from builds import files  # noqa: E402 - found through the line above
+
 STAGES = ("start", "convert", "write", "checks", "report", "publish", "end")
 """checks: audits and loading the written rows; end: after the last file is in place."""
 AIMED = (*STAGES, "convert", "convert", "convert", "convert", "checks", "checks", "publish")
@@ -56,18 +59,6 @@ def command(logs: Path, out: Path, workers: int, engine: str) -> list[str]:
         *(sys.executable, "-m", "builder", "build", str(logs), "-o", str(out), "--allow-eval"),
         *("--workers", str(workers), "--engine", engine, "--quiet"),
     ]
-
-
-def contents(out: Path) -> dict[str, bytes]:
-    """Returns the files of the output, without what may differ between runs."""
-    found = {
-        path.relative_to(out).as_posix(): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file() and ".state" not in path.parts
-    }
-    manifest = json.loads(found["manifest.json"])
-    del manifest["run"]
-    return {**found, "manifest.json": json.dumps(manifest).encode()}
 
 
 class Run:
@@ -265,7 +256,7 @@ class Series:
         run.close()
         if code == 0:
             self.ended["whole"] += 1
-            if contents(self.out) != self.wanted:
+            if files(self.out) != self.wanted:
                 self.faults.append("a run gave different bytes")
         elif code == 2 and run.killed_worker:
             self.ended["after the loss of a worker"] += 1
@@ -302,7 +293,7 @@ def _test(options: argparse.Namespace, folder: Path) -> bool:
     print(f"{made.files} files, {made.size / 1e6:.2f} MB; seed {options.seed}")
     whole = folder / "whole"
     undisturbed(command(made.folder, whole, 1, "local"), whole, folder / "whole.log")
-    wanted = contents(whole)
+    wanted = files(whole)
     for workers in map(int, options.workers.split(",")):
         out = folder / f"out-{workers}"
         line = command(made.folder, out, workers, options.engine)

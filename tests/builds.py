@@ -11,6 +11,15 @@ def build(out, *more, inputs=(DATA,)):
     return cli.main(["build", *map(str, inputs), "-o", str(out), "--quiet", *map(str, more)])
 
 
+def build_with_one_and_two_workers(folder, *options, inputs):
+    """Builds twice; returns the output, which has the same bytes both times."""
+    outs = [folder / "out1", folder / "out2"]
+    for workers, out in enumerate(outs, 1):
+        assert build(out, *options, "--workers", workers, inputs=inputs) == 0
+    assert files(outs[0]) == files(outs[1])
+    return outs[0]
+
+
 def lines(path):
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 

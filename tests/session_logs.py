@@ -43,6 +43,15 @@ def tool(name, description):
     return {"name": name, "description": description, "input_schema": schema}
 
 
+def without_requests(lines):
+    """Returns the lines as a version writes them that logs no requests."""
+    return [
+        {key: value for key, value in line.items() if key != "requestRef"}
+        for line in lines
+        if not line["type"].startswith("api-")
+    ]
+
+
 class SessionLog:
     """A session that grows line by line, with the history that its next request would contain."""
 
@@ -120,6 +129,11 @@ class SessionLog:
             message |= {"model": "model-x", "content": [block], "stop_reason": "end_turn"}
             self._line("assistant", message=message, requestRef=request["id"])
         self.history.append({"role": "assistant", "content": list(blocks)})
+
+    def ask(self, question, answer):
+        """Adds a user line, and the model's answer of one text to it."""
+        self.user(question)
+        self.answer(text(answer))
 
     def call(self, name="Read", path="a.txt"):
         """Returns a call block with a new id."""

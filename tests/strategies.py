@@ -1,4 +1,4 @@
-"""Random conversations full of text that breaks templates."""
+"""Strategies: random conversations full of text that breaks templates."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,7 +18,14 @@ from builder.conversation import (
 from builder.qwen3.constants import ADDED_TOKENS
 
 MANY = settings(max_examples=4 * settings.default.max_examples)
-"""For the fundamental properties: 2,000 examples under the profile `ci`."""
+"""For the fundamental properties: 2,000 examples under the profile `long`."""
+
+
+def pieces(draw, text):
+    """Returns the text split at some places."""
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
 
 HOSTILE = [
     *ADDED_TOKENS,

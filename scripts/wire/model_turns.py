@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from wire.rare_turns import RARE_TURNS
-from wire.steps import WORK, agent, bash, finish, load, read
+from wire.steps import WORK, agent, bash, finish, load, read, use
 
 SUMMARY = (
     "<analysis>\nthinking about it\n</analysis>\n\n"
@@ -27,7 +27,7 @@ SUMMARY = (
 
 WITHOUT_TOOLS = {"code", "textcalls", "textcalls2", "blocks", "wrongblocks", "said"}
 
-_END = {"tool": "finish", "args": {"message": "A greeting."}}
+_END = use("finish", message="A greeting.")
 _EDIT = {"path": f"{WORK}/app.py", "old": "print('hello')", "new": "print('goodbye')"}
 
 _BLOCK = (
@@ -81,8 +81,8 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     ],
     "faulty": [
         {"text": "No such tool.", "calls": [{"tool": "unknown", "args": {"x": 1}, "forced": True}]},
-        {"text": "Wrong arguments.", "calls": [{"tool": "bash", "args": {"timeout": "soon"}}]},
-        {"text": "Both.", "calls": [bash("cat app.py"), {"tool": "bash", "args": {"command": 5}}]},
+        {"text": "Wrong arguments.", "calls": [use("bash", timeout="soon")]},
+        {"text": "Both.", "calls": [bash("cat app.py"), use("bash", command=5)]},
         {"text": "Given up."},
     ],
     "textcalls": [
@@ -144,9 +144,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     "skill": [
         {
             "text": "I use the skill.",
-            "calls": [
-                {"tool": "skill", "args": {"skill": "shout", "name": "shout", "args": "loudly"}}
-            ],
+            "calls": [use("skill", skill="shout", name="shout", args="loudly")],
         },
         {"calls": [bash("cat data.txt")]},
         {"text": "ONE TWO THREE!"},
@@ -201,32 +199,21 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "The background job is done."},
     ],
     "search": [
-        {
-            "calls": [
-                {
-                    "tool": "ToolSearch",
-                    "args": {"query": "select:WebFetch,mcp__demo__add", "max_results": 5},
-                }
-            ]
-        },
-        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
+        {"calls": [load("WebFetch", "mcp__demo__add")]},
+        {"calls": [use("mcp__demo__add", a=2, b=3)]},
         {"text": "Found them."},
     ],
     "mcp": [
-        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
+        {"calls": [use("mcp__demo__add", a=2, b=3)]},
         {"text": "2+3=5."},
     ],
     "todo": [
         {
             "calls": [
-                {
-                    "tool": "TodoWrite",
-                    "args": {
-                        "todos": [
-                            {"content": "one", "status": "in_progress", "activeForm": "doing one"}
-                        ]
-                    },
-                }
+                use(
+                    "TodoWrite",
+                    todos=[{"content": "one", "status": "in_progress", "activeForm": "doing one"}],
+                )
             ]
         },
         {"calls": [bash("echo one")]},
@@ -234,7 +221,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
     ],
     "plan": [
         {"calls": [read("app.py"), load("ExitPlanMode")]},
-        {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
+        {"calls": [use("ExitPlanMode", plan="Change one line.")]},
         {"text": "Here is my plan."},
     ],
     "denied": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wire.steps import WORK, agent, bash, load, read
+from wire.steps import WORK, agent, bash, load, read, use
 
 RARE_TURNS: dict[str, list[dict[str, Any]]] = {
     "slow": [{"text": "A slow answer.", "delay": 20}],
@@ -125,99 +125,80 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
     ],
     "pdf": [{"calls": [read("page.pdf")]}, {"text": "A page."}],
     "picture": [
-        {
-            "calls": [
-                {
-                    "tool": "ToolSearch",
-                    "args": {"query": "select:mcp__demo__picture,mcp__demo__big", "max_results": 5},
-                }
-            ]
-        },
-        {"calls": [{"tool": "mcp__demo__picture", "args": {}}]},
-        {"calls": [{"tool": "mcp__demo__big", "args": {}}]},
+        {"calls": [load("mcp__demo__picture", "mcp__demo__big")]},
+        {"calls": [use("mcp__demo__picture")]},
+        {"calls": [use("mcp__demo__big")]},
         {"text": "A picture and a long text."},
     ],
     "grow": [
         {"calls": [load("mcp__demo__grow"), bash("echo begin")]},
-        {"calls": [{"tool": "mcp__demo__grow", "args": {}}]},
+        {"calls": [use("mcp__demo__grow")]},
         {"calls": [bash("sleep 1; echo waited")]},
         {"calls": [load("mcp__demo__late"), bash("echo again")]},
-        {"calls": [{"tool": "mcp__demo__late", "args": {}}]},
+        {"calls": [use("mcp__demo__late")]},
         {"text": "The new tool works."},
     ],
     "enterplan": [
-        {"calls": [read("data.txt"), load("EnterPlanMode,ExitPlanMode")]},
-        {"calls": [{"tool": "EnterPlanMode", "args": {}}]},
+        {"calls": [read("data.txt"), load("EnterPlanMode", "ExitPlanMode")]},
+        {"calls": [use("EnterPlanMode")]},
         {"calls": [read("app.py")]},
-        {"calls": [{"tool": "ExitPlanMode", "args": {"plan": "Change one line."}}]},
+        {"calls": [use("ExitPlanMode", plan="Change one line.")]},
         {"text": "Here is my plan."},
     ],
     "planfile": [
         {"calls": [read("data.txt"), load("ExitPlanMode")]},
-        {
-            "calls": [
-                {
-                    "tool": "write",
-                    "args": {"path": r"{{(/\S+/plans/\S+?\.md)}}", "content": "Change a line.\n"},
-                }
-            ]
-        },
-        {"text": "My plan.", "calls": [{"tool": "ExitPlanMode", "args": {}}]},
+        {"calls": [use("write", path=r"{{(/\S+/plans/\S+?\.md)}}", content="Change a line.\n")]},
+        {"text": "My plan.", "calls": [use("ExitPlanMode")]},
         {"text": "Now I change it.", "calls": [bash("echo changed")]},
         {"text": "Changed."},
     ],
     "tasks": [
         {
             "calls": [
-                {
-                    "tool": "TaskCreate",
-                    "args": {"subject": "One", "description": "Do one.", "activeForm": "Doing one"},
-                }
+                use("TaskCreate", subject="One", description="Do one.", activeForm="Doing one")
             ]
         },
-        {"calls": [{"tool": "TaskUpdate", "args": {"taskId": "1", "status": "in_progress"}}]},
+        {"calls": [use("TaskUpdate", taskId="1", status="in_progress")]},
         *({"calls": [bash(f"echo step {n}")]} for n in range(3, 14)),
-        {"calls": [{"tool": "TaskUpdate", "args": {"taskId": "1", "status": "completed"}}]},
+        {"calls": [use("TaskUpdate", taskId="1", status="completed")]},
         {"text": "The task is done."},
     ],
     "question": [
         {
             "calls": [
-                {
-                    "tool": "AskUserQuestion",
-                    "args": {
-                        "questions": [
-                            {
-                                "question": "Which colour?",
-                                "header": "Colour",
-                                "multiSelect": False,
-                                "options": [
-                                    {"label": "Red", "description": "Warm."},
-                                    {"label": "Blue", "description": "Cold."},
-                                ],
-                            }
-                        ]
-                    },
-                }
+                use(
+                    "AskUserQuestion",
+                    questions=[
+                        {
+                            "question": "Which colour?",
+                            "header": "Colour",
+                            "multiSelect": False,
+                            "options": [
+                                {"label": "Red", "description": "Warm."},
+                                {"label": "Blue", "description": "Cold."},
+                            ],
+                        }
+                    ],
+                )
             ]
         },
         {"text": "As you chose."},
     ],
     "skills": [
-        {"calls": [{"tool": "skill", "args": {"skill": "shout", "args": "one"}}]},
-        {"calls": [{"tool": "skill", "args": {"skill": "whisper", "args": "two"}}]},
+        {"calls": [use("skill", skill="shout", args="one")]},
+        {"calls": [use("skill", skill="whisper", args="two")]},
         {"text": "shouted and whispered."},
     ],
     "structured": [
         {"calls": [read("app.py")]},
-        {"calls": [{"tool": "StructuredOutput", "args": {"greeting": "hello"}}]},
+        {"calls": [use("StructuredOutput", greeting="hello")]},
         {"text": "Given."},
     ],
     "crash": [
-        {"calls": [load("mcp__demo__add,mcp__demo__crash"), bash("echo begin")]},
-        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 2, "b": 3}}]},
-        {"calls": [{"tool": "mcp__demo__crash", "args": {}}]},
-        {"calls": [{"tool": "mcp__demo__add", "args": {"a": 4, "b": 5}}, bash("sleep 1")]},
+        {"calls": [load("mcp__demo__add", "mcp__demo__crash"), bash("echo begin")]},
+        {"calls": [use("mcp__demo__add", a=2, b=3)]},
+        {"calls": [use("mcp__demo__crash")]},
+        {"calls": [use("mcp__demo__add", a=4, b=5), bash("sleep 1")]},
         {"text": "The server has gone."},
     ],
     "nested": [
@@ -249,21 +230,16 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {"think": "Three.", "text": "It prints a greeting."},
     ],
     "notebook": [
-        {"calls": [read("note.ipynb"), load("NotebookEdit,WebFetch")]},
+        {"calls": [read("note.ipynb"), load("NotebookEdit", "WebFetch")]},
         {
             "calls": [
-                {
-                    "tool": "NotebookEdit",
-                    "args": {
-                        "notebook_path": f"{WORK}/note.ipynb",
-                        "cell_id": "c1",
-                        "new_source": "print(2)",
-                    },
-                },
-                {
-                    "tool": "WebFetch",
-                    "args": {"url": "http://127.0.0.1:9/none", "prompt": "What is it?"},
-                },
+                use(
+                    "NotebookEdit",
+                    notebook_path=f"{WORK}/note.ipynb",
+                    cell_id="c1",
+                    new_source="print(2)",
+                ),
+                use("WebFetch", url="http://127.0.0.1:9/none", prompt="What is it?"),
             ]
         },
         {"text": "Edited."},
@@ -281,9 +257,9 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
     "refusal": [{"text": "I cannot", "stop": "refusal"}, {"text": "Something else."}],
     "taskoutput": [
         {"calls": [bash("echo early; sleep 30", run_in_background=True)]},
-        {"calls": [load("TaskOutput,TaskStop"), bash("sleep 1")]},
-        {"calls": [{"tool": "TaskOutput", "args": {"task_id": r"{{ID: (\w+)}}", "block": False}}]},
-        {"calls": [{"tool": "TaskStop", "args": {"task_id": r"{{ID: (\w+)}}"}}]},
+        {"calls": [load("TaskOutput", "TaskStop"), bash("sleep 1")]},
+        {"calls": [use("TaskOutput", task_id=r"{{ID: (\w+)}}", block=False)]},
+        {"calls": [use("TaskStop", task_id=r"{{ID: (\w+)}}")]},
         {"text": "Stopped."},
     ],
     "tell": [
@@ -292,14 +268,12 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {
             "text": "It shall go on.",
             "calls": [
-                {
-                    "tool": "SendMessage",
-                    "args": {
-                        "to": r"{{agentId: (\w+)}}",
-                        "summary": "Again",
-                        "message": "[[S:sub]] Count once more.",
-                    },
-                }
+                use(
+                    "SendMessage",
+                    to=r"{{agentId: (\w+)}}",
+                    summary="Again",
+                    message="[[S:sub]] Count once more.",
+                )
             ],
         },
         {"calls": [bash("sleep 3")]},
@@ -311,16 +285,8 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "A file with tags."},
     ],
     "files": [
-        {
-            "calls": [
-                {"tool": "write", "args": {"path": f"{WORK}/new.txt", "content": "one\ntwo\n"}}
-            ]
-        },
-        {
-            "calls": [
-                {"tool": "edit", "args": {"path": f"{WORK}/new.txt", "old": "two", "new": "three"}}
-            ]
-        },
+        {"calls": [use("write", path=f"{WORK}/new.txt", content="one\ntwo\n")]},
+        {"calls": [use("edit", path=f"{WORK}/new.txt", old="two", new="three")]},
         {"calls": [read("new.txt"), read("sub"), bash("ls nowhere")]},
         {"text": "Written."},
     ],

@@ -8,30 +8,36 @@ from typing import Any
 WORK = os.environ.get("WORKDIR", ".")
 
 
+def use(tool: str, **arguments: Any) -> dict[str, Any]:
+    """Returns a call of the tool."""
+    return {"tool": tool, "args": arguments}
+
+
 def read(path: str) -> dict[str, Any]:
-    return {"tool": "read", "args": {"path": f"{WORK}/{path}"}}
+    return use("read", path=f"{WORK}/{path}")
 
 
 def bash(command: str, **others: Any) -> dict[str, Any]:
-    return {"tool": "bash", "args": {"command": command, **others}}
+    return use("bash", command=command, **others)
 
 
 def finish(answer: str) -> dict[str, Any]:
-    return {"tool": "final_answer", "args": {"answer": answer}}
+    return use("final_answer", answer=answer)
 
 
-def load(names: str) -> dict[str, Any]:
-    """Loads deferred tools, if the agent has them."""
-    return {"tool": "ToolSearch", "args": {"query": f"select:{names}", "max_results": 5}}
+def load(*names: str) -> dict[str, Any]:
+    """Returns a call that loads deferred tools, for agents that have them."""
+    return use("ToolSearch", query=f"select:{','.join(names)}", max_results=5)
 
 
 def agent(name: str, *, background: bool) -> dict[str, Any]:
+    """Returns a call that starts a sub-agent, whose turns are the script of this name."""
     task = f"[[S:{name}]] Count the lines of data.txt and report."
-    arguments = {
-        "description": "Count lines",
-        "prompt": task,
-        "message": task,
-        "subagent_type": "general-purpose",
-        "run_in_background": background,
-    }
-    return {"tool": "agent", "args": arguments}
+    return use(
+        "agent",
+        description="Count lines",
+        prompt=task,
+        message=task,
+        subagent_type="general-purpose",
+        run_in_background=background,
+    )

@@ -7,7 +7,7 @@ import string
 
 import pytest
 from audit_rows import words
-from builds import build, files, lines
+from builds import build_with_one_and_two_workers, lines
 from hypothesis import given
 from hypothesis import strategies as st
 from planted import row
@@ -104,25 +104,22 @@ def test_drop_leaves_out_all_but_one_and_reports_it(tmp_path, capsys, pooled_tas
     (folder / "b.jsonl").write_text(row(f"{text} more words") + row("hello") + row("hello"))
     config = tmp_path / "c.yaml"
     config.write_text("audit: {near_duplicates: drop}\n")
-    outs = [tmp_path / "out1", tmp_path / "out2"]
-    for out, workers in zip(outs, "12", strict=True):
-        assert build(out, "-c", config, "--workers", workers, inputs=[folder]) == 0
+    out = build_with_one_and_two_workers(tmp_path, "-c", config, inputs=[folder])
     assert pooled_tasks.count("_run_batch") == 2
-    assert files(outs[0]) == files(outs[1])
-    data = lines(outs[0] / "data" / "train-00000-of-00001.jsonl")
+    data = lines(out / "data" / "train-00000-of-00001.jsonl")
     assert [line["messages"][0]["content"][:30] for line in data] == [
         words(2, 100)[:30],
         text[:30],
         "hello",
     ]
-    (reject,) = lines(outs[0] / "rejects.jsonl")
-    meta = lines(outs[0] / "meta" / "train-00000-of-00001.jsonl")
+    (reject,) = lines(out / "rejects.jsonl")
+    meta = lines(out / "meta" / "train-00000-of-00001.jsonl")
     assert (reject["source"], reject["code"]) == ("a.jsonl", "near_duplicate")
     assert meta[1]["id"] in reject["message"]
-    ledger = json.loads((outs[0] / "manifest.json").read_bytes())["ledger"]
+    ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
     assert ledger["conversations"]["rejected"] == {"near_duplicate": 1}
     assert ledger["conversations"]["duplicates"] == 1
     capsys.readouterr()
-    assert cli.main(["audit", str(outs[0]), "--fail-on", "duplicates"]) == 0
+    assert cli.main(["audit", str(out), "--fail-on", "duplicates"]) == 0
     assert cli.main(["build", str(folder), "-c", str(config), "-o", str(tmp_path / "out3")]) == 0
     assert "audit.near_duplicates: report" in capsys.readouterr().out

@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import pieces
 
 from builder.conversation import Conversation, ToolCall
 from builder.readers.api.anthropic import reader as anthropic_messages
@@ -26,10 +27,18 @@ TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 ARGUMENTS = st.dictionaries(TEXT, st.integers() | TEXT, max_size=3)
 
 
-def pieces(draw, text):
-    """Returns the text split at some places."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
-    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+def check_cut_stream(draw, bodies, events, last, calls):
+    """Checks that a stream that breaks off gives no target and no part of a call.
+
+    `last`: the type of the event that completes a block; `calls`: the arguments of all calls.
+    """
+    cut = events[: draw(st.integers(1, len(events)))]
+    answered = bodies.answers(Exchange("line 1", events=tuple(cut)))
+    assert answered or not any(event["type"] == last for event in cut)
+    assert all(answer.fault == "truncated" and not answer.usable for answer in answered)
+    parts = [part for answer in answered for part in answer.message.parts]
+    found = [part.arguments for part in parts if isinstance(part, ToolCall)]
+    assert found == calls[: len(found)], "a part of a call"
 
 
 def read(reader, *lines):
@@ -86,18 +95,8 @@ def test_an_anthropic_stream_comes_back_whole(data, blocks):
 @given(st.data(), BLOCKS)
 def test_an_anthropic_stream_without_its_end_is_no_target(data, blocks):
     events, _ = anthropic_events(data.draw, blocks)
-    cut = events[: data.draw(st.integers(1, len(events)))]
-    answered = MESSAGES.answers(Exchange("line 1", events=tuple(cut)))
-    assert answered or not any(event["type"] == "content_block_stop" for event in cut)
-    assert all(answer.fault == "truncated" and not answer.usable for answer in answered)
-    made = [
-        part.arguments
-        for answer in answered
-        for part in answer.message.parts
-        if isinstance(part, ToolCall)
-    ]
-    whole = [block["input"] for block in blocks if block["type"] == "tool_use"]
-    assert made == whole[: len(made)], "a part of a call"
+    calls = [block["input"] for block in blocks if block["type"] == "tool_use"]
+    check_cut_stream(data.draw, MESSAGES, events, "content_block_stop", calls)
 
 
 # -- Responses -----------------------------------------------------------------------------------
@@ -149,18 +148,8 @@ def test_a_responses_stream_comes_back_whole(data, items, full):
 @given(st.data(), ITEMS)
 def test_a_responses_stream_without_its_end_is_no_target(data, items):
     events = responses_events(data.draw, items)
-    cut = events[: data.draw(st.integers(1, len(events)))]
-    answered = RESPONSES.answers(Exchange("line 1", events=tuple(cut)))
-    assert answered or not any(event["type"] == "response.output_item.done" for event in cut)
-    assert all(answer.fault == "truncated" and not answer.usable for answer in answered)
-    made = [
-        part.arguments
-        for answer in answered
-        for part in answer.message.parts
-        if isinstance(part, ToolCall)
-    ]
-    whole = [made["arguments"] for made in items if "arguments" in made]
-    assert made == whole[: len(made)], "a part of a call"
+    calls = [item["arguments"] for item in items if "arguments" in item]
+    check_cut_stream(data.draw, RESPONSES, events, "response.output_item.done", calls)
 
 
 @given(st.lists(st.tuples(TEXT, ITEMS), min_size=1, max_size=4), st.booleans())

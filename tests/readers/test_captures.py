@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import pieces
 
 from builder.conversation import Conversation, Ignored
 from builder.jsonio import JsonFault
@@ -276,12 +277,6 @@ def test_ids_that_look_unique(call_id, unique):
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 CALLS = st.lists(st.dictionaries(TEXT, st.integers() | TEXT, max_size=3), max_size=3)
-
-
-def pieces(draw, text):
-    """Returns the text split at some places."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
-    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
 @given(st.data(), TEXT, TEXT, CALLS, st.booleans())

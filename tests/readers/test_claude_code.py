@@ -13,6 +13,7 @@ from session_logs import (
     plain_session,
     text,
     tool,
+    without_requests,
 )
 
 from builder.conversation import Context, Conversation, Ignored, ToolCall
@@ -49,9 +50,7 @@ def test_a_request_that_agrees_with_its_digests_is_proven():
 def test_the_lines_alone_give_the_same_messages():
     """As in versions that render attachments, but name no requests."""
     log = plain_session()
-    lines = [copy.deepcopy(line) for line in log.lines if not line["type"].startswith("api-")]
-    for line in lines:
-        line.pop("requestRef", None)
+    lines = copy.deepcopy(without_requests(log.lines))
     snapshot = {
         "type": "prompt_snapshot",
         "systemPrompt": ["You help.", "Today is 2026-01-01."],
@@ -152,11 +151,9 @@ def test_an_edit_of_an_answer_is_found_in_the_turns_after_it():
 def two_prompts(change):
     """Writes two questions with answers; `change` is applied between them."""
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("1."))
+    log.ask("One?", "1.")
     change(log)
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     return conversations(log.lines)
 
 
@@ -201,8 +198,7 @@ def test_other_changes_start_a_new_conversation(change):
 def test_equal_answers_are_distinguished():
     log = SessionLog()
     for question in ("One?", "Again?", "Again?"):
-        log.user(question)
-        log.answer(text("1."))
+        log.ask(question, "1.")
     (found,) = conversations(log.lines)
     assert contexts(found) == [Context("proven")] * 3
 
@@ -211,8 +207,7 @@ def test_a_placeholder_instead_of_an_answer_is_not_a_target():
     log = SessionLog()
     log.user("One?")
     log.sent("assistant", text("No response requested."))
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     (found,) = conversations(log.lines)
     untrained = [m.untrained for m in found.messages if m.role == "assistant"]
     assert untrained == ["inserted", None]
@@ -220,8 +215,7 @@ def test_a_placeholder_instead_of_an_answer_is_not_a_target():
 
 def test_a_warm_up_ping_is_no_target():
     log = SessionLog()
-    log.user("Warmup")
-    log.answer(text("I am ready."))
+    log.ask("Warmup", "I am ready.")
     (found,) = conversations(log.lines)
     assert found.messages[-1].untrained == "warmup"
 
@@ -317,8 +311,8 @@ def test_a_plan_is_the_models_unless_it_wrote_the_plan_file(path, kept):
         log.answer(call)
         log.result(call, "Done.")
     log.answer(text("Done."))
-    lines = [line for line in log.lines if not line["type"].startswith("api-")]
-    (found,) = conversations([{**line, "version": "2.1.42"} for line in lines])
+    lines = [line | {"version": "2.1.42"} for line in without_requests(log.lines)]
+    (found,) = conversations(lines)
     assert arguments(found)[0][1] == ({"plan": "Change a line."} if kept else {})
     last = [m for m in found.messages if m.role == "assistant"][-1].context or found.context
     assert ("history" in last.missing) is kept

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from session_logs import SessionLog, contexts, conversations, text, tool
+from session_logs import SessionLog, contexts, conversations, text, tool, without_requests
 
 from builder.conversation import Context, Unparsed
 
@@ -31,8 +31,7 @@ def stopped(lines, reason):
 
 def test_an_answer_that_broke_off_before_the_model_was_asked_to_resume():
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("Half an"))
+    log.ask("One?", "Half an")
     log.user(RESUME, isMeta=True)
     log.answer(text("answer."))
     (found,) = conversations(log.lines)
@@ -73,19 +72,16 @@ def test_an_answer_that_an_error_ended_after_its_first_call_had_a_result():
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal", "model_context_window_exceeded"])
 def test_a_stop_reason_that_is_no_end(reason):
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("I cannot"))
+    log.ask("One?", "I cannot")
     stopped(log.lines, reason)
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     (found,) = conversations(log.lines)
     assert answers(found) == [("I cannot", "truncated_answer"), ("2.", None)]
 
 
 def test_an_error_after_a_prompt_says_nothing_about_the_answer_before_it():
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("1."))
+    log.ask("One?", "1.")
     log.user("Two?")
     log.note("assistant", ERROR, isApiErrorMessage=True)
     log.answer(text("2."))
@@ -96,18 +92,14 @@ def test_an_error_after_a_prompt_says_nothing_about_the_answer_before_it():
 def sub_agent(*, version, note=None, going_on=False):
     """Returns the lines of a sub-agent whose lines have no stop reason."""
     log = SessionLog()
-    log.user("Count.")
-    log.answer(text("I count"))
+    log.ask("Count.", "I count")
     if note:
         log.user(note, isMeta=True)
     elif not going_on:
         log.user("Again.")
     log.answer(text("three."))
-    lines = [line for line in stopped(log.lines, None) if not line["type"].startswith("api-")]
-    for line in lines:
-        line |= {"version": version, "isSidechain": True, "agentId": "a1"}
-        line.pop("requestRef", None)
-    return lines
+    about = {"version": version, "isSidechain": True, "agentId": "a1"}
+    return [line | about for line in without_requests(stopped(log.lines, None))]
 
 
 @pytest.mark.parametrize(
@@ -134,27 +126,24 @@ def test_an_answer_of_a_sub_agent_that_was_asked_to_go_on(cause):
 @pytest.mark.parametrize("words", ["API Error: 529 Overloaded.", "Your response above was good."])
 def test_other_notes_do_not_end_an_answer(words):
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("1."))
+    log.ask("One?", "1.")
     log.note("assistant", words, isApiErrorMessage=True)
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     (found,) = conversations(log.lines)
     assert answers(found) == [("1.", None), ("2.", None)]
 
 
 def test_a_fork_in_the_middle_of_a_turn_holds_a_turn_without_its_calls():
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("I look."))
+    log.ask("One?", "I look.")
     stopped(log.lines, "tool_use")
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     (found,) = conversations(log.lines)
     assert answers(found) == [("I look.", "stripped"), ("2.", None)]
 
 
-def test_a_session_resumed_in_the_middle_of_a_turn():
+def resumed_in_a_turn():
+    """Returns a session that was resumed after the text of a turn, without the turn's call."""
     log = SessionLog()
     log.user("One?")
     call = log.call()
@@ -166,7 +155,11 @@ def test_a_session_resumed_in_the_middle_of_a_turn():
     log.user("Two?")
     log.lines[-1]["parentUuid"] = begun["uuid"]
     log.answer(text("2."))
-    kept, left = conversations(log.lines)
+    return log.lines
+
+
+def test_a_session_resumed_in_the_middle_of_a_turn():
+    kept, left = conversations(resumed_in_a_turn())
     assert answers(kept) == [("I look.", "stripped"), ("2.", None)]
     assert contexts(kept) == [Context("proven")]
     assert left.problems[0].code == "rewound"
@@ -174,18 +167,7 @@ def test_a_session_resumed_in_the_middle_of_a_turn():
 
 
 def test_a_session_resumed_in_the_middle_of_a_turn_that_logs_no_requests():
-    log = SessionLog()
-    log.user("One?")
-    call = log.call()
-    log.answer(text("I look."), call)
-    begun = next(line for line in log.lines if line["type"] == "assistant")
-    log.result(call, "one")
-    log.answer(text("1."))
-    log.user("Two?")
-    log.lines[-1]["parentUuid"] = begun["uuid"]
-    log.answer(text("2."))
-    lines = [line for line in log.lines if not line["type"].startswith("api-")]
-    kept, _ = conversations([{**line, "requestRef": None} for line in lines])
+    kept, _ = conversations(without_requests(resumed_in_a_turn()))
     assert answers(kept) == [("I look.", "stripped"), ("2.", None)]
     assert [message.role for message in kept.messages] == ["user", "assistant"] * 2
 
@@ -212,8 +194,7 @@ def compacted(log):
 
 def test_an_answer_that_a_compaction_kept_is_no_target_after_it():
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("1."))
+    log.ask("One?", "1.")
     (found,) = conversations(compacted(log).lines)
     assert answers(found) == [("1.", "repeat"), ("2.", None)]
     assert contexts(found) == [Context("proven")]
@@ -227,11 +208,7 @@ def rendered(log):
         "systemTurns": True,
         "tools": [],
     }
-    lines = [
-        {key: value for key, value in line.items() if key != "requestRef"}
-        for line in log.lines
-        if not line["type"].startswith("api-")
-    ]
+    lines = without_requests(log.lines)
     lines[0]["parentUuid"] = "snap"
     attached = {"type": "attachment", "attachment": snapshot, "uuid": "snap", "parentUuid": None}
     return [{**attached, "sessionId": lines[0]["sessionId"]}, *lines]
@@ -256,12 +233,10 @@ def test_what_a_hook_attached_to_a_call_stands_after_its_result():
 
 def test_attachments_of_another_branch_stay_there():
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("1."))
+    log.ask("One?", "1.")
     answer = log.lines[-1]["uuid"]
     log.attachment("Before the question.")
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     log.user("Three?")
     log.lines[-1]["parentUuid"] = answer
     log.answer(text("3."))
@@ -332,15 +307,10 @@ def two_processes(*later):
     log.answer(text("1."))
     snapshot(log, "Read")
     log.lines.append({"type": "cost-state", "sessionId": log.lines[0]["sessionId"]})
-    log.user("Two?")
-    log.answer(text("2."))
+    log.ask("Two?", "2.")
     if later:
         snapshot(log, *later)
-    return [
-        {key: value for key, value in line.items() if key != "requestRef"}
-        for line in log.lines
-        if not line["type"].startswith("api-")
-    ]
+    return without_requests(log.lines)
 
 
 def test_tools_that_a_resumed_session_may_have_lost_are_missing():
@@ -364,8 +334,7 @@ def test_tools_missing_from_a_later_snapshot_start_a_conversation():
 @pytest.mark.parametrize(("version", "is_cut"), [("2.1.42", False), ("2.1.260", True)])
 def test_an_answer_without_a_stop_reason_broke_off(version, is_cut):
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("I look."))
+    log.ask("One?", "I look.")
     for line in log.lines:
         line["version"] = version
         line.get("message", {}).pop("stop_reason", None)
@@ -376,8 +345,7 @@ def test_an_answer_without_a_stop_reason_broke_off(version, is_cut):
 
 def test_an_answer_before_the_error_of_the_limit_is_cut_off():
     log = SessionLog()
-    log.user("One?")
-    log.answer(text("A long answer that"))
+    log.ask("One?", "A long answer that")
     note = "API Error: Claude's response exceeded the 32000 output token maximum. To configure it"
     log.answer(text(note))
     log.lines[-1] |= {"isApiErrorMessage": True}

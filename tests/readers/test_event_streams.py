@@ -8,6 +8,7 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import pieces
 
 from builder.readers.api.bedrock import bodies as converse_bodies
 from builder.readers.api.bedrock import event_stream
@@ -23,12 +24,6 @@ ARGUMENTS = st.dictionaries(
     SCALARS | st.lists(SCALARS, min_size=1, max_size=3) | st.dictionaries(KEYS, SCALARS),
     max_size=3,
 )
-
-
-def pieces(draw, text):
-    """Returns the text split at some places."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
-    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
 # -- frames --------------------------------------------------------------------------------------

@@ -1,36 +1,16 @@
 """Secrets that only the call shows: results of commands that print one, and known files."""
 
-# ruff: noqa: E501 - a table
+from pathlib import Path
+
 import pytest
+from builds import lines
 from planted import scrubber
 from secret_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
 
-ASKED = [
-    ({"command": "gcloud secrets versions access latest --secret=a"}, "«{A32}»\n"),
-    ({"command": "cat config/master.key"}, "«{h32}»"),
-    ({"command": ["bash", "-lc", "sudo cat /etc/ppp/chap-secrets"]}, "# client server\nme l2tpd «{p}» *\n"),
-    ({"command": "pass show mail/me"}, "«sunflower»\n"),
-    ({"command": "vault kv get secret/app"}, "===== Data =====\nKey         Value\n---         -----\npassword    «{p}»\n"),
-    ({"command": "az storage account keys list -n a"}, '[\n  {\n    "keyName": "key1",\n    "value": "«{B86}==»"\n  }\n]'),
-    ({"file_path": "/etc/openvpn/auth-user-pass.txt"}, "     1\tme\n     2\t«{p}»\n"),
-    ({"path": "/etc/pgbouncer/userlist.txt"}, '"app" "«{A15}»"\n'),
-    ({"command": "openssl rand -base64 32"}, "Exit code: 0\nOutput:\n«{B43}=»\n"),
-]  # fmt: skip
-HARMLESS = [
-    ({"command": "cat src/tokens.py"}, "TOKENS = 12\n"),
-    ({"command": "git log --oneline secrets/"}, "3f78685 rotate the key of step2_of3\n"),
-    ({"query": "token"}, "getCheckpointsForSession2024\n"),
-    ({"command": "cat /etc/passwd"}, "root:x:0:0:root:/root:/bin/bash\n"),
-    ({"command": "vault kv get secret/none"}, "No value found at secret/data/none\n"),
-    ({"command": "cat secrets/README"}, "Put the values of ops2 here, see https://h.example/a1b2.\n"),
-    ({"command": "terraform output instance_id"}, "i-0abc123def4567890\n"),
-    ({"command": "kubectl get secrets"}, "NAME  TYPE  DATA\ndefault-token-x7k2p  Opaque  2\n"),
-    ({"command": "vault read database/creds/app"}, "lease_id  database/creds/app/2f6a614cA9xQ7z\n"),
-    ({"command": "cat config/master.key"}, "cat: config/master.key: No such file or directory\n"),
-    ({"command": "aws secretsmanager get-secret-value --secret-id a"}, '{"ARN": "arn:aws:x:1", "VersionId": "0bc01e21-03c9-4b98-9433-6229cbf1ef1c"}'),
-]  # fmt: skip
+ANSWERS = lines(Path(__file__).parent / "answers.jsonl")
+"""Calls and their results; `«` and `»` enclose the secrets in a result, which may have none."""
 
 
 def called(arguments, answer):
@@ -43,21 +23,19 @@ def called(arguments, answer):
     return Dialogue(turns)
 
 
-@pytest.mark.parametrize(("arguments", "template"), ASKED)
-def test_the_call_shows_what_its_result_is(arguments, template):
-    text, (secret,) = expand(template)
-    scrubbed = scrubber().dialogue(called(arguments, text)).dialogue
-    (answer,) = scrubbed.turns[2].responses
-    assert secret not in answer
-    before, _, after = text.partition(secret)
-    assert answer.startswith(before)
-    assert answer.endswith(after)
-
-
-@pytest.mark.parametrize(("arguments", "answer"), HARMLESS)
-def test_other_results_stay(arguments, answer):
-    dialogue = called(arguments, answer)
-    assert scrubber().dialogue(dialogue).dialogue == dialogue
+@pytest.mark.parametrize("row", ANSWERS, ids=lambda row: " ".join(map(str, row["call"].values())))
+def test_a_result_is_scrubbed_if_its_call_prints_a_secret(row):
+    answer, secrets = expand(row["answer"])
+    scrubbed = scrubber().dialogue(called(row["call"], answer)).dialogue
+    (found,) = scrubbed.turns[2].responses
+    if not secrets:
+        assert scrubbed == called(row["call"], answer)
+        return
+    (secret,) = secrets
+    assert secret not in found
+    before, _, after = answer.partition(secret)
+    assert found.startswith(before)
+    assert found.endswith(after)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from builds import build, files, lines
+from builds import build, build_with_one_and_two_workers, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,19 +90,16 @@ def test_a_build_with_a_mix(tmp_path, capsys, pooled_tasks):
     (folder / "b.jsonl").write_text("".join(texts[5:]))
     config = tmp_path / "c.yaml"
     config.write_text("mix: {direct_answer: 0.5, single_call: 0.5}\n")
-    outs = [tmp_path / "out1", tmp_path / "out2"]
-    for out, workers in zip(outs, "12", strict=True):
-        assert build(out, "-c", config, "--workers", workers, inputs=[folder]) == 0
+    out = build_with_one_and_two_workers(tmp_path, "-c", config, inputs=[folder])
     assert pooled_tasks.count("_run_batch") == 2
-    assert files(outs[0]) == files(outs[1])
-    meta = lines(outs[0] / "meta" / "train-00000-of-00001.jsonl")
+    meta = lines(out / "meta" / "train-00000-of-00001.jsonl")
     assert Counter(line["pattern"] for line in meta) == {"direct_answer": 3, "single_call": 3}
-    rejects = lines(outs[0] / "rejects.jsonl")
+    rejects = lines(out / "rejects.jsonl")
     assert [line["code"] for line in rejects] == ["mix"] * 9
-    ledger = json.loads((outs[0] / "manifest.json").read_bytes())["ledger"]
+    ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
     assert ledger["conversations"]["rejected"] == {"mix": 9}
     capsys.readouterr()
-    assert cli.main(["audit", str(outs[0]), "-c", str(config), "--json"]) == 0
+    assert cli.main(["audit", str(out), "-c", str(config), "--json"]) == 0
     tables = {table["key"]: table for table in json.loads(capsys.readouterr().out)["tables"]}
     assert tables["patterns"]["target"] == [["direct_answer", 0.5], ["single_call", 0.5]]
 
