@@ -37,13 +37,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.sources.source import Source
-from builder.sources.sqlite_file import (
-    json_column,
-    read_sessions,
-    rows,
-    session_sizes,
-    tables,
-)
+from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
 _SILENT = frozenset(
     {
@@ -275,11 +269,7 @@ class _Reading:
             row.role == "assistant"
             and row.id
             and last
-            and (last.role, last.turn)
-            == (
-                "assistant",
-                row.id,
-            )
+            and (last.role, last.turn) == ("assistant", row.id)
         ):  # streaming wrote one message in several rows
             self.messages[at] = replace(last, parts=(*last.parts, *parts))
         else:

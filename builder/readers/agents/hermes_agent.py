@@ -36,13 +36,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import gap
 from builder.sources.source import Source
-from builder.sources.sqlite_file import (
-    json_column,
-    read_sessions,
-    rows,
-    session_sizes,
-    tables,
-)
+from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
 _STRUCTURED = ("\x00json:", "\x01json:")
 """The prefix of JSON content in a text column."""
@@ -228,9 +222,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         yield Ignored("empty_session", records)
 
 
-def _histories(
-    items: list[dict[str, Json]],
-) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
+def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
     """Yields the last context of the model, and each removed part with the code of its removal."""
     active = [item for item in items if item.get("active") != 0]
     yield active, "", ""

@@ -159,11 +159,7 @@ class Requests:
         else:
             self._altered.setdefault(name, sent)
 
-    def add_lines(
-        self,
-        lines: Sequence[SessionLine],
-        turns: Turns,
-    ) -> None:
+    def add_lines(self, lines: Sequence[SessionLine], turns: Turns) -> None:
         """Makes the lines of a branch known, in the forms in which a request contains them."""
         results = turns.answered(lines)
         for held in turns.cut_on(lines).values():

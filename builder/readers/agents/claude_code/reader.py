@@ -234,10 +234,7 @@ class _Log:
     ) -> Conversation:
         messages = tuple(
             messages_of(
-                stretch,
-                untrained=untrained,
-                by_program=about.by_program,
-                denials=about.denials,
+                stretch, untrained=untrained, by_program=about.by_program, denials=about.denials
             )
         )
         last = stretch.targets[-1].lines[-1] if stretch.targets else about.last

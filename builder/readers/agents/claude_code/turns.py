@@ -9,16 +9,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 
-from builder.conversation import (
-    Json,
-    Media,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    ToolResult,
-    Unparsed,
-)
+from builder.conversation import Json, Media, Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
 from builder.jsonio import dumps
 from builder.readers.agents.claude_code.arguments import WrittenArguments
 from builder.readers.agents.claude_code.lines import SessionLine

@@ -24,11 +24,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers.agents.openhands.views import FAMILY, FINISH
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.chat_messages import (
-    assistant_parts,
-    chat_message,
-    content,
-)
+from builder.readers.toolkit.chat_messages import assistant_parts, chat_message, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.once import once
 from builder.sources.source import Record, Source

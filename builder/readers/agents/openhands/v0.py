@@ -27,16 +27,8 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.openhands.model_calls import (
-    is_llm_log,
-    llm_log,
-)
-from builder.readers.agents.openhands.views import (
-    FINISH,
-    Segments,
-    ViewEntry,
-    with_affixes,
-)
+from builder.readers.agents.openhands.model_calls import is_llm_log, llm_log
+from builder.readers.agents.openhands.views import FINISH, Segments, ViewEntry, with_affixes
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name

@@ -37,11 +37,7 @@ from builder.readers.agents.openhands.model_calls import (
     placed,
 )
 from builder.readers.agents.openhands.observations import as_sent, clipped
-from builder.readers.agents.openhands.views import (
-    FAMILY,
-    Segments,
-    ViewEntry,
-)
+from builder.readers.agents.openhands.views import FAMILY, Segments, ViewEntry
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import (
     as_harness,
@@ -163,10 +159,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
             session.add(_action(session, event, event_id))
         case "ObservationEvent":
             observation = as_dict(event.get("observation"))
-            output = (
-                *as_sent(observation),
-                *as_harness(content(event.get("extended_content"))),
-            )
+            output = (*as_sent(observation), *as_harness(content(event.get("extended_content"))))
             failed = observation.get("is_error") is True
             session.add(_result(event, event_id, output, failed=failed))
         case "AgentErrorEvent":

@@ -23,16 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from builder.conversation import (
-    REPEAT,
-    Context,
-    Conversation,
-    Event,
-    Ignored,
-    Json,
-    Message,
-    Used,
-)
+from builder.conversation import REPEAT, Context, Conversation, Event, Ignored, Json, Message, Used
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.pi.messages import (
