@@ -7,7 +7,7 @@ They are independent of files, configurations and training formats.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
@@ -142,6 +142,12 @@ class Context:
 
     level: str
     missing: tuple[str, ...] = ()
+
+    @classmethod
+    def lacking(cls, missing: Iterable[str], otherwise: str = "logged") -> Context:
+        """Returns `partial` with these codes, or the level `otherwise` if there are none."""
+        codes = tuple(sorted({*missing}))
+        return cls("partial", codes) if codes else cls(otherwise)
 
 
 def lowest(contexts: Collection[Context]) -> Context | None:

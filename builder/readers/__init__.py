@@ -4,9 +4,9 @@ A reader is a `Reader` value, named `READER` in its module. `recognise` and `rea
 functions; the other hooks are for formats that spread a conversation over many files, and for
 files that are large enough to be cut into chunks.
 
-A reader raises no exception for anything that a file may contain, and mutates no value that a
-source gives it: records that `recognise` has seen are decoded once and handed to `read` as they
-are. `builder.testing.check_reader` tests the whole contract.
+A reader never raises an exception for anything that a file may contain. It never mutates a value
+that a source gives it: records are decoded once, and `recognise` and `read` get the same objects.
+`builder.testing.check_reader` tests the whole contract.
 
 Built-in readers are found by walking this package: there is no list to add one to. A third-party
 package names its `Reader` in the entry-point group `builder.readers`. Helpers for authors of
@@ -37,10 +37,10 @@ class Reader:
     """A reader of one log format.
 
     name        the format's name, e.g. "claude-code"
-    summary     one line: what it reads, and by what it recognises it
-    recognise   returns the reason why a source is of this format, or None. Judges by content (the
-                file may have any name) and looks only at `source.peek` and `source.head`, or at
-                those of the members of a store.
+    summary     one line: what it reads, and how it recognises it
+    recognise   returns why a source has this format, or None. Judges by content (the file may have
+                any name) and looks only at `source.peek` and `source.head`, in a store at those of
+                its members.
     read        yields a `Conversation` for each conversation, and a `Problem`, `Ignored` or `Used`
                 for every record that is not counted in a conversation's `records`. Over the whole
                 source, `records_read == Σ conversation.records + Σ used + Σ ignored
@@ -49,16 +49,16 @@ class Reader:
                 provider's API, rows of chat messages), False for the format of one program or
                 dataset. A specific claim beats generic ones, so a generic reader need not know
                 which other formats share its shape.
-    is_agent    the logs of one agent program, which has tools of its own: its sessions share
-                definitions where logs lack them
+    is_agent    True for the logs of one agent program with its own tools: sessions whose logs lack
+                tool definitions may use those of its other sessions
 
     A format that keeps one conversation in many files is a store:
 
-    is_store    returns whether a folder, local or in an object store, is one store, from
-                the names in it and where they do not suffice from the beginning of a file. A store
-                is one source with `members`.
-    holds       selects by name the files below a store that are its members; None: all of them
-    exclusive   False: the other files below a store are sources of their own; True: not sources
+    is_store    returns whether a folder, local or in an object store, is one store. Judges by the
+                names in it and, if these do not suffice, by the beginning of a file. A store is one
+                source with `members`.
+    holds       returns whether a file below a store is a member, by its name; None: all files are
+    exclusive   True: the other files below a store are skipped; False: they are sources themselves
 
     Large files are cut into chunks that are read independently, each as a source of its own:
 
@@ -69,7 +69,7 @@ class Reader:
                 archive): the approximate size of each item in bytes, in reading order; () for a
                 file that must stay whole because its items refer to one another. `read` lists the
                 items and reads those that `source.own(items)` returns (all, unless the source is a
-                chunk); what it yields for one item must not depend on the others. Anything outside
+                chunk). What it yields for an item must not depend on the others. Anything outside
                 the items is one more item, at the end.
     """
 
@@ -118,31 +118,31 @@ def _candidates() -> Iterator[tuple[str, object]]:
 def read_events(reader: Reader, source: Source) -> Iterator[Event]:
     """Yields the reader's events for the source.
 
-    A conversation that contains a number that is not JSON (NaN, Infinity) gets the problem
-    `number`. Elsewhere in a record, such as in a score, such a number does no harm.
+    A conversation with a number that is not JSON (NaN, Infinity) gets the problem `number`.
+    Elsewhere in a record, for example in a score, these numbers do no harm.
     """
     for event in reader.read(source):
-        if isinstance(event, Conversation) and _holds_not_a_number(source, event):
+        if isinstance(event, Conversation) and _has_invalid_number(source, event):
             detail = "it contains a number that is not valid JSON"
             problem = Problem("number", event.record, detail, records=0)
             event = replace(event, problems=(problem, *event.problems))  # noqa: PLW2901 - completed
         yield event
 
 
-def _holds_not_a_number(source: Source, conversation: Conversation) -> bool:
-    if all(one.is_exact for one in (source, *source.members)):
+def _has_invalid_number(source: Source, conversation: Conversation) -> bool:
+    if all(file.is_exact for file in (source, *source.members)):
         return False
-    waiting: list[object] = [*conversation.messages, *(conversation.tools or ())]
-    while waiting:
-        value = waiting.pop()
+    pending: list[object] = [*conversation.messages, *(conversation.tools or ())]
+    while pending:
+        value = pending.pop()
         if isinstance(value, NotANumber):
             return True
         if isinstance(value, dict):
-            waiting += value.values()
+            pending += value.values()
         elif isinstance(value, list | tuple):
-            waiting += value
+            pending += value
         elif is_dataclass(value) and not isinstance(value, type):
-            waiting += (getattr(value, item.name) for item in fields(value))
+            pending += (getattr(value, item.name) for item in fields(value))
     return False
 
 
@@ -156,13 +156,15 @@ def recognise(source: Source) -> dict[str, str]:
 
 
 def unrecognised(source: Source) -> str:
-    """Returns why no reader recognises a source: its kind, and what of it cannot be read."""
+    """Returns the message for an unrecognised source: its kind, and the first fault of a zip."""
     kind = source.peek.kind
     fault = first_fault(source) if kind == "zip" else ""
     return f"no reader recognises it ({kind}{': ' if fault else ''}{fault})"
 
 
 def _claims(source: Source, *, generic: bool) -> dict[str, str]:
-    asked = {name: reader for name, reader in readers().items() if reader.generic == generic}
-    reasons = {name: reader.recognise(source) for name, reader in asked.items()}
-    return {name: reason for name, reason in reasons.items() if reason}
+    return {
+        name: reason
+        for name, reader in readers().items()
+        if reader.generic == generic and (reason := reader.recognise(source))
+    }

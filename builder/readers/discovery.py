@@ -23,7 +23,7 @@ from builder.sources.table import hub_table
 MAX_FOLDER_DEPTH = 200
 
 Identities = tuple[Hashable, ...]
-"""Identities of the folders above: symbolic links may lead back into one of them."""
+"""Identities of the parent folders: symbolic links may lead back into one of them."""
 
 
 def find_sources(
@@ -34,18 +34,18 @@ def find_sources(
     stdin: BinaryIO | None = None,
     without: Path | None = None,
 ) -> Iterator[Source | Problem]:
-    """Yields the sources that `spec` names, ordered by name; what cannot be read is a Problem.
+    """Yields the sources that `spec` names, ordered by name, and a Problem for each unreadable one.
 
-    `spec` is a file, a folder (all files below it), a glob (`**` is any number of folders; as in a
-    shell, `*` does not match a leading dot), one of these in a store (`s3://BUCKET/…`, whatever
-    fsspec reads), `-` (standard input) or a dataset on the Hub (`hf://OWNER/NAME[@REVISION]`).
-    Paths are relative to `base`. Nothing in the folder `without` is read. A source's name is its
-    path relative to the folder that was named, or the file's own name. A folder that a reader knows
-    as one store is one source. Symbolic links are followed; a folder that links lead to twice is
-    read once, and a link to a folder that it is inside of is a Problem `directory_loop`. Raises
+    `spec` is a file, a folder (all files below it), a glob (`**` matches any number of folders; as
+    in a shell, `*` does not match a leading dot), one of these in an object store (any URL that
+    fsspec reads, such as `s3://BUCKET/…`), `-` (standard input) or a dataset on the Hub
+    (`hf://OWNER/NAME[@REVISION]`). Paths are relative to `base`. The folder `without` is skipped. A
+    source's name is its path relative to the named folder, or the file's own name. A folder that a
+    reader recognises as a store is one source. Symbolic links are followed: a folder that is
+    reached twice is read once, and a link to a parent folder is a Problem `directory_loop`. Raises
     UsageError if nothing is there.
     """
-    if not spec:  # as a shell writes a variable that is not set: not the current folder
+    if not spec:  # probably an unset variable of the shell; it must not mean the current folder
         raise UsageError("input '': names nothing")
     if spec.startswith("hf://"):
         table = hub_table(spec)
@@ -90,7 +90,7 @@ def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[
 
 
 def _stored(spec: str, limit: int) -> Iterator[Source | Problem]:
-    """Yields what `spec` names in a store, by the rules for folders."""
+    """Yields what `spec` names in an object store, by the rules for folders."""
     root, wanted, objects = list_objects(spec)
     listing, problems = store_listing(root, objects)
     yield from problems
@@ -103,7 +103,12 @@ def _stored(spec: str, limit: int) -> Iterator[Source | Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The constants of a walk, the folders that were read, and the names of files to skip."""
+    """The parameters of a walk.
+
+    seen    identities of the folders that were read
+    stores  whether folders may be stores
+    taken   names of files to skip
+    """
 
     root: Listing
     limit: int
@@ -115,7 +120,7 @@ class _Walk:
 def _glob(
     spec: str, parts: Sequence[str], walk: _Walk, without: Path | None = None
 ) -> Iterator[Source | Problem]:
-    """Yields what a pattern matches; below a folder that it matches, everything."""
+    """Yields what a pattern matches, and everything below the folders that it matches."""
     matches: set[str] = set()
     for item in _expand("", parts, walk.root, ()):
         if isinstance(item, Problem):
@@ -126,7 +131,7 @@ def _glob(
         raise UsageError(f"input {spec!r}: nothing matches the pattern")
     last: str | None = None
     for match in sorted(matches, key=lambda match: match.split("/")):
-        if last is None or not f"{match}/".startswith(_join(last, "")):  # it was read with `last`
+        if last is None or not f"{match}/".startswith(_join(last, "")):  # else read with `last`
             yield from _entry(match, walk, ())
             last = match
 
@@ -169,7 +174,7 @@ def _expand(
 
 
 def _entry(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
-    """Yields the sources at a path, whatever is there."""
+    """Yields the source at a path, or those of the folder there."""
     name = _name(at)
     if name in walk.taken:
         return
@@ -210,7 +215,7 @@ def _folder(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Proble
         names = set(entries)
         for entry in entries:
             if entry.endswith(("-wal", "-shm")) and entry[:-4] in names:
-                continue  # sqlite's own, read with the database
+                continue  # SQLite's own files, read with the database
             yield from _entry(_join(at, entry), walk, (*above, identity))
 
 
@@ -224,9 +229,9 @@ def _stores(folder: Listing) -> list[Reader]:
 def _store(
     at: str, folder: Listing, stores: Sequence[Reader], walk: _Walk
 ) -> Iterator[Source | Problem]:
-    """Yields the folder as one source, a Problem for what cannot be read of it, and what is left.
+    """Yields the folder as one source, and a Problem for each unreadable file in it.
 
-    What is left are the files that a store which is not exclusive does not contain.
+    If the store is not exclusive, files that are not members are yielded as sources of their own.
     """
     name = _name(at) if at else folder.name
     reader = next((reader for reader in stores if reader.holds), None)
@@ -251,7 +256,7 @@ def _join(at: str, name: str) -> str:
 
 
 def _name(at: str) -> str:
-    """Returns a path as it is shown: bytes of a name that are not UTF-8 become escapes."""
+    """Returns a path for display: bytes that are not UTF-8 become escapes."""
     return os.fsencode(at or ".").decode("utf-8", "backslashreplace")
 
 

@@ -1,1 +1,1 @@
-"""Readers of logs that coding agents keep on the disk."""
+"""Readers of logs that coding agents keep on disk."""

@@ -1,8 +1,8 @@
-"""Agents whose logs are known from third parties alone: recognised, and rejected.
+"""Recognises and rejects the logs of agents that are known only from third-party descriptions.
 
 Source: kimi-copilot-cursor-hermes.md (GitHub Copilot CLI, VS Code chat, Cursor), where each is
-marked unverified. Guessing at a format would train on what no model saw: each record is a Problem
-`unverified_format`.
+marked unverified. Guessing at a format could produce samples that no model ever saw, so each record
+is a Problem `unverified_format`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ the code `unknown_part`, at its place.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from builder.conversation import (
     Content,
@@ -25,6 +26,8 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+P = TypeVar("P", bound=Part)
 
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 _MEDIA = {
@@ -140,7 +143,7 @@ def tool_result(message: dict[str, Json]) -> ToolResult:
     )
 
 
-def as_harness(parts: tuple[Content, ...]) -> tuple[Content, ...]:
+def as_harness(parts: Iterable[P]) -> tuple[P | Text, ...]:
     """Returns the parts with all text marked as put in by the agent program."""
     return tuple(
         Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts

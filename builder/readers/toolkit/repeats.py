@@ -18,11 +18,12 @@ def mark_repeats(messages: Iterable[Message], targets: set[str]) -> list[Message
         if message.role != "assistant" or message.untrained is not None:
             marked.append(message)
             continue
-        answer = message.turn or repr([_without_key(part) for part in message.parts])
+        answer = message.turn or repr([without_key(part) for part in message.parts])
         marked.append(replace(message, untrained=REPEAT) if answer in targets else message)
         targets.add(answer)
     return marked
 
 
-def _without_key(part: Part) -> Part:
+def without_key(part: Part) -> Part:
+    """Returns the part, a call without its key: the keys of an answer and its copy may differ."""
     return replace(part, key=None) if isinstance(part, ToolCall) else part

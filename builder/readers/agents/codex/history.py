@@ -1,6 +1,6 @@
-"""The history of a Codex session as turns, and as the messages of a request.
+"""Represents the history of a Codex session as turns, and as the messages of a request.
 
-A turn of the model is everything it wrote before the first tool output, with the outputs it got.
+A turn of the model is everything it wrote before the first tool output, with its tool outputs.
 Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for what is sent again.
 """
 
@@ -45,19 +45,19 @@ class RolloutTurn:
 
     @property
     def text(self) -> str:
-        """Its texts as one."""
+        """Its texts, concatenated."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def is_prompt(self) -> bool:
-        """Returns whether it is a user's, with more than harness text."""
+        """Returns whether it is a user's message with more than harness text."""
         return self.role == "user" and any(
             not (isinstance(part, Text) and part.harness) for part in self.parts
         )
 
     @property
     def has_content(self) -> bool:
-        """Returns whether it is more than harness context and unreadable items."""
+        """Returns whether it has more than harness context, thoughts and unreadable items."""
         written = any(not isinstance(part, Unparsed | Reasoning) for part in self.parts)
         return bool(self.results) or self.is_prompt or (self.role == "assistant" and written)
 
@@ -70,10 +70,10 @@ def last_answer(turns: Sequence[RolloutTurn]) -> int | None:
 def mark_replayed(
     turns: Sequence[RolloutTurn], before: Sequence[RolloutTurn], *, is_encrypted: bool
 ) -> None:
-    """Marks the model's turns in a history that replaced another: none of them is a target here.
+    """Marks the model's turns in a history that replaced another: none of them is a target.
 
-    A turn that is in the history before with the same text and no call is repeated. Any other
-    was stripped of its calls; with an encrypted summary, any may have been.
+    A turn is a repeat if the replaced history (`before`) has a turn with the same text and no call.
+    Other turns were stripped of their calls. With an encrypted summary, any turn may have been.
     """
     whole = {turn.text for turn in before if turn.role == "assistant" and not turn.calls}
     for turn in turns:
@@ -85,30 +85,23 @@ def mark_replayed(
 def messages(
     system: str, turns: Sequence[RolloutTurn], missing: frozenset[str]
 ) -> tuple[list[Message], int]:
-    """Returns the history as messages, and how many results Codex supplied itself.
+    """Returns the history as messages, and the number of results that Codex supplied itself.
 
-    The model's turns are numbered, since the log has no ids for them. A call without an output is
-    answered with ABORTED in each later request. `missing` is what the log lacks from the start.
+    The model's turns are numbered because the log has no ids for them. In later requests, Codex
+    answers a call without an output with ABORTED. `missing`: the codes of what the log lacks from
+    the start.
     """
     found = [Message("system", (Text(system),))] if system else []
-    base = context(missing)
+    base = Context.lacking(missing)
     number = 0
     for turn in turns:
+        name = context = None
         if turn.role == "assistant":
             number += 1
-            known = context(missing)
-            if turn.parts:
-                found.append(
-                    Message(
-                        turn.role,
-                        tuple(turn.parts),
-                        f"response {number}",
-                        untrained=turn.untrained,
-                        context=None if known == base else known,
-                    )
-                )
-        elif turn.parts:
-            found.append(Message(turn.role, tuple(turn.parts)))
+            name, context = f"response {number}", Context.lacking(missing)
+        if turn.parts:
+            context = None if context == base else context
+            found.append(Message(turn.role, tuple(turn.parts), name, turn.untrained, context))
         missing |= turn.hides
         found += [Message("tool", (result,)) for result in turn.results]
     return supply_results(found, _aborted)
@@ -116,8 +109,3 @@ def messages(
 
 def _aborted(call: ToolCall) -> ToolResult:
     return ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
-
-
-def context(missing: frozenset[str]) -> Context:
-    """Returns the context from which these are missing."""
-    return Context("partial" if missing else "logged", tuple(sorted(missing)))

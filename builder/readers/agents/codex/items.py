@@ -1,4 +1,4 @@
-"""Items of a Codex rollout (OpenAI's ResponseItem as Codex stores it) as parts of turns.
+"""Converts items of a Codex rollout (OpenAI's ResponseItem as Codex stores it) to parts of turns.
 
 Source: codex.md "response_item payload.type" and "Rebuild".
 """
@@ -27,35 +27,26 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 """Calls that the client answers."""
 
-OUTPUTS = frozenset(
-    {
-        "function_call_output",
-        "custom_tool_call_output",
-        "local_shell_call_output",
-        "tool_search_output",
-    }
-)
+OUTPUTS = frozenset({
+    "function_call_output", "custom_tool_call_output", "local_shell_call_output",
+    "tool_search_output",
+})  # fmt: skip
 
 SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
-"""Calls that the provider ran inside the model's response; the log never contains their results."""
+"""Calls that the provider runs inside the model's response; the log lacks their results."""
 
 COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
-"""A summary that only the provider can read stands in for the history before it."""
+"""Summaries that only the provider can read, in place of the history before them."""
 
 SILENT = frozenset({"ghost_snapshot", "compaction_trigger"})
-"""Items that the program keeps for itself and sends to no model."""
+"""Items that the program sends to no model."""
 
-ITEMS = (
-    CALLS
-    | OUTPUTS
-    | SERVER_CALLS
-    | COMPACTIONS
-    | SILENT
-    | {"message", "reasoning", "agent_message", "additional_tools"}
+ITEMS = {"message", "reasoning", "agent_message", "additional_tools"}.union(
+    CALLS, OUTPUTS, SERVER_CALLS, COMPACTIONS, SILENT
 )
 
 ABORTED = "aborted"
-"""What Codex sends as the output of a call that has none.
+"""The output that Codex sends for a call that has none.
 
 Source: ensure_call_outputs_present in codex-rs/core/src/context_manager/normalize.rs.
 """
@@ -63,16 +54,10 @@ Source: ensure_call_outputs_present in codex-rs/core/src/context_manager/normali
 Item = dict[str, Json]
 
 _HARNESS_PREFIXES = (
-    "<environment_context>",
-    "<user_instructions>",
-    "# AGENTS.md instructions for",
-    "<permissions instructions>",
-    "<skills_instructions>",
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<subagent_notification>",
-    "<skill>",
-)
+    "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for",
+    "<permissions instructions>", "<skills_instructions>", "<turn_aborted>",
+    "<user_shell_command>", "<subagent_notification>", "<skill>",
+)  # fmt: skip
 
 _INTERRUPTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after [\d.]+s)?")
 _DENIED = re.compile(r"\S+(?: \S+)? rejected by user.*", re.DOTALL)
@@ -105,10 +90,10 @@ def _text_or_media(item: Item) -> Text | Media | None:
 
 
 def user_parts(item: Item, typed: frozenset[str] | None) -> list[Part]:
-    """Returns a user message's parts, text that the program put there marked as harness.
+    """Returns a user message's parts, with the program's text marked as harness.
 
-    `typed` contains what the log's events show the human to have typed; None where it has no such
-    events, or none for this message. Provenance logged with the text takes precedence.
+    `typed` contains the texts that the user typed according to the log's events; None if the log
+    has none for this message. Provenance logged with the text takes precedence.
     """
     parts = content_parts(item.get("content"))
     texts = [part.text for part in parts if isinstance(part, Text)]
@@ -139,15 +124,10 @@ def notes_abort(part: Part) -> bool:
     return isinstance(part, Text) and part.text.lstrip().startswith("<turn_aborted>")
 
 
-def as_harness(parts: list[Part]) -> list[Part]:
-    """Marks the text among the parts as the program's own."""
-    return [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
-
-
 def thoughts(item: Item) -> list[Part]:
-    """Returns the reasoning in clear text: the thought itself where it is logged, else its summary.
+    """Returns the reasoning in clear text: the thought itself if it is logged, else its summary.
 
-    `encrypted_content` is never read.
+    `encrypted_content` is ignored.
     """
     for key in ("content", "summary"):
         texts = [as_str(as_dict(value).get("text")) for value in as_list(item.get(key))]
@@ -157,10 +137,10 @@ def thoughts(item: Item) -> list[Part]:
 
 
 def call(item: Item) -> ToolCall:
-    """Returns the call that an item of CALLS is.
+    """Returns an item of CALLS as a call.
 
-    A custom tool takes raw text: it becomes the one argument `input`. A local shell call has no
-    name of its own; its arguments are its action.
+    The raw text that a custom tool takes becomes its one argument `input`. A local shell call has
+    no name of its own; its arguments are its action.
     """
     name = qualified(item.get("namespace"), as_str(item.get("name")))
     arguments: Json = item.get("arguments")
@@ -177,7 +157,7 @@ def call(item: Item) -> ToolCall:
 
 
 def call_id(item: Item) -> str | None:
-    """Returns what pairs a call with its output; only old local shell calls use the item's id."""
+    """Returns the id shared by a call and its output; old local shell calls use the item's id."""
     found = name_or_none(item.get("call_id"))
     if found is None and item.get("type") == "local_shell_call":
         return name_or_none(item.get("id"))
@@ -185,7 +165,7 @@ def call_id(item: Item) -> str | None:
 
 
 def result(item: Item) -> ToolResult:
-    """Returns the output as the model saw it: a string stays that string even where it is JSON."""
+    """Returns the output as the model saw it; a string is not decoded even if it is JSON."""
     if item.get("type") == "tool_search_output":
         return ToolResult((Data(item.get("tools")),), call_id(item))
     output = item.get("output")
@@ -210,8 +190,8 @@ def result(item: Item) -> ToolResult:
 def _failed(output: str) -> bool:
     """Returns whether a command's output states an exit code other than 0.
 
-    Older builds write {"output", "metadata": {"exit_code"}}, later ones a header that ends with
-    the line "Output:".
+    Older builds write {"output", "metadata": {"exit_code"}}; later builds write a header that ends
+    with the line "Output:".
     """
     if output.startswith("{"):
         code = as_dict(as_dict(json_in_text(output)).get("metadata")).get("exit_code")
@@ -222,11 +202,11 @@ def _failed(output: str) -> bool:
 
 
 SHELLS = frozenset({"shell", "container.exec", "local_shell", "apply_patch"})
-"""Tools whose output some builds log as JSON and send as text, see `as_sent`."""
+"""Tools with output that some builds log as JSON and send as text (see `as_sent`)."""
 
 
 def as_sent(answer: ToolResult) -> ToolResult:
-    """Returns the result of a tool of SHELLS as sent by a build that offers apply_patch as text.
+    """Returns a result of a SHELLS tool as sent by builds in which apply_patch takes text.
 
     Source: reserialize_shell_outputs in codex-rs/core/src/client_common.rs, seen in 0.77.
     """
@@ -245,7 +225,7 @@ def as_sent(answer: ToolResult) -> ToolResult:
 
 
 def runs_on_server(item: Item) -> bool:
-    """Returns whether the provider ran an item inside the model's own response."""
+    """Returns whether the provider ran the item inside the model's response."""
     kind = as_str(item.get("type"))
     if kind in ("tool_search_call", "tool_search_output"):
         return item.get("execution") == "server"
@@ -253,14 +233,14 @@ def runs_on_server(item: Item) -> bool:
 
 
 def qualified(namespace: Json, name: str) -> str:
-    """Returns a tool's name in its namespace, as `mcp__server__tool`; without one, the name."""
+    """Returns a tool's name with its namespace, if any, as in `mcp__server__tool`."""
     if not isinstance(namespace, str) or not namespace:
         return name
     return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
 
 
 def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
-    """Yields tool definitions as logged; those of a namespace under their qualified names."""
+    """Yields tool definitions as logged; those in a namespace get qualified names."""
     for value in as_list(tools):
         spec = as_dict(value)
         if namespace is None and spec.get("type") == "namespace":

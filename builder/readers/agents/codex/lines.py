@@ -1,4 +1,4 @@
-"""Lines of a Codex rollout in one shape, whatever the layout, and facts that need all of them.
+"""Reads the lines of a Codex rollout, in any layout, and derives facts that need all of them.
 
 Source: codex.md "Where", "Line", "event_msg".
 """
@@ -22,7 +22,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class RolloutLine:
-    """One line, whatever its layout. `payload` of a response_item is the item."""
+    """One line, in any layout. The `payload` of a response_item is the item."""
 
     where: str
     kind: str
@@ -35,7 +35,7 @@ class RolloutLine:
 
 
 def line_of(record: Record) -> RolloutLine | Problem:
-    """Returns the record as a line; bare items and the oldest header get their kind."""
+    """Returns the record as a line; bare items and the oldest header get a kind."""
     value = record.value
     if not isinstance(value, dict):
         return Problem("not_object", record.where, f"a line that is a {type(value).__name__}")
@@ -53,14 +53,14 @@ def line_of(record: Record) -> RolloutLine | Problem:
 
 
 def id_in(name: str) -> str:
-    """Returns a session's id from the name of its file, for builds that leave out session_meta."""
+    """Returns the session id in a file name, for builds that do not write session_meta."""
     file = PurePosixPath(name).name
     found = _UUID.search(file)
     return found[0] if found else file.partition(".")[0] or "session"
 
 
-def typed(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
-    """Collects what the human typed from the events; None if the log has no such events."""
+def typed_texts(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
+    """Collects the texts that the user typed from the events; None if no event has any."""
     texts: set[str] = set()
     for line in lines:
         if line.kind != "event_msg":
@@ -75,7 +75,7 @@ def typed(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
 
 
 def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
-    """Yields the texts of all messages that are not the model's."""
+    """Yields the texts of all messages except the model's."""
     for line in lines:
         if line.item == "message" and line.payload.get("role") != "assistant":
             parts = items.content_parts(line.payload.get("content"))
@@ -83,9 +83,9 @@ def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
 
 
 def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
-    """Finds the model's lines that continue its response before an output.
+    """Returns the indexes of the model's lines that follow a tool output but belong to its turn.
 
-    That is known only inside a user turn in which the program wrote a line before its requests.
+    They can be determined only in a user turn in which the program wrote a line before requests.
     """
     found: set[int] = set()
     candidates: list[int] = []

@@ -1,23 +1,23 @@
 """OpenAI Codex CLI rollouts: one JSONL file of events for each session, from 2025 to 0.169.
 
-The only source of content is `response_item` (in the oldest layout: bare items without a
-`payload`); `event_msg` repeats it for the screen and is used for what the items do not contain:
-what the human typed, aborted turns, rollbacks. Source: codex.md.
+All content is read from `response_item` lines (in the oldest layout: bare items without a
+`payload`). `event_msg` lines repeat it for the screen and are used only for facts that the items
+lack: what the user typed, aborted turns, rollbacks. Source: codex.md.
 
 - A turn is the model's output up to the first tool output. Where the program wrote a line before
   every request (`turn_context` up to 0.77, `state` rows in the oldest layout), calls of one
-  response that were each logged with their own output are also one turn.
-- The log contains no tool definitions but the client's own, and no system prompt up to 0.7x. From
-  0.157 on the logged prompt is a template of the one that was sent (`system_template`).
-- A compaction begins a new segment, which is a conversation of its own: the history that replaced
-  the old one, and what followed. Answers in that history are not targets.
-- A rollback makes the history that it discards a conversation with the problem `rewound`.
-- An answer that was interrupted stays in the requests that follow. It is not a target unless it
-  called a tool or its end is logged. A call without an output is sent again with "aborted".
-- A web search or a generated image is run by the provider inside the response, and the log lacks
-  what it found: such a turn is `server_tool`. Encrypted summaries are `encrypted_context`.
-- Files of forks and subagents replay the history of their parent. Ids of calls that the provider
-  drew at random are their keys, so that a replayed call is known for the same call.
+  response are one turn even if each was logged with its own output.
+- The log contains only the client's own tool definitions, and no system prompt up to 0.7x. From
+  0.157 on the logged prompt is a template of the prompt that was sent (`system_template`).
+- A compaction begins a new segment, a conversation of its own: the history that replaced the old
+  one, and what followed. Answers in that history are not targets.
+- The history that a rollback discards becomes a conversation with the problem `rewound`.
+- An interrupted answer stays in later requests. It is not a target unless it called a tool or its
+  end is logged. A call without an output is sent again with "aborted".
+- The provider runs web searches and image generation inside the response, and the log lacks their
+  results: the turn is `server_tool`. Encrypted summaries are `encrypted_context`.
+- Files of forks and subagents replay the history of their parent. Random call ids from the provider
+  serve as keys, so that a replayed call is recognised as the same call.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _is_old_header(value: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the segments of the session, and the histories that were rolled back."""
+    """Yields the segments of the session and the histories that were rolled back."""
     lines: list[RolloutLine] = []
     for record in source.json_lines():
         line = record if isinstance(record, Problem) else line_of(record)

@@ -1,4 +1,4 @@
-"""One pass over a Codex session: the history as the model sees it at each line."""
+"""Replays a Codex session line by line, keeping the history as the model sees it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import (
+    Context,
     Conversation,
     Event,
     Ignored,
@@ -20,38 +21,31 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.agents.codex import items
-from builder.readers.agents.codex.history import (
-    RolloutTurn,
-    context,
-    last_answer,
-    mark_replayed,
-    messages,
-)
-from builder.readers.agents.codex.lines import RolloutLine, id_in, item_texts, typed
+from builder.readers.agents.codex.history import RolloutTurn, last_answer, mark_replayed, messages
+from builder.readers.agents.codex.lines import RolloutLine, id_in, item_texts, typed_texts
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 
 NAME = "codex"
 
-_BOOKKEEPING = frozenset(
-    {"world_state", "token_usage_record", "inter_agent_communication_metadata"}
-)
+_BOOKKEEPING = {"world_state", "token_usage_record", "inter_agent_communication_metadata"}
 _SUMMARY_PREFIX = "Another language model started to solve this problem"
 _KEPT_USER_CHARS = 80_000
-"""About the 20,000 tokens of user messages that a compaction keeps at most.
+"""The approximate limit of user messages that a compaction keeps: 20,000 tokens of 4 bytes.
 
-Source: codex-rs/core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS, at 4 bytes a token.
+Source: codex-rs/core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS.
 """
 
 
 class Rollout:
-    """Turns the lines of one session into the conversations of its segments and branches."""
+    """Converts the lines of one session to the conversations of its segments and branches."""
 
     def __init__(self, name: str, lines: Sequence[RolloutLine]) -> None:
         self.id = id_in(name)
         self.scope = name
-        self.typed = typed(lines)
+        self.typed = typed_texts(lines)
         self.texts = frozenset(item_texts(lines))
         self.has_text_patch = any(
             line.item == "custom_tool_call" and line.payload.get("name") == "apply_patch"
@@ -75,7 +69,7 @@ class Rollout:
         self.segment += 1
         self.turns: list[RolloutTurn] = []
         self.open: RolloutTurn | None = None
-        self.is_complete = False  # the model's last response came to its end
+        self.is_complete = False  # the model's last response is known to be whole
         self.grew = self.segment == 1
         self.first = self.last = ""
         self.changes: Counter[str] = Counter()
@@ -121,7 +115,7 @@ class Rollout:
         self.last = line.where
 
     def end(self) -> Iterator[Event]:
-        """Yields the last segment, and the lines that no conversation counts."""
+        """Yields the last segment, and the lines that are in no conversation."""
         yield from self._segment()
         if self.records and self.emitted:
             yield Used(self.records)
@@ -132,7 +126,7 @@ class Rollout:
     # -- lines -------------------------------------------------------------------------------
 
     def _meta(self, meta: dict[str, Json]) -> None:
-        if self.has_meta:  # a fork repeats its parent's after its own
+        if self.has_meta:  # in a fork, the parent's follows
             return
         self.has_meta = True
         self.id = name_or_none(meta.get("id")) or self.id
@@ -140,18 +134,17 @@ class Rollout:
         base = meta.get("base_instructions")
         prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))
         if prompt and "provenance" in as_dict(base):
-            # Such builds leave sections of it out of their requests (0.157 and 0.169).
+            # These builds omit sections of it from their requests (0.157 and 0.169).
             self.missing = self.missing - {"system"} | {"system_template"}
-        elif prompt:  # sent as it is (0.128 and 0.145)
+        elif prompt:  # sent unchanged (0.128 and 0.145)
             self.missing -= {"system"}
             self.system = prompt
-        # Up to 0.7x `instructions` are those of the user and the project. Builds that log them as
-        # an item as well sent that item; older ones sent the text without logging it again.
+        # Up to 0.7x `instructions` are those of the user and the project. Some builds also log
+        # them as an item and send that; older builds send this text and log no item.
         own = as_str(meta.get("instructions"))
         if own.strip() and not any(own.strip() in text for text in self.texts):
             self.turns.append(RolloutTurn("user", [Text(own, harness=True)]))
-        # These are the client's own tools, a part of what the model had; the log does not tell
-        # the built-in ones.
+        # Only the client's own tools: the log does not list the built-in ones.
         self.tools += items.definitions(meta.get("dynamic_tools"))
 
     def _item(
@@ -177,12 +170,12 @@ class Rollout:
             self._from_agent(item)
         elif kind == "additional_tools":
             for tool in items.definitions(item.get("tools")):
-                if tool not in self.tools:  # a replay brings them again
+                if tool not in self.tools:  # a replay repeats them
                     self.tools.append(tool)
         elif kind in items.SILENT:
             return kind
         else:
-            # What the model saw from here on is not known.
+            # What the model saw from here on is unknown.
             self._speak([Unparsed(kind, "unknown_part")], joins=joins)
             return unknown_code(item.get("type"))
         return None
@@ -190,7 +183,7 @@ class Rollout:
     def _message(self, item: items.Item, *, joins: bool, replayed: bool) -> None:
         role = as_str(item.get("role"))
         if role == "user":
-            # A history that replaces another also contains a summary that no one typed.
+            # A replacement history contains a summary, which the user did not type.
             parts = items.user_parts(item, None if replayed else self.typed)
         else:
             parts = items.content_parts(item.get("content"))
@@ -198,28 +191,28 @@ class Rollout:
             self._speak(parts, joins=joins)
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
-            parts = items.as_harness(parts)  # the program's notes of changed settings
+            parts = [*as_harness(parts)]  # the program's notes of changed settings
         self._append(RolloutTurn(role, parts))
 
     def _from_agent(self, item: items.Item) -> None:
-        """Adds another agent's words: neither the user's nor the model's own."""
+        """Adds a message of another agent: neither the user's nor the model's own."""
         parts = items.content_parts(item.get("content"))
         known: list[Part] = [part for part in parts if not isinstance(part, Unparsed)]
         is_hidden = len(known) < len(parts) or item.get("encrypted_content")
         hides = {"encrypted_context"} if is_hidden else set()
-        self._append(RolloutTurn("user", items.as_harness(known), hides=hides))
+        self._append(RolloutTurn("user", [*as_harness(known)], hides=hides))
 
     def _append(self, turn: RolloutTurn) -> None:
         if not turn.parts and not turn.hides:
             return
-        # The program may put a warning between a call and its output: the turn continues.
+        # The program may log a warning between a call and its output: the turn continues.
         if turn.is_prompt or (self.open and len(self.open.results) >= len(self.open.calls)):
             self.open = None
         self.turns.append(turn)
         self.grew = self.grew or turn.has_content
 
     def _speak(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
-        """Adds to the model's turn, which begins where none is open; returns it."""
+        """Adds parts to the open turn of the model, or to a new one; returns the turn."""
         if self.open is None or (self.open.results and not joins):
             self.open = RolloutTurn("assistant")
             self.turns.append(self.open)
@@ -231,7 +224,7 @@ class Rollout:
         return self.open
 
     def _answer(self, result: ToolResult) -> None:
-        """Adds an output to the last turn of the model that has its call."""
+        """Adds an output to the model's last turn that contains its call."""
         answers = [turn for turn in self.turns if turn.role == "assistant"]
         fitting = answers[-1:]
         if result.call_id is not None:
@@ -248,7 +241,7 @@ class Rollout:
     # -- compaction, rollback, abort ---------------------------------------------------------
 
     def _drop_summary(self, message: str) -> None:
-        """Takes out the answer that is the summary: the log lacks the request that asked for it."""
+        """Removes the answer that is the summary: the log lacks the request for it."""
         at = last_answer(self.turns)
         turn = None if at is None else self.turns[at]
         text = turn.text.strip() if turn else ""
@@ -257,7 +250,7 @@ class Rollout:
             self.changes["summary_request"] += 1
 
     def _compact(self, line: RolloutLine) -> None:
-        """Begins a segment with the history that replaces the one so far."""
+        """Begins a segment with the history that replaces the previous one."""
         before = self.turns
         history = line.payload.get("replacement_history")
         summary = as_str(line.payload.get("message"))
@@ -268,8 +261,8 @@ class Rollout:
             is_encrypted = any("encrypted_context" in turn.hides for turn in self.turns)
             mark_replayed(self.turns, before, is_encrypted=is_encrypted)
         else:
-            # Older builds log the summary alone. They kept the context that led the history and
-            # what the user wrote, and put the summary after it (seen in 0.77).
+            # Older builds log only the summary. They kept the context at the start of the history
+            # and the user's messages, and appended the summary (seen in 0.77).
             self.changes["compaction_rebuilt"] += 1
             heads = [at for at, turn in enumerate(before) if turn.has_content]
             prompts = [turn for turn in before if turn.is_prompt]
@@ -301,15 +294,15 @@ class Rollout:
     def _abort(self) -> None:
         """Marks the answer that the user interrupted, unless it is known to be whole.
 
-        Its complete items stay in the requests that follow. Calls end a response, and so does a
-        count of its tokens; an interrupted thought leaves nothing that can be shown.
+        A response is whole if it ends with a call or if its tokens were counted. The complete items
+        of an interrupted answer stay in later requests. Thoughts alone cannot be shown.
         """
         at = last_answer(self.turns)
         self.open = None
         if at is None:
             return
         turn = self.turns[at]
-        later = [part for then in self.turns[at + 1 :] for part in then.parts]
+        later = [part for following in self.turns[at + 1 :] for part in following.parts]
         if turn.calls or self.is_complete or not all(map(items.notes_abort, later)):
             return
         if all(isinstance(part, Reasoning) for part in turn.parts):
@@ -319,7 +312,7 @@ class Rollout:
     # -- conversations -----------------------------------------------------------------------
 
     def _segment(self) -> Iterator[Conversation]:
-        """Yields the segment so far, unless it contains nothing that the one before did not."""
+        """Yields the segment so far, unless it adds nothing to the previous one."""
         if not self.grew or not any(turn.has_content for turn in self.turns):
             return
         name = self.id if self.segment == 1 else f"{self.id}#{self.segment}"
@@ -327,17 +320,15 @@ class Rollout:
         self.records = 0
 
     def _branch(self, problem: Problem) -> Conversation:
-        """Returns the history before some of it is discarded; its lines count in the segment."""
+        """Returns the history before part of it is discarded; its lines count in the segment."""
         self.abandoned += 1
         branch = self._conversation(f"{self.id}~{self.abandoned}", (problem,))
         return replace(branch, records=0)
 
     def _conversation(self, name: str, problems: tuple[Problem, ...]) -> Conversation:
         self.emitted += 1
-        logged, supplied = messages(self.system, self.turns, self.missing)
         changes = Counter(self.changes)
-        if supplied:
-            changes["result_supplied"] += supplied
+        logged, changes["result_supplied"] = messages(self.system, self.turns, self.missing)
         return Conversation(
             id=name,
             record=span(self.first, self.last),
@@ -346,6 +337,6 @@ class Rollout:
             model=self.model,
             records=self.records,
             problems=problems,
-            changes=dict(changes),
-            context=context(self.missing),
+            changes=dict(+changes),
+            context=Context.lacking(self.missing),
         )
