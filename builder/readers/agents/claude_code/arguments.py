@@ -1,11 +1,11 @@
-"""Takes arguments out of logged calls that the program added after the model's answer.
+"""Removes arguments that the program added to logged calls after the model's answer.
 
 Observed by running the program against a recording server (scripts/wire):
 
-- The call that leaves the plan mode is logged with the text of the plan file (seen since 2.0.76)
-  and its path (since 2.1.260). The model writes neither, and later requests have neither.
-- A few tools log arguments derived from the model's (`SendMessage`). Requests have the model's, and
-  since 2.1.310 the log has the requests' messages.
+- The call that leaves plan mode is logged with the text of the plan file (seen since 2.0.76) and
+  its path (since 2.1.260). The model writes neither, and later requests contain neither.
+- A few tools log arguments derived from the model's (`SendMessage`). Requests contain the model's,
+  and the log contains the requests' messages since 2.1.310.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAN_FILE = re.compile(r"[/\\]\.?claude[/\\]plans[/\\][^/\\]+\.md\Z")
 
 
 class WrittenArguments:
-    """The arguments of calls as the model wrote them.
+    """Restores the arguments of calls as the model wrote them.
 
     `sent`: the arguments of calls in the log's requests, by call id.
     """
@@ -34,7 +34,7 @@ class WrittenArguments:
         self._plan_at = min((line.at for line in lines if _writes_plan(line)), default=None)
 
     def of(self, block: dict[str, Json], line: SessionLine) -> dict[str, Json]:
-        """Returns a block of an answer, a call without added arguments."""
+        """Returns a block of an answer; a call without the added arguments."""
         logged = block.get("input")
         if block.get("type") != "tool_use" or not isinstance(logged, dict):
             return block

@@ -1,20 +1,19 @@
 """Assembles the messages of a request from the lines of a log, in the order they are sent.
 
-For versions that do not log their requests, and for logs whose digests do not agree. Observed by
-running the program against a recording server (scripts/wire):
+Used for versions that do not log their requests, and for logs with digests that do not match.
+Observed by running the program against a recording server (scripts/wire):
 
 - Everything between two answers is one user message: results first, then attachments, then the
   user's lines. Attachments never move across the results of a line.
 - Where user lines meet, the first one ends with a newline (seen in 2.1.80, not in 2.1.42).
-- Attachments contain their text in `rendered` since 2.1.290. Those of `renderedRole: system` follow
-  as one system message, without their `<system-reminder>` tags, joined by blank lines (the texts
-  of one attachment by newlines); for models
-  that take no system message on the way they are user text with tags, within the last result if
-  they follow one.
+- Attachments contain their text in `rendered` since 2.1.290. Those with `renderedRole: system`
+  follow as one system message, without their `<system-reminder>` tags, joined by blank lines (the
+  texts of one attachment by newlines). For models that accept no system message within a
+  conversation, they are user text with tags, inside the last result if they follow one.
 - If the calls of an answer were never answered, later requests contain only its text, or nothing of
   it. An answer interrupted before it called a tool stays, and so does a placeholder that the
   program writes instead of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260).
-  None of them is a complete answer of the model, and a sample would have to end there: they are
+  None of these is a complete answer of the model, and a sample would have to end there: they are
   left out, and the messages after them lack `history`.
 """
 
@@ -22,11 +21,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
-from builder.readers.agents.claude_code.digests import Sent
+from builder.readers.agents.claude_code.digests import SentMessage
 from builder.readers.agents.claude_code.lines import NOT_SENT, SessionLine
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
 from builder.readers.agents.claude_code.words import INTERRUPTED
@@ -45,17 +44,17 @@ class Assembly:
 
     messages   all messages in order; those with a turn are the model's
     places     indexes of the turns among the messages, by key
-    left_out   turns that are left out, each with the number of messages before it, and why: aborted
-               (the user interrupted it) or unanswered
+    left_out   turns that are left out, each with the number of messages before it and the reason:
+               aborted (the user interrupted it) or unanswered
     gap        the number of messages before the first omission; None: nothing is left out
     notified   the same for the first notification of a background task, which is sent with a note
                that its line lacks
     unrendered the same for the first mentioned image, which is sent but not rendered in the log
-    members    the lines that are part of it, by uuid
+    members    uuids of the lines that are part of it
     changes    counts of omissions, by code
     """
 
-    messages: list[Sent] = field(default_factory=list)
+    messages: list[SentMessage] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
     gap: int | None = None
@@ -64,30 +63,31 @@ class Assembly:
     members: set[str] = field(default_factory=set)
     changes: Counter[str] = field(default_factory=Counter)
 
-    def begin_with(self, prompt: str) -> None:
-        """Puts a user message before all others."""
-        blocks: list[Json] = [{"type": "text", "text": prompt}]
-        self.messages.insert(0, Sent({"role": "user", "content": blocks}))
-        self.places = {key: place + 1 for key, place in self.places.items()}
-        self.left_out = [(turn, place + 1, code) for turn, place, code in self.left_out]
-        self.gap = None if self.gap is None else self.gap + 1
-        self.notified = None if self.notified is None else self.notified + 1
-        self.unrendered = None if self.unrendered is None else self.unrendered + 1
-
-    def before_turns(self) -> list[Sent]:
+    def before_turns(self) -> list[SentMessage]:
         """Returns the messages before the first turn."""
         return self.messages[: min(self.places.values(), default=len(self.messages))]
 
+    def add(
+        self,
+        role: str,
+        blocks: Iterable[Json],
+        turn: SessionTurn | None = None,
+        code: str = "inserted",
+    ) -> None:
+        """Adds a message (see `SentMessage`)."""
+        self.messages.append(SentMessage({"role": role, "content": [*blocks]}, turn, code))
 
-def assemble(
-    lines: Sequence[SessionLine], turns: Turns, *, renders: bool, system_turns: bool
-) -> Assembly:
+
+def assemble(lines: Sequence[SessionLine], turns: Turns, *, renders: bool, prompt: str) -> Assembly:
     """Returns the messages of a branch.
 
-    `renders`: the log contains the text of attachments as sent. `system_turns`: the model accepts
-    system messages within a conversation.
+    `renders`: the log contains the text of attachments as sent. `prompt`: the user message before
+    the first line if the branch lacks it (`parent_prompt`), else "".
     """
-    builder = _Builder(lines, turns, renders, system_turns)
+    builder = _Builder(lines, turns, renders)
+    if prompt:
+        builder.assembly.add("user", [{"type": "text", "text": prompt}])
+        builder.assembly.changes["parent_prompt"] += 1
     run: list[SessionLine] = []
     for line in lines:
         if line.kind in ("user", "attachment"):
@@ -96,61 +96,63 @@ def assemble(
             if line.is_answer and builder.has(line):
                 continue
             if not line.is_answer and line.value.get(NOT_SENT) is True:
-                builder.made.members.add(line.uuid)
-                builder.made.changes["synthetic_turn"] += 1
+                builder.assembly.members.add(line.uuid)
+                builder.assembly.changes["synthetic_turn"] += 1
                 continue
             builder.close(run)
             run = []
             builder.answer(line)
     builder.close(run, last=True)
-    return builder.made
+    return builder.assembly
 
 
 class _Builder:
-    def __init__(
-        self, lines: Sequence[SessionLine], turns: Turns, renders: bool, system_turns: bool
-    ) -> None:
-        self.made = Assembly()
+    def __init__(self, lines: Sequence[SessionLine], turns: Turns, renders: bool) -> None:
+        self.assembly = Assembly()
         self._turns = turns
         self._renders = renders
-        self._system_turns = system_turns
+        # The model accepts system messages within a conversation.
+        self._system_turns = any(
+            line.kind == "attachment" and line.attachment.get("systemTurns") is True
+            for line in lines
+        )
         self._answers = turns.answered(lines)
         self._cut = turns.cut_on(lines)
         self._claimed = {answer.key for found in self._answers.values() for answer in found}
         self._open: SessionTurn | None = None
 
     def has(self, line: SessionLine) -> bool:
-        """Returns whether the turn of an assistant line was added."""
+        """Returns whether the turn of an assistant line was added or left out."""
         key = self._turns.of(line).key
-        return key in self.made.places or any(key == turn.key for turn, _, _ in self.made.left_out)
+        left_out = (turn.key for turn, _, _ in self.assembly.left_out)
+        return key in self.assembly.places or key in left_out
 
     def answer(self, line: SessionLine) -> None:
-        """Adds the turn of an assistant line; its results are added with the lines after it."""
-        made = self.made
+        """Adds the turn of an assistant line; `close` adds its results."""
+        assembly = self.assembly
         if not line.is_answer:
-            made.members.add(line.uuid)
-            made.changes["synthetic_turn"] += 1
+            assembly.members.add(line.uuid)
+            assembly.changes["synthetic_turn"] += 1
             if line.version >= _SENDS_PLACEHOLDERS:
-                self._skip(len(made.messages))
+                self._skip(len(assembly.messages))
             return
         turn = self._turns.of(line)
         if turn.key in self._cut:
-            made.members.add(line.uuid)
+            assembly.members.add(line.uuid)
             blocks, self._cut[turn.key] = self._cut[turn.key], []
             if blocks:
-                value: dict[str, Json] = {"role": "assistant", "content": [*blocks]}
-                made.messages.append(Sent(value, code="stripped"))
+                assembly.add("assistant", blocks, code="stripped")
             return
-        made.members.update(item.uuid for item in turn.lines)
-        made.members.update(answer.line.uuid for answer in self._answers[turn.key])
-        made.changes["repeated_block"] += turn.repeated
-        made.changes["arguments_added"] += turn.added
-        made.places[turn.key] = len(made.messages)
-        made.messages.append(Sent({"role": "assistant", "content": [*turn.blocks]}, turn))
+        assembly.members.update(item.uuid for item in turn.lines)
+        assembly.members.update(answer.line.uuid for answer in self._answers[turn.key])
+        assembly.changes["repeated_block"] += turn.repeated
+        assembly.changes["arguments_added"] += turn.added
+        assembly.places[turn.key] = len(assembly.messages)
+        assembly.add("assistant", turn.blocks, turn)
         self._open = turn
 
     def close(self, run: Sequence[SessionLine], *, last: bool = False) -> None:
-        """Adds the lines between two answers; `last`: no answer follows."""
+        """Adds the lines between two answers as messages; `last`: no answer follows."""
         turn, self._open = self._open, None
         results: list[Json] = []
         if turn is not None:
@@ -162,8 +164,9 @@ class _Builder:
         system: list[str] = []
         segment: list[SessionLine] = []
         for line in run:
-            self.made.members.update([line.uuid] if line.kind == "user" else [])
-            self.made.changes["compact_summary"] += line.is_summary
+            if line.kind == "user":
+                self.assembly.members.add(line.uuid)
+            self.assembly.changes["compact_summary"] += line.is_summary
             if line.results:
                 self._segment(segment, user, system)
                 segment = []
@@ -171,27 +174,25 @@ class _Builder:
         self._segment(segment, user, system)
         newline = "\n" if run and run[0].version >= _JOINS_WITH_NEWLINE else ""
         content = _merged(user, newline)
-        if self.made.unrendered is None and self._renders and any(map(_is_unrendered, run)):
-            self.made.unrendered = len(self.made.messages)
-        if self.made.notified is None and any(map(_is_notification, run)):
-            self.made.notified = len(self.made.messages)
+        if self.assembly.unrendered is None and self._renders and any(map(_is_unrendered, run)):
+            self.assembly.unrendered = len(self.assembly.messages)
+        if self.assembly.notified is None and any(map(_is_notification, run)):
+            self.assembly.notified = len(self.assembly.messages)
         if content:
-            self.made.messages.append(Sent({"role": "user", "content": content}))
+            self.assembly.add("user", content)
         if system:
-            text = "\n\n".join(system)
-            blocks: list[Json] = [{"type": "text", "text": text}]
-            self.made.messages.append(Sent({"role": "system", "content": blocks}))
+            self.assembly.add("system", [{"type": "text", "text": "\n\n".join(system)}])
 
     def _leave_out(self, turn: SessionTurn, code: str) -> None:
-        place = self.made.places.pop(turn.key)
-        self.made.left_out.append((turn, place, code))
-        self.made.changes[f"{code}_turn"] += 1
+        place = self.assembly.places.pop(turn.key)
+        self.assembly.left_out.append((turn, place, code))
+        self.assembly.changes[f"{code}_turn"] += 1
         self._skip(place)
-        del self.made.messages[place]
+        del self.assembly.messages[place]
 
     def _skip(self, place: int) -> None:
         """Records that something before the message at `place` is missing."""
-        self.made.gap = place if self.made.gap is None else self.made.gap
+        self.assembly.gap = place if self.assembly.gap is None else self.assembly.gap
 
     def _segment(
         self, lines: Sequence[SessionLine], user: list[list[Json]], system: list[str]
@@ -212,7 +213,7 @@ class _Builder:
                 continue
             blocks = rendered(line.attachment, line.value, renders=self._renders)
             if blocks:
-                self.made.members.add(line.uuid)
+                self.assembly.members.add(line.uuid)
             if line.value.get("renderedRole") == "system" and self._system_turns:
                 texts = [_untagged(as_str(as_dict(block).get("text"))) for block in blocks]
                 system += ["\n".join(texts)] if texts else []
@@ -228,8 +229,8 @@ class _Builder:
 def rendered(attachment: dict[str, Json], line: dict[str, Json], *, renders: bool) -> list[Json]:
     """Returns the blocks that a request contains for an attachment; [] if it contains none.
 
-    Logs without rendered text keep the pieces of a few kinds of attachments, which are assembled
-    here as that version did.
+    Logs without rendered text have the pieces of a few kinds of attachments, which are assembled
+    here as their version of the program did.
     """
     kind = as_str(attachment.get("type"))
     if kind in _NO_CONTEXT:
@@ -250,7 +251,7 @@ def rendered(attachment: dict[str, Json], line: dict[str, Json], *, renders: boo
 
 
 def _pieces(kind: str, attachment: dict[str, Json]) -> list[Json]:
-    """Returns the text of an attachment that is not rendered, or its blocks."""
+    """Returns the texts or blocks of an attachment that is not rendered."""
     content = attachment.get("content")
     name = as_str(attachment.get("hookName"))
     match kind:
@@ -287,7 +288,7 @@ def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
 
 
 def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
-    """Returns the blocks with attached texts appended to the last result, if that is text."""
+    """Returns the blocks; attached texts are appended to the last result if that is text."""
     last = as_dict(blocks[-1])
     texts = [as_str(as_dict(block).get("text")) for block in attached]
     if last.get("type") != "tool_result" or not isinstance(last.get("content"), str):

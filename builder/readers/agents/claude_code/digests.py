@@ -1,15 +1,15 @@
-"""Rebuilds and checks the requests that a Claude Code log names by digests (since 2.1.310).
+"""Rebuilds and checks the requests that a Claude Code log describes by digests (since 2.1.310).
 
 Observed by running the program against a recording server (scripts/wire):
 
 - `api-request-shape`: system blocks and tools as sent, without the billing block. `shapeHash` is
   the digest of both.
 - `api-request-blob`: a message that is not a line of the log, with its digest.
-- `api-request`: the first `keep` messages of the request `base`, then `tail`, all as digests;
-  `requestDigest` is that of system, tools, messages and `params` in one object, cache marks set
-  where `cacheControl` says. An assistant line names its request by `requestRef`.
+- `api-request`: the first `keep` messages of the request `base`, then `tail`, all as digests.
+  `requestDigest` is the digest of one object with system, tools, messages and `params`, with cache
+  marks at the places in `cacheControl`. An assistant line names its request by `requestRef`.
 - A digest is the SHA-256 of the value as JSON: keys sorted, no spaces, UTF-8, a message's string
-  content as one text block, cache marks left out of messages.
+  content as one text block, messages without cache marks.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
 """Types of the lines that this module reads."""
 
 _MAX_MESSAGES = 5_000_000
-"""Maximum number of digests kept for the requests of a file; others are not rebuilt."""
+"""Maximum number of digests to keep for the requests of a file; others are not rebuilt."""
 _MAX_RUN = 64
-"""Maximum run of user lines that a request may have merged into one message."""
+"""Maximum number of consecutive user lines that a request may have merged into one message."""
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentMessage:
     """A message of a request.
 
     value   role and content as sent, string content as one text block
-    turn    the turn of the log that it is, if it is one
-    code    why an assistant message that is not a turn is not a target
+    turn    its turn in the log; None: it is no turn
+    code    for an assistant message without a turn: why it is not a target
     """
 
     value: dict[str, Json]
@@ -60,7 +60,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """System texts and tool definitions of a request; `known` lists those in the log."""
+    """System texts and tool definitions of a request; `known`: which of the two the log has."""
 
     system: tuple[str, ...] = ()
     tools: tuple[Json, ...] = ()
@@ -71,13 +71,13 @@ class Shape:
 class Rebuilt:
     """A request as logged; `proven`: all of its digests match."""
 
-    messages: tuple[Sent, ...]
+    messages: tuple[SentMessage, ...]
     shape: Shape
     proven: bool
 
 
 def digest(value: Json) -> str:
-    """Returns the digest of a JSON value; "" if it has none (a lone surrogate)."""
+    """Returns the digest of a JSON value; "" for text with a lone surrogate."""
     return _hash(_canonical(value))
 
 
@@ -103,7 +103,7 @@ def _plain(value: Json) -> Json:
     return value
 
 
-def listed(message: Mapping[str, Json]) -> dict[str, Json]:
+def without_cache_marks(message: Mapping[str, Json]) -> dict[str, Json]:
     """Returns the message without cache marks, string content as one text block."""
     content = message.get("content")
     if isinstance(content, str):
@@ -118,7 +118,7 @@ def listed(message: Mapping[str, Json]) -> dict[str, Json]:
 
 
 class Requests:
-    """The requests that the lines of a file name, and the messages in them.
+    """The requests that a file describes, and the messages that they may contain.
 
     arguments  the arguments of calls in messages that are not lines of the log, by call id
     """
@@ -127,8 +127,8 @@ class Requests:
         self.arguments: dict[str, dict[str, Json]] = {}
         self._requests: dict[str, tuple[dict[str, Json], tuple[str, ...]]] = {}
         self._shapes: dict[str, dict[str, Json]] = {}
-        self._known: dict[str, Sent] = {}
-        self._altered: dict[str, Sent] = {}
+        self._known: dict[str, SentMessage] = {}
+        self._altered: dict[str, SentMessage] = {}
         self._turns: dict[str, dict[str, SessionTurn]] = {}
         size = 0
         for record in records:
@@ -150,7 +150,7 @@ class Requests:
         return bool(self._requests)
 
     def _add_blob(self, name: str, message: dict[str, Json]) -> None:
-        sent = Sent(listed(message))
+        sent = SentMessage(without_cache_marks(message))
         if sent.digest == name:
             self._known.setdefault(name, sent)
             for block in map(as_dict, as_list(sent.value.get("content"))):
@@ -160,19 +160,19 @@ class Requests:
             self._altered.setdefault(name, sent)
 
     def add_lines(self, lines: Sequence[SessionLine], turns: Turns) -> None:
-        """Makes the lines of a branch known, in the forms in which a request contains them."""
+        """Adds the messages of a branch, in every form in which a request may contain them."""
         results = turns.answered(lines)
-        for held in turns.cut_on(lines).values():
-            self._add({"role": "assistant", "content": [*held]}, "stripped")
+        for blocks in turns.cut_on(lines).values():
+            self._add("assistant", blocks, "stripped")
         for turn in turns.on(lines):
-            for blocks in _answer_forms(turn):
-                sent = self._add({"role": "assistant", "content": blocks})
+            for form in _answer_forms(turn):
+                sent = self._add("assistant", form)
                 self._turns.setdefault(sent.digest, {})[turn.key] = turn
             answers = [answer.block for answer in results.get(turn.key, ())]
             in_order = sorted(answers, key=_call_order(turn))
             for found in (answers, in_order):
                 if found:
-                    self._add({"role": "user", "content": list(found)})
+                    self._add("user", found)
         run: list[SessionLine] = []
         for line in lines:
             if line.kind == "user":
@@ -181,28 +181,28 @@ class Requests:
                 self._add_run(run)
                 run = []
                 if not line.is_answer:
-                    self._add({"role": "assistant", "content": list(line.blocks)})
+                    self._add("assistant", line.blocks)
         self._add_run(run)
 
     def _add_run(self, run: Sequence[SessionLine]) -> None:
         """Adds each user line of a run, and the prefixes and suffixes that may be one message."""
         for line in run:
-            self._add({"role": "user", "content": list(line.blocks)})
+            self._add("user", line.blocks)
         for start in range(len(run) - 1 if len(run) <= _MAX_RUN else 0):
             blocks: list[Json] = []
             for line in run[start:]:
                 blocks += line.blocks
                 results = [b for b in blocks if as_dict(b).get("type") == "tool_result"]
                 others = [b for b in blocks if as_dict(b).get("type") != "tool_result"]
-                self._add({"role": "user", "content": [*results, *others]})
+                self._add("user", [*results, *others])
 
-    def _add(self, message: dict[str, Json], code: str = "inserted") -> Sent:
-        sent = Sent(listed(message), code=code)
+    def _add(self, role: str, blocks: Iterable[Json], code: str = "inserted") -> SentMessage:
+        sent = SentMessage(without_cache_marks({"role": role, "content": [*blocks]}), code=code)
         return self._known.setdefault(sent.digest, sent)
 
-    def of(self, reference: str) -> Rebuilt | None:
-        """Returns the request of that id; None if the log lacks it or one of its messages."""
-        if reference not in self._requests:
+    def rebuild(self, reference: str) -> Rebuilt | None:
+        """Returns the request with that id; None if the log lacks it or one of its messages."""
+        if reference not in self:
             return None
         record, hashes = self._requests[reference]
         name = as_str(record.get("shapeHash"))
@@ -216,26 +216,25 @@ class Requests:
             proven = self._body_digest(record, logged, found) == whole
         return Rebuilt(tuple(self._with_turns(found)), read_shape(logged), proven)
 
-    def _with_turns(self, messages: Iterable[Sent]) -> Iterator[Sent]:
-        """Returns the messages, the model's with their turns: equal answers in logged order."""
+    def _with_turns(self, messages: Iterable[SentMessage]) -> Iterator[SentMessage]:
+        """Yields the messages, the model's with their turns; equal answers in logged order."""
         taken: set[str] = set()
         for sent in messages:
-            named = self._turns.get(sent.digest, {})
-            turn = next((turn for key, turn in named.items() if key not in taken), None)
+            candidates = self._turns.get(sent.digest, {})
+            turn = next((turn for key, turn in candidates.items() if key not in taken), None)
             if turn is None:
                 yield sent
                 continue
             taken.add(turn.key)
-            yield Sent(sent.value, turn)
+            yield SentMessage(sent.value, turn)
 
-    def names(self, reference: str) -> bool:
-        """Returns whether the log has a request with that id."""
+    def __contains__(self, reference: str) -> bool:
         return reference in self._requests
 
     def _body_digest(
-        self, record: dict[str, Json], shape: dict[str, Json], messages: Sequence[Sent]
+        self, record: dict[str, Json], shape: dict[str, Json], messages: Sequence[SentMessage]
     ) -> str:
-        """Returns the digest of the whole request; "" if it marks a missing block."""
+        """Returns the digest of the whole request; "" if a cache mark is at a missing block."""
         system = [dict(as_dict(block)) for block in as_list(shape.get("system"))]
         marked: dict[int, dict[str, Json]] = {}
         for mark in as_list(record.get("cacheControl")):
@@ -267,7 +266,7 @@ class Requests:
 
 
 def _answer_forms(turn: SessionTurn) -> Iterator[list[Json]]:
-    """Returns the contents that a request may hold for a turn: with or without its thoughts."""
+    """Yields the contents of a turn that a request may have: with and without its thoughts."""
     yield [*turn.blocks]
     silent = [b for b in turn.blocks if b.get("type") not in ("thinking", "redacted_thinking")]
     if len(silent) < len(turn.blocks):
@@ -287,14 +286,14 @@ def read_shape(shape: dict[str, Json]) -> Shape:
     return Shape(tuple(text for text in texts if text), tuple(as_list(shape.get("tools"))))
 
 
-def adds_only(before: Sequence[Sent], after: Sequence[Sent]) -> bool:
+def adds_only(before: Sequence[SentMessage], after: Sequence[SentMessage]) -> bool:
     """Returns whether the second request begins with the messages of the first."""
     return len(before) <= len(after) and all(
         _same(old, new) for old, new in zip(before, after, strict=False)
     )
 
 
-def _same(old: Sent, new: Sent) -> bool:
+def _same(old: SentMessage, new: SentMessage) -> bool:
     if old.turn is not None and new.turn is not None:
         return old.turn.key == new.turn.key
     return old.digest == new.digest

@@ -1,4 +1,4 @@
-"""One line of a Claude Code session.
+"""Reads one line of a Claude Code session.
 
 Source: claude-code.md "Line envelope", "Errors / synthetic".
 """
@@ -32,13 +32,13 @@ class SessionLine:
 
     at        position in the file, which orders nodes
     where     position for people: "line 12"
-    kind      user, assistant, attachment (text for the request, most often), boundary (of a
-              compaction) or link (nothing that was sent, but part of the tree)
-    agent     the sub-agent whose line it is; "" for the session itself
+    kind      user, assistant, attachment (usually text for the request), boundary (of a compaction)
+              or link (part of the tree, but nothing that was sent)
+    agent     the sub-agent that the line belongs to; "" for the session itself
     response  assistant: the id of the response that the line is a block of
     results   user: the tool results in it
     is_typed  user: it contains text or images of the user
-    is_answer assistant: it is the model's own, not an error or a placeholder of the program
+    is_answer assistant: it is the model's own, not an error or placeholder of the program
     value     the line as logged
     """
 
@@ -57,7 +57,7 @@ class SessionLine:
 
     @property
     def group(self) -> tuple[str, str]:
-        """The group within which lines follow one another: a session, or one of its sub-agents."""
+        """The sequence that the line belongs to: a session, or one of its sub-agents."""
         return self.session, self.agent
 
     @cached_property
@@ -88,7 +88,7 @@ class SessionLine:
 
     @property
     def is_summary(self) -> bool:
-        """Returns whether it is the summary with which a compaction replaced the history."""
+        """Returns whether it is a summary that replaced the history in a compaction."""
         return self.kind == "user" and self.value.get("isCompactSummary") is True
 
 
@@ -96,7 +96,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
     """Returns the line as a node, or None if it is not part of the tree."""
     kind = as_str(value.get("type"))
     if kind == "system" and value.get("subtype") == "local_command":
-        # Output of a command of the user that was logged apart from it; requests contain it.
+        # The separately logged output of a command of the user; requests contain it.
         sent: dict[str, Json] = {"role": "user", "content": as_str(value.get("content"))}
         kind, value = "user", {**value, "message": sent}
     message = as_dict(value.get("message"))
@@ -147,7 +147,7 @@ def _typed(block: dict[str, Json], is_summary: bool) -> bool:
 
 
 def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[ToolResult]:
-    """Returns the tool results as the model saw them, never `toolUseResult`."""
+    """Yields the tool results as the model saw them; `toolUseResult` is never read."""
     for block in blocks:
         if block.get("type") == "tool_result":
             denial = as_str(line.get("toolDenialKind"))
@@ -157,9 +157,9 @@ def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[T
 
 
 def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
-    """Returns the result with reminders separated, marked if it was denied or interrupted.
+    """Returns the result with reminders split off, and marked if it was denied or interrupted.
 
-    `denial` is the log's own word for the kind of refusal, "" where it has none.
+    `denial` is the logged kind of refusal, or "".
     """
     content: list[Content] = []
     for part in result.content:

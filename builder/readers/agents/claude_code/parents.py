@@ -1,6 +1,6 @@
-"""Finds the prompt of a sub-agent whose own file begins with the answer to it.
+"""Finds the prompt of a sub-agent if its own file begins with the answer to it.
 
-Versions around 2.0.55 log the prompt only in the parent's call, whose result names the agent.
+Versions around 2.0.55 log the prompt only in the parent's call. The call's result names the agent.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.sources.source import Record, Source
 
 _PARENTS = 16
-"""Number of parent sessions whose prompts are cached: a session may have hundreds of sub-agents."""
+"""Number of parent sessions to cache prompts of: a session may have hundreds of sub-agents."""
 
 
 def find_prompt(source: Source, session: str, agent: str) -> str:
-    """Returns the prompt in the call of the parent session that started the agent, or "".
+    """Returns the prompt in the parent session's call that started the agent, or "".
 
-    The parent session is the file in the same folder that has the session's name.
+    The parent session is the file in the same folder with the session's name.
     """
     parent = source.sibling(f"{session}.jsonl") if session and agent else None
     if parent is None or parent.path is None:
@@ -35,7 +35,7 @@ def find_prompt(source: Source, session: str, agent: str) -> str:
 def _prompts(path: Path, max_record_bytes: int, changed: int) -> Mapping[str, str]:
     """Returns the prompts of the agents that a session started, by the agent's id.
 
-    `changed`, the time of the file's last change, keeps an older state from being used.
+    `changed`, the time of the file's last change, is part of the cache key.
     """
     calls: dict[str, str] = {}
     prompts: dict[str, str] = {}

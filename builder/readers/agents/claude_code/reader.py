@@ -1,21 +1,21 @@
 """Claude Code sessions: a tree of JSONL lines, rebuilt into the requests that the model saw.
 
-Reference: claude-code.md. The rules, in short:
+Source: claude-code.md. The rules in short:
 
-- A uuid counts once, the first time: a resumed session replays lines.
+- Only the first line with a uuid counts: a resumed session replays lines.
 - A branch leads from a root of the tree to its latest leaf (`tree`). A fork with an answer of the
   model is a branch that the user abandoned (`rewound`).
-- Lines that share a `message.id` are one turn, wherever they are. Each result belongs to the turn
-  with its call, wherever it was logged: parallel calls fork the tree.
-- A compaction begins a new segment, a conversation of its own, with its summary as the first
+- Lines that share a `message.id` are one turn, wherever they are. A result belongs to the turn with
+  its call, wherever it was logged: parallel calls fork the tree.
+- A compaction begins a new segment, a conversation of its own, with the summary as the first
   message (`compact_summary`). Turns that it kept are repeats there.
 - The context of a turn is the request that the log names, if its digests match (`digests`),
   otherwise the request assembled from the lines (`assembly`). A request that does not continue the
-  one before begins a new conversation (`stretches`).
-- Errors logged instead of an answer are in no request (`synthetic_turn`). A turn that was
-  interrupted, or whose calls were never answered, becomes a conversation of its own, rejected as
-  `aborted` or `unanswered`, unless the log shows how later requests contain it.
-- If the file of a sub-agent lacks its prompt, the parent's call has it (`parents`,
+  previous one begins a new conversation (`stretches`).
+- Errors logged in place of an answer are in no request (`synthetic_turn`). An interrupted turn, or
+  one with unanswered calls, becomes a conversation of its own, rejected as `aborted` or
+  `unanswered`, unless the log shows how later requests contain it.
+- If the file of a sub-agent lacks its prompt, it is taken from the parent's call (`parents`,
   `parent_prompt`).
 - "Warmup" prompts are the program's own; their answers are not targets.
 """
@@ -30,16 +30,11 @@ from builder.conversation import Conversation, Event, Json, Used
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
-from builder.readers.agents.claude_code.digests import KINDS, Requests, Sent
+from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
 from builder.readers.agents.claude_code.lines import SessionLine, read_line
 from builder.readers.agents.claude_code.parents import find_prompt
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
-from builder.readers.agents.claude_code.stretches import (
-    Stretch,
-    find_stretches,
-    messages_of,
-    takes_system_turns,
-)
+from builder.readers.agents.claude_code.stretches import Stretch, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, find_branches
 from builder.readers.agents.claude_code.turns import Turns
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
@@ -56,7 +51,7 @@ _IGNORED = frozenset(
         _END, *KINDS,
     }
 )  # fmt: skip
-"""Types of lines that contain no turn by design."""
+"""Types of lines that never contain a turn."""
 _SPEAKERS = ("user", "assistant")
 _WARMUP = "Warmup"
 
@@ -79,7 +74,7 @@ def recognise(source: Source) -> str | None:
             return "queue-operation lines"
         if isinstance(kind, str) and kind in KINDS and "sessionId" in value:
             return f"{kind} lines"
-        qwen = "systemPayload" in value  # Qwen Code's lines look alike
+        qwen = "systemPayload" in value  # Qwen Code's lines look similar
         if kind == "system" and "uuid" in value and "sessionId" in value and not qwen:
             return "system lines with uuid and sessionId"
         if kind in ("started", "result") and "agentId" in value and "key" in value:
@@ -96,7 +91,7 @@ def _is_companion(name: str) -> bool:
 
 
 def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
-    """Yields the lines, also of an export that contains them in a list `loglines`."""
+    """Yields the lines; an export contains them in a list `loglines`."""
     for value in objects:
         lines = value.get("loglines")
         if isinstance(lines, list):
@@ -106,7 +101,7 @@ def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the source's conversations and the outcome of its other lines."""
+    """Yields the source's conversations and the events of its other lines."""
     if _is_companion(source.name):
         source.count_records()
         yield from ignored(Counter({"session_file": source.records_read}))
@@ -127,10 +122,15 @@ def _records(source: Source) -> Iterator[Record | Problem]:
 
 @dataclass
 class _Log:
-    """The lines of a file and their outcomes.
+    """The lines of a file, and which of them are in a conversation.
 
-    targets  turns that are targets of a conversation, by key
-    ends     the lines with which a process of the program ended
+    nodes     lines of the tree, by uuid
+    counts    lines that are ignored, by code
+    requests  lines of the types KINDS
+    ends      the lines that a process of the program wrote at its end
+    used      uuids of lines that a conversation counts
+    targets   keys of turns that are targets of a conversation
+    left_out  keys of turns that are in no request
     """
 
     source: Source
@@ -193,40 +193,39 @@ class _Log:
         self, branch: Branch, turns: Turns, requests: Requests, *, renders: bool
     ) -> Iterator[Conversation]:
         lines = branch.lines
-        made = assemble(lines, turns, renders=renders, system_turns=takes_system_turns(lines))
-        begins = next((line for line in lines if line.kind in _SPEAKERS), None)
-        if begins is not None and begins.agent and begins.is_answer:
-            prompt = find_prompt(self.source, begins.session, begins.agent)
-            if prompt:
-                made.begin_with(prompt)
-                made.changes["parent_prompt"] += 1
+        first = next((line for line in lines if line.kind in _SPEAKERS), None)
+        prompt = ""
+        if first is not None and first.agent and first.is_answer:
+            prompt = find_prompt(self.source, first.session, first.agent)
+        assembly = assemble(lines, turns, renders=renders, prompt=prompt)
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
         repeated = self.targets | kept
         stretches = find_stretches(
-            lines, made, requests, renders=renders, repeated=repeated, ends=self.ends
+            lines, assembly, requests, renders=renders, repeated=repeated, ends=self.ends
         )
-        about = _About.of(branch, made.changes)
+        info = _BranchInfo.of(branch, assembly.changes)
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
         untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))
-        for stretch in stretches or [Stretch(made.before_turns())]:
-            new = made.members - self.used
-            conversation = self._conversation(about, stretch, untrained, len(new))
+        for stretch in stretches or [Stretch(assembly.before_turns())]:
+            new = assembly.members - self.used
+            conversation = self._conversation(info, stretch, untrained, len(new))
             if conversation.messages:
                 self.used |= new
                 yield conversation
             if not branch.rewound:
                 self.targets.update(turn.key for turn in stretch.targets)
-        for turn, place, code in made.left_out:
+        for turn, place, code in assembly.left_out:
             if turn.key not in self.left_out:
                 self.left_out.add(turn.key)
-                ended = Stretch(messages=[*made.messages[:place], Sent({}, turn)], targets=[turn])
+                messages = [*assembly.messages[:place], SentMessage({}, turn)]
+                ended = Stretch(messages, targets=[turn])
                 why = "the user interrupted the answer" if code == "aborted" else "no result"
                 problem = Problem(code, turn.lines[-1].where, why, records=0)
-                yield self._conversation(about, ended, {}, 0, problem)
+                yield self._conversation(info, ended, {}, 0, problem)
 
     def _conversation(
         self,
-        about: _About,
+        info: _BranchInfo,
         stretch: Stretch,
         untrained: Mapping[str, str],
         records: int,
@@ -234,36 +233,35 @@ class _Log:
     ) -> Conversation:
         messages = tuple(
             messages_of(
-                stretch, untrained=untrained, by_program=about.by_program, denials=about.denials
+                stretch, untrained=untrained, by_program=info.by_program, denials=info.denials
             )
         )
-        last = stretch.targets[-1].lines[-1] if stretch.targets else about.last
+        last = stretch.targets[-1].lines[-1] if stretch.targets else info.last
         problems = () if problem is None else (problem,)
-        if about.rewound:
+        if info.rewound:
             detail = "a branch that the user went back from"
-            problems = (*problems, Problem("rewound", about.last.where, detail, records=0))
+            problems = (*problems, Problem("rewound", info.last.where, detail, records=0))
         shape = stretch.shape
         models = [turn.lines[-1].model for turn in stretch.targets]
         return Conversation(
-            id=unique_name(about.name, self.names),
-            record=span(about.first.where, about.last.where if problem is None else last.where),
+            id=unique_name(info.name, self.names),
+            record=span(info.first.where, info.last.where if problem is None else last.where),
             messages=messages,
             tools=shape.tools if shape is not None and "tools" in shape.known else None,
             model=next((model for model in reversed(models) if model), None),
             records=records,
             version=name_or_none(last.value.get("version")),
             problems=problems,
-            changes=dict(sorted((+(about.changes + stretch.changes)).items())),
+            changes=dict(sorted((+(info.changes + stretch.changes)).items())),
             context=stretch.context,
         )
 
     def rest(self) -> Iterator[Event]:
-        """Yields the outcome of the lines that are in no conversation."""
+        """Yields the events of the lines that are in no conversation."""
         for line in self.nodes.values():
-            if line.uuid in self.used:
-                continue
-            speaks = line.kind in _SPEAKERS
-            self.counts[_left_over(line) if speaks else _code(line.value)] += 1
+            if line.uuid not in self.used:
+                speaks = line.kind in _SPEAKERS
+                self.counts[_left_over(line) if speaks else _code(line.value)] += 1
         if self.requests and self.targets:
             yield Used(len(self.requests))
         else:
@@ -272,7 +270,7 @@ class _Log:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _BranchInfo:
     """The values that the conversations of a branch share."""
 
     name: str
@@ -284,7 +282,7 @@ class _About:
     changes: Counter[str]
 
     @classmethod
-    def of(cls, branch: Branch, changes: Counter[str]) -> _About:
+    def of(cls, branch: Branch, changes: Counter[str]) -> _BranchInfo:
         first, last = branch.lines[0], branch.lines[-1]
         name = "/".join(part for part in (last.session, last.agent) if part) or "session"
         prompts = _command_prompts(branch.lines)
@@ -310,9 +308,9 @@ class _About:
 
 
 def _command_prompts(lines: Iterable[SessionLine]) -> set[str]:
-    """Returns the lines with prompts of slash commands, where the user typed nothing else.
+    """Returns the uuids of lines with prompts of slash commands, if the user typed nothing else.
 
-    They are marked as the program's text but carry the user's request.
+    These lines are marked as the program's text but contain the user's request.
     """
     found: set[str] = set()
     run: list[SessionLine] = []
@@ -338,7 +336,7 @@ def _texts(line: SessionLine) -> Iterator[str]:
 
 
 def _warmups(lines: Iterable[SessionLine], stretches: Iterable[Stretch]) -> Iterator[str]:
-    """Returns the keys of turns that answer a prompt sent to warm up the cache."""
+    """Yields the keys of turns that answer a prompt for warming up the cache."""
     prompts = [line for line in lines if line.kind == "user" and line.is_typed]
     if prompts and all([*_texts(line)] == [_WARMUP] for line in prompts):
         yield from (turn.key for stretch in stretches for turn in stretch.targets)

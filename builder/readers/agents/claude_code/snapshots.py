@@ -1,8 +1,8 @@
-"""System prompt and tools of turns whose requests are not logged, from `prompt_snapshot` lines.
+"""Finds system prompt and tools in `prompt_snapshot` lines, for turns without a logged request.
 
-The first snapshot of a session is written before tools and prefix are known, later ones when tools
-were added, after the first answer that had them. Tools that are missing when a session is resumed
-are not logged. Measured with Claude Code 2.1.290.
+The first snapshot of a session is written before its tools and prefix are known. Later ones are
+written when tools were added, after the first answer that had them. Tools that are missing when a
+session is resumed are not logged. Measured with Claude Code 2.1.290.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """A line with which a process of the program ended.
+    """A line that a process of the program wrote at its end.
 
     at      position in the file
-    began   when the process, or the session that it resumed, began, written as in `timestamp`; ""
-            if the line does not say
+    began   the start of the process, or of the session that it resumed, in the format of
+            `timestamp`; "" if the line lacks it
     """
 
     at: int
@@ -44,17 +44,16 @@ class ProcessEnd:
 
 
 class Snapshots:
-    """The snapshots of a branch, for its turns.
+    """The snapshots of a branch.
 
-    `ends`: the lines of the file with which a process ended.
+    `ends`: the lines of the file that a process wrote at its end.
     """
 
     def __init__(self, lines: Sequence[SessionLine], ends: Sequence[ProcessEnd]) -> None:
         found = [line for line in lines if line.attachment.get("type") == "prompt_snapshot"]
         self._process = _processes(lines, ends)
-        self._confirmed = {
-            self._process[line.at] for line in found if "tools" in line.attachment
-        }  # processes of which the tools are logged
+        # The processes with logged tools.
+        self._confirmed = {self._process[line.at] for line in found if "tools" in line.attachment}
         self._shapes: list[tuple[int, Shape]] = []
         whole: dict[str, Json] = {}
         for line in reversed(found):
@@ -62,10 +61,7 @@ class Snapshots:
             self._shapes.insert(0, (line.at, _shape(whole)))
 
     def before(self, following: SessionTurn | None) -> Shape | None:
-        """Returns what the request of a turn held, given the turn that follows it.
-
-        None: the branch has no snapshot.
-        """
+        """Returns the shape of a turn's request, given the next turn; None without snapshots."""
         if not self._shapes:
             return None
         end = following.lines[0].at if following is not None else inf
@@ -73,19 +69,19 @@ class Snapshots:
         return fits[-1] if fits else self._shapes[0][1]
 
     def has_tools_of(self, turn: SessionTurn) -> bool:
-        """Returns whether a snapshot lists the tools of the process in which the turn was made."""
+        """Returns whether a snapshot lists the tools of the turn's process."""
         return self._process.get(turn.lines[0].at) in self._confirmed
 
 
 def _processes(
     lines: Iterable[SessionLine], ends: Sequence[ProcessEnd]
 ) -> dict[int, tuple[int, ...]]:
-    """Returns for each line, by its position, a key of the process of the program that wrote it.
+    """Returns a key of the process that wrote each line, by the line's position.
 
-    A process writes a line at its end, with the time of its start, and the prompts of the terminal
-    interface may be counted from 1 again. Other lines may be of any number of processes, so each
-    prompt begins a new key there: lines that were copied from another session (a fork), that are
-    older than the process whose end follows, and that no end follows (killed, or still running).
+    A process writes a line with its start time at its end, and the terminal interface may restart
+    its count of prompts at 1. Some lines cannot be assigned: those copied from another session (a
+    fork), those older than the process with the next end line, and those without an end line after
+    them (killed, or still running). There, each prompt gets a key of its own.
     """
     ordered = sorted(lines, key=lambda line: line.at)
     places = [end.at for end in ends]
@@ -108,10 +104,10 @@ def _processes(
 
 
 def _copied(lines: Iterable[SessionLine]) -> int:
-    """Returns the position before which all lines are copies; 0 if none is.
+    """Returns the position before which all lines are copies; 0 if there are none.
 
-    A fork logs the copies with the `promptId` of its own first prompt; otherwise each prompt has
-    an id of its own.
+    A fork logs the copies with the `promptId` of its own first prompt. Otherwise each prompt has
+    its own id.
     """
     turns: dict[str, int] = {}
     copied = 0

@@ -1,17 +1,17 @@
-"""Turns the branches of a session into conversations with the context of each answer.
+"""Converts the branches of a session to conversations with the context of each answer.
 
 A stretch is a sequence of turns in which each request extends the previous request and its answer.
-When a request removes or changes earlier messages, or has another system prompt or other tools, a
-new stretch begins: a conversation of its own, in which the earlier turns are repeats. Tools that
-are only added, and a changed date in the system prompt, do not begin a stretch: the last state is
-used for all its turns (`tools_added_later`, `system_date_moved`).
+A request that removes or changes earlier messages, or has another system prompt or other tools,
+begins a new stretch: a conversation of its own, in which the earlier turns are repeats. Added tools
+and a changed date in the system prompt do not begin a stretch: the last state is used for all its
+turns (`tools_added_later`, `system_date_moved`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -28,7 +28,7 @@ from builder.conversation import (
 )
 from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.assembly import Assembly
-from builder.readers.agents.claude_code.digests import Requests, Sent, Shape, adds_only
+from builder.readers.agents.claude_code.digests import Requests, SentMessage, Shape, adds_only
 from builder.readers.agents.claude_code.lines import SessionLine, mark_result
 from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
@@ -39,14 +39,14 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
 _ALTERED = "digest"
-"""The missing code for a request that does not match the log's own digests."""
+"""The code of `Context.missing` for a request that does not match the log's own digests."""
 
 
 @dataclass
 class Stretch:
     """Messages up to the last turn, the targets among the turns by key, and their contexts."""
 
-    messages: list[Sent] = field(default_factory=list)
+    messages: list[SentMessage] = field(default_factory=list)
     targets: list[SessionTurn] = field(default_factory=list)
     contexts: dict[str, Context] = field(default_factory=dict)
     shape: Shape | None = None
@@ -62,14 +62,14 @@ class Stretch:
 class _View:
     """The context of a turn: messages (None: as assembled from the lines), shape, level."""
 
-    messages: tuple[Sent, ...] | None
+    messages: tuple[SentMessage, ...] | None
     shape: Shape | None
     context: Context
 
 
 def find_stretches(
     lines: Sequence[SessionLine],
-    made: Assembly,
+    assembly: Assembly,
     requests: Requests,
     *,
     renders: bool,
@@ -78,13 +78,13 @@ def find_stretches(
 ) -> list[Stretch]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
-    `ends`: the lines with which a process of the program ended.
-    `repeated`: turns that are not targets of this branch, by key: they are targets of another one,
-    or a compaction kept them.
+    `ends`: the lines that a process of the program wrote at its end.
+    `repeated`: keys of turns that are not targets of this branch: they are targets of another
+    branch, or a compaction kept them.
     """
     turns = [
         sent.turn
-        for sent in made.messages
+        for sent in assembly.messages
         if sent.turn is not None and sent.turn.key not in repeated
     ]
     snapshots = Snapshots(lines, ends)
@@ -92,38 +92,36 @@ def find_stretches(
         _view(turn, following, requests, snapshots, renders)
         for turn, following in zip_longest(turns, turns[1:])
     ]
-    views = _lowered(turns, _borrowed(turns, views), made)
+    views = _with_missing(turns, _with_later_requests(turns, views), assembly)
     found: list[Stretch] = []
     at = 0  # messages of the assembly that are in the stretch
     for turn, view in zip(turns, views, strict=True):
-        place = made.places[turn.key]
+        place = assembly.places[turn.key]
         current = found[-1] if found else None
-        between = made.messages[at:place]
+        between = assembly.messages[at:place]
         at = place + 1
         shape = _joined_shape(current, view.shape)
         if current is None or shape is None or not _continues(view, current.messages):
-            before = current.messages if current is not None else []
-            messages = [*before, *between] if view.messages is None else list(view.messages)
-            current = Stretch(messages, shape=view.shape)
+            current = Stretch([*current.messages] if current else [], shape=view.shape)
             found.append(current)
         else:
             current.shape = shape
-            if view.messages is None:
-                current.messages += between
-            else:
-                current.messages = list(view.messages)
-        current.messages.append(made.messages[place])
+        if view.messages is None:
+            current.messages += between
+        else:
+            current.messages = [*view.messages]
+        current.messages.append(assembly.messages[place])
         current.targets.append(turn)
         current.contexts[turn.key] = view.context
     if found:
-        found[-1].messages += made.messages[at:]
+        found[-1].messages += assembly.messages[at:]
     return found
 
 
-def _continues(view: _View, messages: Sequence[Sent]) -> bool:
+def _continues(view: _View, messages: Sequence[SentMessage]) -> bool:
     """Returns whether a turn's request begins with these messages.
 
-    One that is assembled from the lines always does: it is these messages and what follows them.
+    A request assembled from the lines always does.
     """
     return view.messages is None or adds_only(messages, view.messages)
 
@@ -135,52 +133,52 @@ def _view(
     snapshots: Snapshots,
     renders: bool,
 ) -> _View:
-    """Returns the view that the log gives of the request that a turn answered."""
+    """Returns the view of the request that a turn answered, as far as the log shows it."""
     references = [as_str(line.value.get("requestRef")) for line in turn.lines]
     reference = next((item for item in references if item), "")
-    rebuilt = requests.of(reference) if reference else None
+    rebuilt = requests.rebuild(reference) if reference else None
     if rebuilt is not None:
         context = Context("proven") if rebuilt.proven else Context("partial", (_ALTERED,))
         return _View(rebuilt.messages, rebuilt.shape, context)
     shape = snapshots.before(following)
     missing = {"system", "tools"} - (shape.known if shape is not None else frozenset())
-    missing |= set() if snapshots.has_tools_of(turn) else {"tools"}
-    missing |= set() if renders else {"reminders"}
-    if requests.names(reference):
+    if not snapshots.has_tools_of(turn):
+        missing.add("tools")
+    if not renders:
+        missing.add("reminders")
+    if reference in requests:
         missing.add(_ALTERED)
-    context = Context("partial", tuple(sorted(missing))) if missing else Context("rendered")
-    return _View(None, shape, context)
+    return _View(None, shape, Context.lacking(missing, "rendered"))
 
 
-def _lowered(turns: Sequence[SessionTurn], views: list[_View], made: Assembly) -> list[_View]:
-    """Returns the views assembled from the lines, lowered where lines are missing.
+def _with_missing(
+    turns: Sequence[SessionTurn], views: list[_View], assembly: Assembly
+) -> list[_View]:
+    """Returns the views; those assembled from the lines get the codes of what lines lack.
 
     Turns after an omission lack `history`, and turns after a notification of a background task lack
     the note around it (`reminders`). Another model gets attachments in another form (`history`);
-    the call that leaves the plan mode is sent back without the plan (`history`).
+    the call that leaves plan mode is sent back without the plan (`history`).
     """
     found = []
     trimmed = False
     for turn, view in zip(turns, views, strict=True):
-        place, missing = made.places[turn.key], set(view.context.missing)
         if view.messages is not None:
             found.append(view)
             continue
-        if made.gap is not None and place >= made.gap:
+        place, missing = assembly.places[turn.key], set(view.context.missing)
+        if assembly.gap is not None and place >= assembly.gap:
             missing.add("history")
-        if made.notified is not None and place > made.notified:
+        if assembly.notified is not None and place > assembly.notified:
             missing.add("reminders")
-        if made.unrendered is not None and place > made.unrendered:
+        if assembly.unrendered is not None and place > assembly.unrendered:
             missing.update(("media", "reminders"))
         if trimmed:
             missing.add("history")
         trimmed = trimmed or any(map(_loses_plan, turn.blocks))
-        context = view.context
-        if missing:
-            context = Context("partial", tuple(sorted(missing)))
-        elif turn.lines[0].model != turns[0].lines[0].model:
-            context = Context("partial", ("history",))
-        found.append(replace(view, context=context))
+        if not missing and turn.lines[0].model != turns[0].lines[0].model:
+            missing.add("history")
+        found.append(replace(view, context=Context.lacking(missing, view.context.level)))
     return found
 
 
@@ -188,10 +186,10 @@ def _loses_plan(block: dict[str, Json]) -> bool:
     return block.get("name") == LEAVES_PLAN_MODE and bool(block.get("input"))
 
 
-def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
+def _with_later_requests(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
     """Returns the views; a turn without a request uses a later request that contains the turn.
 
-    A session that was forked or moved contains only the requests of its later turns.
+    The log of a forked or moved session has only the requests of its later turns.
     """
     found = list(views)
     later: _View | None = None
@@ -212,19 +210,15 @@ def _borrowed(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
     return found
 
 
-def _is_turn(sent: Sent, turn: SessionTurn) -> bool:
+def _is_turn(sent: SentMessage, turn: SessionTurn) -> bool:
     return sent.turn is not None and sent.turn.key == turn.key
 
 
-def takes_system_turns(lines: Iterable[SessionLine]) -> bool:
-    """Returns whether requests have system messages in the conversation, as a snapshot states."""
-    return any(
-        line.kind == "attachment" and line.attachment.get("systemTurns") is True for line in lines
-    )
-
-
 def _joined_shape(current: Stretch | None, new: Shape | None) -> Shape | None:
-    """Returns the shape of the stretch with the next turn; None if that begins a new stretch."""
+    """Returns the shape of the stretch with the next turn; None if that begins a new stretch.
+
+    Records in the stretch what it changes for the earlier turns.
+    """
     old = current.shape if current is not None else None
     if current is None or old is None or new is None or old == new:
         return new or old or Shape(known=frozenset())
@@ -261,8 +255,7 @@ def messages_of(
 
     `untrained` contains the codes of turns that are not targets, by key; other turns that are not
     targets of the stretch are repeats. `by_program`: texts of user lines that the program wrote.
-    `denials`: the log's words for refusals, by call id. Turns after a block of an unknown type saw
-    content that a sample cannot show: the normaliser marks them.
+    `denials`: the logged kinds of refusals, by call id.
     """
     if stretch.shape is not None and stretch.shape.system:
         yield Message("system", tuple(map(Text, stretch.shape.system)))

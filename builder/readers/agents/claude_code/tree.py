@@ -18,8 +18,8 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 class Branch:
     """The lines from a root to a leaf, and those that the program logged below the leaf.
 
-    rewound  the user went back from it, and the session continues along another branch
-    kept     lines that a compaction kept: they were answered in the context before it, by uuid
+    rewound  the user abandoned it, and the session continues along another branch
+    kept     uuids of lines that a compaction kept: they were answered in the context before it
     """
 
     lines: tuple[SessionLine, ...]
@@ -30,16 +30,17 @@ class Branch:
 def find_branches(
     nodes: Mapping[str, SessionLine], lines_of: Callable[[Iterable[SessionLine]], Iterable[str]]
 ) -> list[Branch]:
-    """Returns the branches of the tree of `nodes` (by uuid, in file order), by their beginnings.
+    """Returns the branches of a tree in the order of their first lines.
 
-    `lines_of` gives the lines that belong to the turns of a branch, wherever they are: most forks
-    of the tree are results of parallel calls. Any other fork is a branch of its own if it leads to
-    an answer of the model; the branch to the latest leaf is the one that was kept.
+    `nodes` are the lines by uuid, in file order. `lines_of` returns the uuids of all lines of the
+    turns of a branch, wherever they are: most forks of the tree are results of parallel calls. Any
+    other fork with an answer of the model is a branch of its own. The branch to the latest leaf is
+    the one that was kept.
     """
     tree = _Tree(nodes)
     covered: set[str] = set()
     trees: dict[str, set[str]] = {}  # root → the lines covered below it
-    sessions: dict[str, set[str]] = {}  # root → sessions of the branches that were kept
+    sessions: dict[str, set[str]] = {}  # root → sessions of the branches that were kept there
     found: list[Branch] = []
     for leaf, final in tree.leaves():
         new, joins = tree.climb(leaf, covered)
@@ -50,14 +51,11 @@ def find_branches(
         root = lines[0].uuid
         if leaf.uuid in trees.setdefault(root, set()):
             continue
-        rewound = leaf.session in sessions.setdefault(
-            root, set()
-        )  # else: a fork that the user asked for
-        if not rewound:
-            sessions[root].add(leaf.session)
-        trees[root].update(line.uuid for line in lines)
+        # Another session below the same root is a fork that the user asked for.
+        rewound = leaf.session in sessions.setdefault(root, set())
+        sessions[root].add(leaf.session)
         own = set(lines_of(lines))
-        trees[root].update(own)
+        trees[root].update(own, (line.uuid for line in lines))
         covered |= trees[root]
         kept = frozenset(uuid for line in lines for uuid in tree.kept.get(line.uuid, ()))
         found.append(Branch(tuple(tree.with_attachments(lines, own)), rewound, kept))
@@ -67,20 +65,24 @@ def find_branches(
 
 
 class _Tree:
-    """Knows which line follows which, across compactions."""
+    """The links between lines, across compactions.
+
+    silent    maps each line to the first line below it without text of the user or the model
+    moved     maps each line that a compaction moved to its new parents: (position, parent)
+    kept      maps each compaction's boundary to the lines that it kept
+    attached  see `_attached`
+    """
 
     def __init__(self, nodes: Mapping[str, SessionLine]) -> None:
         self.nodes = nodes
         self.parents = _parents(nodes)
         self.silent: dict[str | None, SessionLine] = {}
-        """Maps each line to the first line below it without text of the user or the model."""
+        self.moved: dict[str, list[tuple[int, str]]] = {}
+        self.kept: dict[str, list[str]] = {}
+        below: dict[str | None, list[SessionLine]] = {}
         for line in nodes.values():
             if not _speaks(line):
                 self.silent.setdefault(self.parents[line.uuid], line)
-        self.moved: dict[str, list[tuple[int, str]]] = {}
-        self.kept: dict[str, list[str]] = {}  # by boundary
-        below: dict[str | None, list[SessionLine]] = {}
-        for line in nodes.values():
             below.setdefault(line.parent, []).append(line)
         for line in nodes.values():
             if line.kind == "boundary":
@@ -92,15 +94,15 @@ class _Tree:
 
         New lines below the anchor are attached to the last kept line.
         """
-        about = as_dict(boundary.value.get("compactMetadata"))
-        messages = as_dict(about.get("preservedMessages"))
-        segment = as_dict(about.get("preservedSegment"))
+        metadata = as_dict(boundary.value.get("compactMetadata"))
+        messages = as_dict(metadata.get("preservedMessages"))
+        segment = as_dict(metadata.get("preservedSegment"))
         anchor = as_str(messages.get("anchorUuid")) or as_str(segment.get("anchorUuid"))
         kept = self._kept(messages, segment)
         self.kept[boundary.uuid] = kept
-        staying = set(kept)
         if anchor not in self.nodes or not kept:
             return
+        staying = set(kept)
         for parent, uuid in zip([anchor, *kept], kept, strict=False):
             self.moved.setdefault(uuid, []).append((boundary.at, parent))
         for line in below.get(anchor, ()):
@@ -120,13 +122,13 @@ class _Tree:
         return []
 
     def parent(self, uuid: str, leaf: SessionLine) -> str | None:
-        """Returns the line before, as the last compaction before `leaf` left it."""
+        """Returns the line's parent after the last compaction before `leaf`."""
         moves = self.moved.get(uuid, [])
         before = bisect_left(moves, (leaf.at, ""))
         return moves[before - 1][1] if before else self.parents[uuid]
 
     def leaves(self) -> Iterator[tuple[SessionLine, bool]]:
-        """Yields where branches may end, the latest first, and whether one certainly does.
+        """Yields the lines that may end a branch, the latest first, and whether they certainly do.
 
         The last line before each compaction ends a branch, and so does the last line with text of
         the user or the model: the output of a local command may be anywhere in the tree.
@@ -172,22 +174,23 @@ class _Tree:
     def with_attachments(
         self, lines: Sequence[SessionLine], own: Collection[str]
     ) -> list[SessionLine]:
-        """Returns the lines of a branch with what hooks attached to lines of its turns (`own`).
+        """Returns the lines of a branch with the attachments of hooks to lines of its turns.
 
-        These attachments are not on the branch, as results of parallel calls do.
+        `own` are the uuids of these lines. Like the results of parallel calls, the attachments are
+        not on the branch.
         """
-        held = {line.uuid for line in lines}
+        included = {line.uuid for line in lines}
         found = list(lines)
         for uuid in sorted(own, key=lambda uuid: self.nodes[uuid].at):
             for line in self.attached.get(uuid, ()):
                 place = next((n for n, other in enumerate(found) if other.at > line.at), None)
-                if line.uuid not in held and place is not None:
-                    held.add(line.uuid)
+                if line.uuid not in included and place is not None:
+                    included.add(line.uuid)
                     found.insert(place, line)
         return found
 
     def _attached(self) -> dict[str, list[SessionLine]]:
-        """Returns the attachments that lead to no message, by the line that they hang from."""
+        """Returns the attachments without a message below them, by the line that they follow."""
         leads: set[str | None] = set()
         for line in self.nodes.values():
             at = line.uuid if _speaks(line) else None
@@ -224,8 +227,8 @@ def _speaks(line: SessionLine) -> bool:
 def _parents(nodes: Mapping[str, SessionLine]) -> dict[str, str | None]:
     """Returns each line's parent in this file, by uuid; None for a root.
 
-    A line whose parent is not here follows the last line of its group. So does every line of a
-    group in which no line names a parent that is here (logs without uuids).
+    A line with a parent outside the file follows the last line of its group. So does every line of
+    a group without any parents in the file (logs without uuids).
     """
     linked = {line.group for line in nodes.values() if line.parent in nodes}
     last: dict[tuple[str, str], str] = {}

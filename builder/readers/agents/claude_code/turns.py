@@ -1,4 +1,4 @@
-"""Turns of a Claude Code session: the lines of one response, and the results of its calls.
+"""Collects the turns of a Claude Code session: the lines of a response, and its calls' results.
 
 Source: claude-code.md "Rebuilding the conversation", 3 to 6.
 """
@@ -19,9 +19,9 @@ from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
 
 _ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
-"""The versions from which every answer that ended has a stop reason (all of 674 measured).
+"""The first versions in which every complete answer has a stop reason (all of 674 measured).
 
-Sub-agents up to 2.1.290 log each block when it is complete, mostly before the stop reason is known.
+Sub-agents up to 2.1.290 log each complete block, usually before the stop reason is known.
 """
 
 
@@ -50,11 +50,11 @@ class SessionTurn:
     """One response of the model.
 
     lines     its lines in file order
-    blocks    their content blocks as logged, each once, without arguments that the program added
+    blocks    their content blocks as logged, without repetitions and arguments of the program
     parts     the blocks as parts
     calls     the ids of its calls in order, each with the line of the call
-    repeated  number of blocks that were logged a second time
-    added     number of calls whose line has arguments that the model did not write
+    repeated  number of blocks that were logged again
+    added     number of calls with arguments that the program added
     """
 
     lines: tuple[SessionLine, ...]
@@ -77,7 +77,7 @@ class SessionTurn:
 
 
 class Turns:
-    """The turns of a file, and the results by the call that they answer.
+    """The turns of a file and the results of their calls.
 
     `sent`: the arguments of calls in the log's requests, by call id.
     """
@@ -118,38 +118,38 @@ class Turns:
         return list({turn.key: turn for turn in turns}.values())
 
     def cut_on(self, branch: Sequence[SessionLine]) -> dict[str, list[dict[str, Json]]]:
-        """Returns the turns in whose middle a branch continues, by key: the blocks it has.
+        """Returns the turns of which a branch contains only a part, by key: their blocks on it.
 
-        The user went back to a line before the turn's last. The branches of parallel calls miss
-        lines of a turn as well, but contain a result of it.
+        The user went back to a line before the turn's last. Branches of parallel calls lack lines
+        of a turn as well, but contain one of its results.
         """
         uuids = {line.uuid for line in branch}
-        named = {result.call_id for line in branch for result in line.results}
+        answered = {result.call_id for line in branch for result in line.results}
         found = {}
         for turn in self.on(branch):
-            held = [line for line in turn.lines if line.uuid in uuids]
-            is_beginning = held == list(turn.lines[: len(held)])
-            if not is_beginning or len(held) == len(turn.lines) or not turn.calls:
+            present = [line for line in turn.lines if line.uuid in uuids]
+            is_beginning = present == list(turn.lines[: len(present)])
+            if not is_beginning or len(present) == len(turn.lines) or not turn.calls:
                 continue
-            if branch[-1].uuid in uuids.intersection(line.uuid for line in held):
+            if any(line.uuid == branch[-1].uuid for line in present):
                 continue  # nothing follows
-            if named.isdisjoint(call_id for call_id, _ in turn.calls):
-                found[turn.key] = [block for line in held for block in line.blocks]
+            if answered.isdisjoint(call_id for call_id, _ in turn.calls):
+                found[turn.key] = [block for line in present for block in line.blocks]
         return found
 
     def lines_of(self, branch: Iterable[SessionLine]) -> Iterator[str]:
-        """Yields the lines of the turns of a branch and of their results, on it or not, by uuid."""
+        """Yields the uuids of all lines of a branch's turns and of their results, on it or not."""
         for turn in self.on(branch):
             yield from (line.uuid for line in turn.lines)
             for call_id, line in turn.calls:
                 yield from (answer.line.uuid for answer in self._named(line, call_id))
 
     def answered(self, branch: Sequence[SessionLine]) -> dict[str, list[LoggedResult]]:
-        """Returns the results of each turn of a branch, by the turn's key, in the order logged.
+        """Returns the results of each turn of a branch, by the turn's key, in logged order.
 
-        A call takes one result. If several name its id (a replay, repeated ids), the one linked to
-        the turn is used, else one on the branch, else one of the session, else the first after the
-        call, but never one that is linked to another turn with such a call.
+        A call takes one result. If several results have its id (a replay, repeated ids), it takes
+        the one linked to the turn, else one on the branch, else one of the session, else the first
+        after the call, but never one linked to another turn with a call of this id.
         """
         on_branch = {line.uuid for line in branch}
         taken: set[tuple[str, int]] = set()
@@ -170,13 +170,13 @@ class Turns:
         return found
 
     def _fits(self, answer: LoggedResult, turn: SessionTurn) -> bool:
-        """Returns whether the result may belong to the turn: it is not linked to another."""
+        """Returns whether the result is not linked to another turn with a call of its id."""
         other = self._turns.get(answer.line.parent or "", turn)
-        named = answer.result.call_id
-        return other.key == turn.key or all(call_id != named for call_id, _ in other.calls)
+        own_id = answer.result.call_id
+        return other.key == turn.key or all(call_id != own_id for call_id, _ in other.calls)
 
     def _named(self, line: SessionLine, call_id: str) -> list[LoggedResult]:
-        """Returns the results that name a call of the line."""
+        """Returns the results with the id of a call of the line."""
         return self._answers.get((line.agent, call_id), [])
 
 
@@ -196,7 +196,7 @@ def _distance(
 
 
 def _breaks(line: SessionLine) -> bool:
-    """Whether a line says that the answer before it broke off before its end."""
+    """Returns whether the line notes that the answer before it was cut off."""
     texts = [as_str(block.get("text")) for block in line.blocks]
     if line.kind == "user":
         return line.is_meta and any(text.startswith(CUT_OFF) for text in texts)
@@ -205,7 +205,7 @@ def _breaks(line: SessionLine) -> bool:
 
 
 def _goes_on(above: SessionLine | None, line: SessionLine) -> bool:
-    """Returns whether an answer follows an unfinished one, without the note that asked for it."""
+    """Returns whether an answer follows an unfinished one without a note in between."""
     if above is None or not above.is_answer or above.response == line.response:
         return False
     stop = as_dict(above.value.get("message")).get("stop_reason")
@@ -216,8 +216,8 @@ def _goes_on(above: SessionLine | None, line: SessionLine) -> bool:
 def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | None:
     """Returns the uuid of the last line of the answer that a note follows.
 
-    Calls that were complete when the answer broke off were run: their results, and what hooks added
-    to them, are between the answer and the note.
+    Calls that were complete when the answer was cut off were run: their results and the hooks'
+    attachments are between the answer and the note.
     """
     above = nodes.get(note.parent or "")
     seen = {note.uuid}
@@ -234,7 +234,7 @@ def _turn(
 ) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
-    `broken`: lines that a note follows which says that the answer broke off, by uuid.
+    `broken`: uuids of the last lines of answers that were cut off.
     """
     blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
@@ -295,7 +295,7 @@ def _part(block: dict[str, Json], line: SessionLine) -> Part | None:
 
 
 def _identity(part: Part | None) -> Hashable | None:
-    """Returns what identifies a block, to detect that one repeats another; None: unknown type."""
+    """Returns a value that is equal for repeated blocks; None if repeats cannot be detected."""
     match part:
         case ToolCall(name=name, arguments=arguments, id=str(call_id)):
             return call_id, name, dumps(arguments)

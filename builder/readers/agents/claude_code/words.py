@@ -16,7 +16,7 @@ INTERRUPTED = "[Request interrupted by user"
 CUT_OFF = ("Your response above was cut off mid-stream", "Output token limit hit.")
 INCOMPLETE = "The response above may be incomplete."
 OVER_LIMIT = re.compile(r"response exceeded the \d+ output token maximum")
-"""How the program notes, to the model and to the user, that an answer broke off."""
+"""The program's notes to the model and the user that an answer was cut off."""
 
 _TAGS = (
     "command-name", "command-message", "command-args", "command-contents", "local-command-stdout",
@@ -31,15 +31,15 @@ _WHOLE = (
     "Caveat: The messages below were generated", INTERRUPTED, "[Image: source:",
     "<task-notification>",
 )  # fmt: skip
-"""Prefixes of messages that are entirely the program's."""
+"""Prefixes of messages that the program wrote entirely."""
 
 
 def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
-    """Splits the text of a user message into the user's words and text of the program.
+    """Splits the text of a user message into text of the user and text of the program.
 
-    The parts joined with a blank line, as the normaliser joins them, are the text again; where
-    that is impossible, the text is one part. `by_program` contains stripped texts that are known to
-    be the program's.
+    Joining the parts with blank lines, as the normaliser does, restores the text. If that is
+    impossible, the text is one part. `by_program` contains stripped texts that are known to be the
+    program's.
     """
     if text.strip() in by_program:
         return [Text(text, harness=True)]
@@ -49,8 +49,7 @@ def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
 def split_result_text(text: str) -> list[Text]:
     """Splits the text of a tool result into the tool's text and reminders around it.
 
-    The parts joined with a newline are the text again; where that is impossible, the text is one
-    part.
+    Joining the parts with newlines restores the text. If that is impossible, the text is one part.
     """
     return _separable(_without_reminders(text), "\n")
 
@@ -76,8 +75,8 @@ def _parts(text: str) -> list[Text]:
 def _without_reminders(text: str) -> list[Text]:
     """Splits off the `<system-reminder>` blocks at the beginning and end of a text.
 
-    The program adds them there; a block in the middle belongs to a text about reminders. Whitespace
-    around a block goes with it.
+    The program adds them there; a block in the middle belongs to a text about reminders. A block
+    includes the white space around it.
     """
     before: list[Text] = []
     after: list[Text] = []
