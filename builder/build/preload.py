@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from builder.parallel.pool import Preload
+from builder.verify import preload as verifying
 
 
 def preloading(tokenizer: str) -> Preload:
@@ -11,13 +12,13 @@ def preloading(tokenizer: str) -> Preload:
 
 
 def preload(tokenizer: str) -> None:
-    """Loads what verifying and converting need, so that forked workers share it.
+    """Loads what verifying and converting need, so that forked workers share it."""
+    verifying.preload(tokenizer, _imports)
 
-    Importing the readers and their dependencies takes each process half a second of CPU.
-    """
+
+def _imports() -> None:
+    """Imports the readers and their dependencies, which takes each process half a second of CPU."""
     from builder.build import task  # noqa: F401, PLC0415 - heavy
     from builder.readers import readers  # noqa: PLC0415 - heavy
-    from builder.verify import preload as verifying  # noqa: PLC0415 - as the others
 
     readers()
-    verifying.preload(tokenizer)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from builder.build.convert import Task, process_source
 from builder.build.remote_results import stored_result
@@ -27,6 +28,9 @@ from builder.sources.sqlite_file import write_ahead_log
 from builder.sources.store import Changed, Gone
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +155,15 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
     window = task.source.window
     identity: Json = [
         job.identity,
-        list(asdict(job.verify).values()),
-        asdict(job.scrub),
+        list(_values(job.verify).values()),
+        _values(job.scrub),
         task.origin,
         task.source.name,
         task.format,
         task.license,
-        asdict(task.lengths),
+        _values(task.lengths),
         task.source.max_record_bytes,
-        asdict(task.options),
+        _values(task.options),
         sha256,
         [window.start, window.end, window.first] if window else None,
         hashlib.sha256(task.source.head).hexdigest() if window else None,
@@ -167,6 +171,15 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
     ]
     name = hashlib.sha256(dumps(identity).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{name[:2]}/{name[2:]}"
+
+
+def _values(options: DataclassInstance) -> dict[str, Any]:
+    """Returns the fields of options as JSON; unlike `asdict`, without copying definitions."""
+    values = {item.name: getattr(options, item.name) for item in fields(options)}
+    for name, value in values.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            values[name] = _values(value)
+    return values
 
 
 def _spool(task: Task, job: Job, *digests: str) -> Spool | None:

@@ -121,10 +121,14 @@ class Target:
     def _encoder(self) -> Encoder:
         return Encoder(self.tokenizer.backend_tokenizer, self.definition)
 
-    def prepare(self) -> None:
-        """Loads everything that is otherwise loaded on first use. Leaves no thread running."""
-        with ThreadPoolExecutor(1) as background:  # it releases the interpreter for the rest
+    def prepare(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Loads everything that is otherwise loaded on first use. Leaves no thread running.
+
+        `meanwhile` is called while fastokens loads, which releases the interpreter.
+        """
+        with ThreadPoolExecutor(1) as background:
             fast = background.submit(lambda: fast_backend(self.definition()))
+            meanwhile()
             _ = self._table, self.style, self.generation_prompts
         self._encoder.fast = fast.result()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from builder.parallel.pool import Preload
 
 
@@ -10,10 +12,16 @@ def preloading(tokenizer: str) -> Preload:
     return Preload(__name__, "preload", tokenizer)
 
 
-def preload(tokenizer: str) -> None:
-    """Loads a tokenizer and the libraries of the checks, so that forked workers share them."""
-    import jsonschema_rs  # noqa: F401, PLC0415 - used by the checks of arguments
+def preload(tokenizer: str, imports: Callable[[], object] = lambda: None) -> None:
+    """Loads a tokenizer and the libraries of the checks, so that forked workers share them.
 
+    `imports` loads what else the workers need.
+    """
     from builder.qwen3.tokenizer import target_for  # noqa: PLC0415 - heavy
 
-    target_for(tokenizer).prepare()
+    def libraries() -> None:
+        import jsonschema_rs  # noqa: F401, PLC0415 - used by the checks of arguments
+
+        imports()
+
+    target_for(tokenizer).prepare(libraries)
