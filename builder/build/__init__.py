@@ -1,1 +1,1 @@
-"""The main job: plans chunks of input, converts them, selects samples and writes the folder."""
+"""Builds a dataset: plans chunks of input, converts them, selects samples, writes the folder."""

@@ -1,7 +1,7 @@
-"""Cuts large files into chunks that are converted independently: lines, or runs of items.
+"""Cuts large files into chunks of lines or items that are converted independently.
 
-The boundaries follow from the file's content, never from the number of workers, so the same job has
-the same chunks on any machine.
+The boundaries depend only on the file's content, never on the number of workers, so a job has the
+same chunks on every machine.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
-from builder.build.convert import Task
-from builder.readers import Reader, readers, recognise
+from builder.build.convert import Task, sole_reader
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk, WholeFile
 from builder.sources.source import Source
 from builder.sources.sqlite_file import write_ahead_log
@@ -22,9 +21,9 @@ from builder.sources.stream import GZIP_MAGIC, ZIP_MAGIC, ZSTD_MAGIC
 from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
 
 WINDOW_BYTES = 64 << 20
-"""Approximate size of a chunk; a file that would give fewer than two is not cut."""
+"""Approximate size of a chunk; a file that would yield fewer than two is not cut."""
 UNPACKED = 16
-"""A table or an archive is assumed to expand to at most this multiple of its own size."""
+"""A table or an archive is assumed to expand to at most this multiple of its size on disk."""
 
 
 def cut(task: Task) -> Iterator[Task]:
@@ -41,7 +40,7 @@ def cut(task: Task) -> Iterator[Task]:
 
 
 def _windows(task: Task) -> Sequence[Chunk]:
-    """Returns the chunks of a task's source; with fewer than two the source stays whole."""
+    """Returns the chunks of a task's source; fewer than two mean that it is not cut."""
     source, path = task.source, task.source.path
     if path is None or source.members:
         return ()
@@ -50,11 +49,11 @@ def _windows(task: Task) -> Sequence[Chunk]:
             magic = stream.read(4)
         status = path.stat()
         if magic.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
-            return ()  # its middle cannot be read on its own
+            return ()  # reading can only start at the beginning
         is_packed = magic in (PARQUET_MAGIC, ARROW_MAGIC[:4], ZIP_MAGIC)
         if status.st_size * (UNPACKED if is_packed else 1) < 2 * WINDOW_BYTES:
             return ()
-        reader = _reader(task)
+        reader = sole_reader(task)
         if source.peek.kind != "jsonl":
             if reader is None or reader.item_sizes is None or write_ahead_log(source) is not None:
                 return ()  # a write-ahead log may change while its database does not
@@ -68,14 +67,6 @@ def _windows(task: Task) -> Sequence[Chunk]:
         return _lines(path, status)
     except OSError:
         return ()  # reading the whole file reports the error
-
-
-def _reader(task: Task) -> Reader | None:
-    """Returns the reader named by the task's source, or else the one that claims it."""
-    if task.format != "auto":
-        return readers().get(task.format)
-    claims = recognise(task.source)
-    return readers()[next(iter(claims))] if len(claims) == 1 else None
 
 
 def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
@@ -108,10 +99,10 @@ def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
 def _runs(
     path: Path, status: os.stat_result, sizes: Sequence[int], rows: Sequence[int]
 ) -> list[ItemChunk]:
-    """Returns runs of items of about WINDOW_BYTES each. Raises OSError.
+    """Returns chunks of consecutive items, of about WINDOW_BYTES each. Raises OSError.
 
-    `sizes` are the unpacked sizes of the items in bytes, `rows` the number of rows of each. Both
-    are the file's own claims, so its size on disk limits the number of chunks.
+    `sizes` are the unpacked sizes of the items in bytes, `rows` their numbers of rows. Both come
+    from the file and may be false, so its size on disk limits the number of chunks.
     """
     before = [0, *accumulate(max(item, 0) for item in sizes)]
     total = before[-1]
@@ -146,9 +137,9 @@ def _whole(
     status: os.stat_result,
     look: Callable[[int, bytes], None] = lambda _at, _piece: None,
 ) -> WholeFile:
-    """Returns the cut file; `look` receives its bytes in order, with their offset. Raises OSError.
+    """Reads a file and describes it; `look` receives (offset, bytes) in order. Raises OSError.
 
-    `status` was taken before the file was read, so that a later change is noticed.
+    `status` was taken before the file is read, so that a change during reading is noticed.
     """
     digest = hashlib.sha256()
     at = 0

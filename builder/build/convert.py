@@ -1,6 +1,6 @@
-"""Converts one chunk of the input from bytes to verified samples; independent of the engine.
+"""Converts one chunk of the input from bytes to verified samples.
 
-Results go to files, so memory is bounded by the longest conversation.
+Samples are written to a file as they are made, so memory is bounded by the longest conversation.
 """
 
 from __future__ import annotations
@@ -10,14 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
-from builder.build.preferences import Corrected, alternative, left_reason
-from builder.build.prefixes import counted_definitions, prefix_digests
+from builder.build.preferences import Corrected, abandonment, alternative
+from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.prove import Proof, prove, shortened
-from builder.build.results import (
-    ConversationEntry,
-    ResultWriter,
-    Spooled,
-)
+from builder.build.results import ConversationEntry, ResultWriter, Spooled
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.jsonio import dumps
@@ -44,8 +40,8 @@ DEFAULT_LENGTHS = LengthOptions()
 class Task:
     """A source, or a chunk of one, with the options of its input.
 
-    `origin` is unique among the sources of the run; the chunks of a source share it. `weight` is
-    the share of its conversations that `builder.build.finalize` selects.
+    `origin` identifies the source in the run; its chunks share it. `weight` is the share of its
+    conversations to select.
     """
 
     source: Source
@@ -57,6 +53,16 @@ class Task:
     weight: float = 1.0
 
 
+def sole_reader(task: Task) -> Reader | None:
+    """Returns the reader of a task; None unless exactly one reader claims its source."""
+    names = _reader_names(task)
+    return readers()[names[0]] if len(names) == 1 else None
+
+
+def _reader_names(task: Task) -> list[str]:
+    return [task.format] if task.format != "auto" else list(recognise(task.source))
+
+
 def process_source(
     task: Task,
     verifier: Verifier,
@@ -64,19 +70,19 @@ def process_source(
     scrubber: Scrubber,
     spool: Spool | None = None,
 ) -> None:
-    """Reads, normalises, scrubs, flattens and verifies a source; writes the outcome to `writer`.
+    """Reads, normalises, scrubs, flattens and verifies a source; writes the results to `writer`.
 
-    If a session of an agent lacks tool definitions and those of the other sessions are not known,
-    the rest of the source is only scanned (`ResultSummary.is_scan`), and what was read is kept in
-    `spool` for the second pass.
+    From the first session that lacks tool definitions on, the source is only scanned as long as
+    those of the agent's other sessions are not known (`ResultSummary.is_scan`); its events are
+    saved in `spool` for the second pass.
 
     Raises OSError only if the result cannot be written.
     """
     source, summary, options = task.source, writer.summary, task.options
     counts_tools = False
     events: Iterator[Event] = iter(())
-    if spool is not None and (recorded := spool.format_name()) is not None:
-        summary.format = recorded
+    if spool is not None and (name := spool.format_name()) is not None:
+        summary.format = name
         events = spool.replay(source)
     elif (reader := _reader(task, writer)) is not None:
         summary.format = reader.name
@@ -97,8 +103,8 @@ def process_source(
     if spool is not None and not summary.is_scan:
         spool.discard()
     ledger = summary.ledger
-    is_later_piece = source.window is not None and source.window.start > 0
-    if not source.records_read and (summary.rejects or not is_later_piece):
+    is_later_chunk = source.window is not None and source.window.start > 0
+    if not source.records_read and (summary.rejects or not is_later_chunk):
         # A file without records counts as one, so that it cannot vanish from the ledger.
         source.count_records()
         if not summary.rejects:
@@ -123,13 +129,11 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
             return None
     if source.peek.kind == "empty":
         return None
-    if task.format != "auto":
-        return readers()[task.format]
-    claims = recognise(source)
-    if len(claims) == 1:
-        return readers()[next(iter(claims))]
-    if claims:
-        detail = f"claimed by {', '.join(claims)}: name one with --format"
+    names = _reader_names(task)
+    if len(names) == 1:
+        return readers()[names[0]]
+    if names:
+        detail = f"claimed by {', '.join(names)}: name one with --format"
         writer.reject(Problem("ambiguous", "file", detail))
     else:
         detail = f"{unrecognised(source)}: see `builder formats`"
@@ -138,7 +142,7 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
 
 
 def _conversations(events: Iterator[Event], writer: ResultWriter) -> Iterator[Conversation]:
-    """Yields the conversations of a source, and counts its other events."""
+    """Yields the conversations among the events; counts the records of all events."""
     ledger = writer.summary.ledger
     try:
         for event in events:
@@ -167,17 +171,17 @@ def _conversation(
     writer: ResultWriter,
     scrubber: Scrubber,
 ) -> None:
-    """Converts one conversation to one entry and its samples."""
+    """Converts one conversation and writes its entry and its samples."""
     name = writer.summary.format
     assert name is not None, "set with the reader"
     keys = call_keys(conversation, format=name, source=task.origin)
     samples: list[Spooled] = []
     prefixes: tuple[bytes, ...] = ()
-    held: set[int] = set()
+    in_samples: set[int] = set()
     dropped: Mapping[int, str] = {}
     tools_source = "none"
     code: str | None = None
-    left: Alternative | None = None
+    abandoned: Alternative | None = None
     pairs = Corrected()
     try:
         normalised = _scrub(normalise(conversation, task.options), scrubber)
@@ -189,7 +193,7 @@ def _conversation(
             normalised = shortened(normalised, task.lengths, verifier.target)
             assert normalised.dialogue is not None, "it was not rejected"
             dialogue = normalised.dialogue
-            definitions = counted_definitions(dialogue.tools, tools_source, task.options.tools)
+            definitions = digested_definitions(dialogue.tools, tools_source, task.options.tools)
             messages = (
                 (role, content, turn.trained)
                 for (role, content), turn in zip(
@@ -203,10 +207,10 @@ def _conversation(
                     noted = _note(proof.problem, conversation, writer)
                     code = code or noted
                     continue
-                held.update(proof.example.origins)
+                in_samples.update(proof.example.origins)
                 samples.append(_write_sample(made, proof, prefixes, pairs, scrubber, writer))
-        if (reason := left_reason(conversation)) is not None:
-            left = alternative(
+        if (reason := abandonment(conversation)) is not None:
+            abandoned = alternative(
                 conversation, reason, task.options, task.lengths, verifier.target, scrubber
             )
     except (OSError, UsageError):
@@ -216,7 +220,7 @@ def _conversation(
         code = "internal"
         detail = f"bug: {type(error).__name__}: {error}"[:300]
         writer.reject(Problem(code, conversation.record, detail))
-    kept = _calls_of(normalised, held) if held else frozenset()
+    kept = _calls_of(normalised, in_samples) if in_samples else frozenset()
     outcomes = call_outcomes(keys, dropped, kept, code)
     session = session_key(conversation, name, task.origin)
     model = conversation.model and scrubber.text(conversation.model)
@@ -231,7 +235,7 @@ def _conversation(
             model,
             session,
             terms,
-            alternative=left,
+            alternative=abandoned,
             left_out=tuple(sorted(pairs.left_out.items())),
         )
     )
@@ -245,7 +249,7 @@ def _write_sample(
     scrubber: Scrubber,
     writer: ResultWriter,
 ) -> Spooled:
-    """Writes a proven sample with its line of meta/; returns its row for the result."""
+    """Writes a proven sample with its line of meta/; returns its description for the entry."""
     described = _meta(made, proof, scrubber)
     if corrected := pairs.of(proof, made.normalised, described["record"]):
         described["preferences"] = corrected
@@ -266,7 +270,7 @@ def _write_sample(
 
 
 def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int]:
-    """Returns the ordinals within the conversation of the calls in these turns of its dialogue."""
+    """Returns the ordinals in the conversation of the calls in these assistant turns."""
     assert normalised.dialogue is not None, "it has samples"
     ordinals = iter(sorted(normalised.kept))
     turns = [turn for turn in normalised.dialogue.turns if turn.role == "assistant"]
@@ -286,7 +290,7 @@ def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str 
 
 
 def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
-    """Removes secrets and personal data; a conversation rejected for them keeps no dialogue."""
+    """Removes secrets and personal data, or rejects the conversation for them."""
     if normalised.dialogue is None:
         return normalised
     scrubbed = scrubber.dialogue(normalised.dialogue)
@@ -297,7 +301,7 @@ def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
 
 
 def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
-    """Writes the reject of a conversation or of one of its samples, and returns its code."""
+    """Writes a reject for a conversation or one of its samples; returns the code."""
     message = f"{problem.detail} ({problem.where})"
     writer.reject(Problem(problem.code, conversation.record, message))
     writer.summary.bugs += problem.code in ("spec", "structured", "inverse")
@@ -309,7 +313,7 @@ def call_outcomes(
 ) -> tuple[tuple[bytes, str | None], ...]:
     """Returns (key, drop code or None) of each call; `kept` are the ordinals of those in samples.
 
-    A call that is neither kept nor dropped was in a sample that was rejected with `code`.
+    A call that is neither kept nor dropped is in a sample that was rejected with `code`.
     """
     return tuple(
         (key, None if ordinal in kept else dropped.get(ordinal, code))
@@ -331,8 +335,8 @@ class _Made:
 def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
     """Returns the sample's line in meta/ (contract.md, "Output folder").
 
-    `changes` are those of the conversation that the sample is taken from. `context`,
-    `assistant_turns`, `parity` and `spans` describe the targets of the sample.
+    `changes` are those of the whole conversation and of the sample. `context`, `assistant_turns`,
+    `parity` and `spans` describe the sample's targets.
     """
     conversation, normalised = made.conversation, made.normalised
     example, sample, verdict = proof.example, proof.sample, proof.verdict

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from builder.config import Config
 from builder.jsonio import JsonFault, loads
@@ -16,16 +17,17 @@ from builder.problem import UsageError
 
 
 def refuse_other_inputs(config: Config, out: Path) -> None:
-    """Raises UsageError if `out` has a dataset made from inputs that this build would leave out.
+    """Raises UsageError if the dataset in `out` was made from inputs that this build leaves out.
 
-    Its samples would otherwise vanish silently. Additional inputs are fine.
+    Their samples would vanish silently. Additional inputs are fine.
     """
-    earlier = _inputs(out)
-    now = {item.path.written for item in config.inputs}
-    now |= {item.path.published for item in config.inputs}
-    places = {_absolute(item.path.located) for item in config.inputs}
-    missing = [path for path in earlier if path not in now]
-    missing = [path for path in missing if _absolute(expand_home(path)) not in places]
+    names = {name for item in config.inputs for name in (item.path.written, item.path.published)}
+    located = {_absolute(item.path.located) for item in config.inputs}
+    missing = [
+        path
+        for path in _inputs(out)
+        if path not in names and _absolute(expand_home(path)) not in located
+    ]
     if missing:
         raise UsageError(
             f"output {str(out)!r}: was made from other inputs ({', '.join(missing[:3])}):"
@@ -34,13 +36,13 @@ def refuse_other_inputs(config: Config, out: Path) -> None:
 
 
 def has_dataset(out: Path) -> bool:
-    """Returns whether an earlier build in the folder finished."""
+    """Returns whether the folder contains a finished build."""
     return (out / MANIFEST).is_file()
 
 
 @contextlib.contextmanager
 def removed_if_unused(out: Path) -> Iterator[None]:
-    """Removes `out` at a regular end if nothing was built and it contains only our own state.
+    """Removes `out` after a build without a dataset, if it contains only our own state.
 
     After an interruption the state is kept, so that the same command resumes.
     """
@@ -52,18 +54,15 @@ def removed_if_unused(out: Path) -> Iterator[None]:
 
 
 def _inputs(out: Path) -> list[str]:
-    """Returns the paths of the inputs as listed in the manifest; [] if it cannot be read."""
+    """Returns the paths of the inputs that the manifest lists; [] if it cannot be read."""
     try:
-        manifest = loads((out / MANIFEST).read_bytes())
-    except (OSError, JsonFault):
+        manifest: Any = loads((out / MANIFEST).read_bytes())
+        inputs = manifest["config"]["inputs"]
+        paths = [item.get("path") for item in inputs if isinstance(item, dict)]
+    except (OSError, JsonFault, KeyError, TypeError):
         return []
-    config = manifest.get("config") if isinstance(manifest, dict) else None
-    inputs = config.get("inputs") if isinstance(config, dict) else None
-    if not isinstance(inputs, list):
-        return []
-    paths = [item.get("path") for item in inputs if isinstance(item, dict)]
     return [path for path in paths if isinstance(path, str)]
 
 
 def _absolute(path: Path) -> str:
-    return os.path.abspath(path)  # noqa: PTH100 - links stay what they are
+    return os.path.abspath(path)  # noqa: PTH100 - does not resolve links

@@ -19,7 +19,7 @@ from builder.parallel.pool import OpenPool, holds_more
 from builder.problem import Problem
 
 AHEAD = 2
-"""Batches submitted per worker in addition to the one it is running."""
+"""Batches queued per worker in addition to the one that it runs."""
 BATCH_BYTES = 1 << 19
 BATCH_TASKS = 32
 """Small tasks are submitted together until a batch reaches either limit."""
@@ -30,12 +30,12 @@ Done = Callable[[Task, ResultSummary], None]
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Something that runs the tasks of a build.
+    """An implementation of running the tasks of a build.
 
     `run(tasks, job, open_pool)` yields (index of the task, its result) once for each task, in any
-    order; `open_pool` opens worker processes of this machine. Closing it stops the running tasks.
-    It raises OSError if a result cannot be written, and UsageError for requirements of its own
-    kind.
+    order; `open_pool` opens worker processes of this machine. Closing the generator stops the
+    running tasks. It raises OSError if a result cannot be written, and UsageError if a requirement
+    of the engine is not met.
     """
 
     name: str
@@ -54,13 +54,13 @@ def run_local(
     """Yields the result of each task with its index, as results arrive.
 
     Small inputs run in this process. Otherwise the largest batches are submitted first, so that no
-    worker starts a long one last. If a worker is killed, the unfinished tasks of the submitted
-    batches are run again one at a time, since one of them may have exhausted the memory; a task
-    whose worker is killed twice becomes the reject `worker_died`.
+    worker starts a long one last. If a worker is killed, perhaps because a task exhausted the
+    memory, the unfinished tasks of the submitted batches run one at a time; a task whose worker is
+    killed twice becomes the reject `worker_died`.
     """
     if workers <= 1 or len(tasks) <= 1 or not holds_more(_paths(tasks)):
         for index, task in enumerate(tasks):
-            # A copy, so that whatever the source caches while it is read is freed with it.
+            # The caches that reading fills are freed with the copy.
             copy = replace(task, source=task.source.unread_copy())
             yield index, run_task(copy, index, job)
         return
@@ -87,8 +87,8 @@ def run_local(
 def task_batches(tasks: Sequence[Task], batch_bytes: int, batch_tasks: int) -> list[Sequence[int]]:
     """Returns the indices of the tasks in batches, the batch with the most bytes first.
 
-    Small tasks share a batch up to either limit; a chunk of a large file, a store, or an input of
-    unknown size completes its batch.
+    Small tasks share a batch up to either limit. A chunk of a large file, a store, or an input of
+    unknown size ends its batch.
     """
     found: list[tuple[int, list[int]]] = []
     size, batch = 0, list[int]()
@@ -103,10 +103,9 @@ def task_batches(tasks: Sequence[Task], batch_bytes: int, batch_tasks: int) -> l
 
 
 def _size(task: Task, *, unknown: int) -> int:
-    """Returns the bytes that a task reads, or `unknown` if it cannot tell.
+    """Returns the bytes that a task reads.
 
-    The size is known only if the task reads one whole file on disk; otherwise it is at least
-    `unknown`.
+    The size of a store or of a remote object is `unknown`; that of a chunk is at least `unknown`.
     """
     source = task.source
     if source.window is not None:
@@ -120,7 +119,7 @@ def _size(task: Task, *, unknown: int) -> int:
 
 
 def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
-    """Returns the paths of all files to read; None for one that is not on disk."""
+    """Yields the path of each file to read; None for one that is not on disk."""
     for task in tasks:
         for item in task.source.members or (task.source,):
             yield item.path
@@ -133,20 +132,20 @@ def _run_batch(tasks: Sequence[Task], indices: Sequence[int], job: Job) -> list[
 def _run_alone(
     indices: Iterable[int], tasks: Sequence[Task], job: Job, open_pool: OpenPool
 ) -> Iterator[tuple[int, ChunkResult]]:
-    """Runs tasks one at a time; a task whose worker is killed gets a reject as its result."""
-    left = deque(indices)
-    while left:
+    """Runs tasks one at a time; a task whose worker is killed becomes a reject."""
+    remaining = deque(indices)
+    while remaining:
         with (
             contextlib.suppress(BrokenProcessPool),
             open_pool(1, preloading(job.tokenizer)) as executor,
         ):
-            while left:
-                index = left[0]
+            while remaining:
+                index = remaining[0]
                 result = executor.submit(run_task, tasks[index], index, job).result()
-                left.popleft()
+                remaining.popleft()
                 yield index, result
-        if left:
-            index = left.popleft()
+        if remaining:
+            index = remaining.popleft()
             detail = "the worker process was killed twice (out of memory?)"
             problem = Problem("worker_died", "file", detail)
             yield index, failed_result(tasks[index], index, job, problem)

@@ -1,7 +1,7 @@
-"""Turns the results of all tasks into the dataset: selects, counts, writes.
+"""Selects samples from the results of all tasks, counts the outcomes, and writes the files.
 
 One pass over the results makes a table of digests and counts, from which samples are selected
-(`builder.select.choice`). The texts stay in the result files, which are read again to write the
+(`builder.select.choice`). The texts stay in the result files. They are read again to write the
 samples, and once more to compare them if near duplicates are dropped.
 """
 
@@ -43,10 +43,10 @@ def finalize(
     writer: Writer,
     review: Review | None = None,
 ) -> Built:
-    """Writes data/, meta/ and rejects.jsonl and accounts for everything. Raises LedgerFault.
+    """Writes data/, meta/ and rejects.jsonl and counts every outcome. Raises LedgerFault.
 
-    `weights` has for each result the share of its conversations to select, `review` the decisions
-    of the file named by `select.review`.
+    `weights` are the shares of the results' conversations to select; `review` are the decisions in
+    the file named by `select.review`.
     """
     built = Built(writer)
     in_pieces = (
@@ -54,8 +54,8 @@ def finalize(
     )
     options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
     table = list(_table(results, weights, options, review))
-    is_near_dropped = config.audit.options.near_duplicates == "drop"
-    choice = choose(table, options, partial(_near_duplicates, results) if is_near_dropped else None)
+    drops_near = config.audit.options.near_duplicates == "drop"
+    choice = choose(table, options, partial(_near_duplicates, results) if drops_near else None)
     _count_records(built, results, unreadable)
     _count_conversations(built, table, choice)
     built.ledger.check()
@@ -79,15 +79,15 @@ def _table(
     for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
         samples = result.samples() if needs_samples else iter(())
         for entry in result.entries():
-            own = [
+            values = [
                 _values(line, meta, options.select)
                 for _, (line, meta) in zip(entry.samples, samples, strict=False)
             ]
-            yield _row(entry, source, result, weight, own, options, review)
+            yield _row(entry, source, result, weight, values, options, review)
 
 
 def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
-    """Returns the fields of a sample that conditions may name: its meta/ line and its tools."""
+    """Returns the values that conditions may name: the sample's meta line and its tools."""
     values: dict[str, Json] = _decoded(meta)
     if TOOLS in select.fields:
         sample = read_sample(_decoded(line))
@@ -143,7 +143,7 @@ def _row(
 
 
 def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> Mapping[int, int]:
-    """Returns {near duplicate: the sample kept in its place} for the selected samples."""
+    """Returns {near duplicate: the sample that is kept in its place} among the chosen ones."""
     from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
 
     def texts() -> Iterator[str]:
@@ -172,7 +172,7 @@ def _count_records(
 
 
 def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
-    """Counts conversations and calls in the ledger, and the numbers for the card."""
+    """Counts conversations and calls for the ledger, and origins and contexts for the card."""
     ledger = built.ledger
     calls = CallOutcomes()
     source = 0
@@ -191,42 +191,36 @@ def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
 
 
 def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | None]) -> None:
-    samples = sum(code is None for code in codes)
+    written = [at for at, code in enumerate(codes) if code is None]
     built.ledger.built += 1
-    built.ledger.samples += samples
-    built.tokens += sum(
-        tokens for tokens, code in zip(row.tokens, codes, strict=True) if code is None
-    )
-    for levels, missing, code in zip(row.levels, row.missing, codes, strict=True):
-        if code is None:
-            counted = zip(LEVELS, levels, strict=True)
-            built.context_levels.update({level: count for level, count in counted if count})
-            built.context_missing.update(dict(missing))
-    built.is_weighted |= any(
-        is_weighted and code is None for is_weighted, code in zip(row.weighted, codes, strict=True)
-    )
-    built.origins[Origin(row.format, row.model, row.license)] += samples
-    built.tools_sources[row.tools_source] += samples
+    built.ledger.samples += len(written)
+    for at in written:
+        built.tokens += row.tokens[at]
+        counted = zip(LEVELS, row.levels[at], strict=True)
+        built.context_levels.update({level: count for level, count in counted if count})
+        built.context_missing.update(dict(row.missing[at]))
+        built.is_weighted |= row.weighted[at]
+    built.origins[Origin(row.format, row.model, row.license)] += len(written)
+    built.tools_sources[row.tools_source] += len(written)
 
 
 def _calls_of_written(row: ConversationRow, codes: Sequence[str | None]) -> Iterator[str | None]:
-    """Yields for each call the reason why it is dropped, or None.
+    """Yields for each call the code for which it is dropped, or None if it is kept.
 
-    A call may be only in samples that are left out, for a reason other than being duplicates.
+    A call that is only in samples that were not selected has their code; duplicates count as kept.
     """
+    kept_codes = (None, DUPLICATE, NEAR_DUPLICATE)
     kept = [
-        range(*calls)
-        for calls, code in zip(row.calls, codes, strict=True)
-        if code in (None, DUPLICATE, NEAR_DUPLICATE)
+        range(*calls) for calls, code in zip(row.calls, codes, strict=True) if code in kept_codes
     ]
-    others = [code for code in codes if code not in (None, DUPLICATE, NEAR_DUPLICATE)]
+    others = [code for code in codes if code not in kept_codes]
     for ordinal, own in enumerate(row.call_codes):
         is_kept = not others or any(ordinal in calls for calls in kept)
         yield own if own is not None or is_kept else others[0]
 
 
 def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
-    """Counts a conversation without written samples; returns why its kept calls are dropped."""
+    """Counts a conversation without written samples; returns the code for its calls."""
     reasons = [code for code in codes if code not in (None, DUPLICATE)]
     if not codes and row.code != DUPLICATE:
         ledger.conversations_rejected[str(row.code)] += 1
@@ -240,7 +234,7 @@ def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | No
 
 
 def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -> None:
-    """Counts the preference pairs of the written samples, and why others are left out."""
+    """Counts the preference pairs of the written samples, and by code those left out."""
     built.pairs_left_out.update(matched.left_out)
     built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
     for row, codes in choice.of_each(table):
@@ -259,10 +253,7 @@ def _write(
     config: Config,
     matched: Matched,
 ) -> dict[int, str]:
-    """Writes the selected samples.
-
-    Returns {number: id} of those that are kept in place of near duplicates.
-    """
+    """Writes the selected samples; returns {number: id} of those kept in place of duplicates."""
     shard_bytes = config.output.shard_mb << 20
     writers: dict[str, SplitWriter] = {}
     ids: dict[int, str] = dict.fromkeys(choice.near.values(), "")
@@ -281,16 +272,16 @@ def _write(
                 weighted=built.is_weighted,
             )
         if number in matched.pairs:
-            described = _decoded(meta)
-            described["preferences"] = described.get("preferences", []) + matched.pairs[number]
-            meta = dumps(described).encode("utf-8", "replace") + b"\n"  # noqa: PLW2901 - completed
+            values = _decoded(meta)
+            values["preferences"] = values.get("preferences", []) + matched.pairs[number]
+            meta = dumps(values).encode("utf-8", "replace") + b"\n"  # noqa: PLW2901 - completed
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     return ids
 
 
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:
-    """Yields the lines of rejects.jsonl for data that was rejected before the selection."""
+    """Yields the lines of rejects.jsonl for what was rejected before the selection."""
     for problem in unreadable:
         yield reject_line(problem, problem.where, None, "file")
     for result in results:
@@ -300,7 +291,7 @@ def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> I
 def _left_out(
     results: Sequence[ChunkResult], choice: Choice, ids: Mapping[int, str]
 ) -> Iterator[bytes]:
-    """Yields the lines of rejects.jsonl for samples that are left out, except duplicates."""
+    """Yields the lines of rejects.jsonl for samples that were not selected, except duplicates."""
     if all(code in (None, DUPLICATE) for code in choice.codes):
         return
     for number, (_, line) in enumerate(_samples(results)):

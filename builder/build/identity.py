@@ -1,6 +1,6 @@
-"""Computes the identity of a run, which names its results.
+"""Computes the identity of a run: a digest of its code, its dependencies and its tokenizer.
 
-It is a digest of everything that a result depends on besides its bytes and options.
+The identity is part of the name of every result (`builder.build.task`).
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ def code_digest() -> str:
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
-        brought = f"{entry.value} {entry.dist.version if entry.dist else ''}\n"
-        digest.update(brought.encode())
+        digest.update(f"{entry.value} {entry.dist.version if entry.dist else ''}\n".encode())
     return digest.hexdigest()
 
 
 def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
-    """Returns a digest of everything that all results depend on besides their bytes and options."""
+    """Returns a digest of what a result depends on in addition to its input and its options."""
     parts: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
     return hashlib.sha256(dumps(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The main job: inputs to an output folder, every sample proven, everything accounted for."""
+"""Runs a build: from the inputs to a published dataset, reusing the results of earlier runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from builder.sources.source import Source
 
 
 def no_warning(text: str) -> None:
-    """Ignores a warning."""
+    """Ignores a warning: the default for callers that print none."""
 
 
 def build(
@@ -50,15 +50,15 @@ def build(
     warn: Callable[[str], object] = no_warning,
     remote: RemoteOutput | None = None,
 ) -> Built:
-    """Runs the job.
+    """Builds a dataset in the folder `out` and, for a store (`remote`), uploads it.
 
-    `progress(tasks)` returns a callback for each finished task; `phase(name, total)` announces each
-    later phase and returns a callback for the number of samples done; `warn` receives messages for
+    `progress(tasks)` returns a callback for finished tasks. `phase(name, total)` announces each
+    later phase and returns a callback for the number of samples done. `warn` receives messages for
     the user before the work begins.
 
-    Results of an earlier run with the same configuration and versions are reused, unless `fresh`.
-    The bytes do not depend on the engine. A dataset for a store (`remote`) is made in `out`, then
-    uploaded. Raises UsageError (input, tokenizer, output folder) and LedgerFault (a bug of ours).
+    Reuses results of earlier runs with the same configuration and versions, unless `fresh`. The
+    bytes do not depend on the engine. Raises UsageError (input, tokenizer, output folder) and
+    LedgerFault (a bug of ours).
     """
     started = time.time()
     target = _target(config)
@@ -72,7 +72,7 @@ def build(
     if not fresh:
         refuse_other_inputs(config, out)
     scrub = config.audit.scrub
-    key = derive_key(_whole(tasks)) if scrub.needs_key else b""
+    key = derive_key(_sources(tasks)) if scrub.needs_key else b""
     scrubber = Scrubber(scrub, key, target.added_tokens)
     unreadable = [scrubber.problem(problem) for problem in unreadable]
     with removed_if_unused(out), output_folder(out) as work, SharedPool() as pool:
@@ -92,15 +92,15 @@ def build(
         )
         use: dict[str, ToolUse] = {}
         done = progress(tasks)
-        run = partial(_run, engine, pool, job)
-        scanned = results = run(tasks, partial(_count_finished, tasks, done), use)
+        run_all = partial(_run_all, engine, pool, job)
+        scanned = results = run_all(tasks, partial(_count_finished, tasks, done), use)
         if again := _unfinished(tasks, results, use):
             results = [_set_aside(result, index, work) for index, result in enumerate(results)]
             first = [tasks[index] for index in again]
-            found = run(list(again.values()), partial(_count_finished, first, done), {})
+            found = run_all(list(again.values()), partial(_count_finished, first, done), {})
             for index, result in zip(again, found, strict=True):
                 results[index] = result
-        facts = Run(
+        run = Run(
             config,
             target,
             {"inputs": _inputs(tasks, results, scrubber)},
@@ -114,7 +114,7 @@ def build(
             review,
             pool,
         )
-        built, is_in_place = publish(results, [task.weight for task in tasks], unreadable, facts)
+        built, is_in_place = publish(results, [task.weight for task in tasks], unreadable, run)
         if is_in_place:
             if remote is not None:
                 remote.upload(out)
@@ -124,7 +124,7 @@ def build(
 
 
 def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object]) -> None:
-    """Warns if the unit writes the same text many times."""
+    """Warns if the unit repeats the text many times."""
     cost = unit_cost(tasks)
     if cost is not None and cost.factor >= LARGE:
         warn(
@@ -134,12 +134,12 @@ def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object
 
 
 def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: ResultSummary) -> None:
-    """Calls `done` for each task that need not run again."""
+    """Calls `done` for a task, unless it must run again."""
     if not summary.is_scan:
         done(tasks[index], summary)
 
 
-def _run(
+def _run_all(
     engine: Engine,
     pool: OpenPool,
     job: Job,
@@ -147,18 +147,18 @@ def _run(
     done: Callable[[int, ResultSummary], object],
     use: dict[str, ToolUse],
 ) -> list[ChunkResult]:
-    """Runs all tasks; returns their results in the order of the tasks.
+    """Runs the tasks; returns their results in the order of the tasks.
 
-    Adds statistics on how the sessions use tools to `use`, by format.
+    Adds the counts of how sessions use tools to `use`, by format.
     """
     results: dict[int, ChunkResult] = {}
-    with contextlib.closing(engine.run(tasks, job, pool)) as ended:
-        for index, result in ended:
+    with contextlib.closing(engine.run(tasks, job, pool)) as finished:
+        for index, result in finished:
             results[index] = result
             summary = result.summary
             if summary.tool_use and summary.format is not None:
                 use.setdefault(summary.format, ToolUse()).add(summary.tool_use)
-                summary.tool_use = ToolUse.wanted(summary.tool_use)  # definitions are large
+                summary.tool_use = ToolUse.wanted(summary.tool_use)  # drops large definitions
             done(index, summary)
     return [results[index] for index in range(len(tasks))]
 
@@ -166,7 +166,7 @@ def _run(
 def _unfinished(
     tasks: Sequence[Task], results: Sequence[ChunkResult], use: dict[str, ToolUse]
 ) -> dict[int, Task]:
-    """Returns the tasks that were only scanned, by index, with the tools that sessions share."""
+    """Returns {index: task} for the tasks that were only scanned, with shared tools added."""
     again: dict[int, Task] = {}
     for index, (task, result) in enumerate(zip(tasks, results, strict=True)):
         summary = result.summary
@@ -177,7 +177,7 @@ def _unfinished(
 
 
 def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:
-    """Renames a result that is not kept for a later run, so that it cannot be overwritten."""
+    """Renames a result in the work folder, so that the second pass cannot overwrite it."""
     if work not in result.path.parents:
         return result
     path = work / "first" / f"{index:08d}"
@@ -196,22 +196,25 @@ def _target(config: Config) -> Target:
     return target
 
 
-def _whole(tasks: Sequence[Task]) -> Iterator[Source]:
+def _is_first_chunk(task: Task) -> bool:
+    """Returns whether the task reads a whole source or its first chunk."""
+    return task.source.window is None or not task.source.window.start
+
+
+def _sources(tasks: Sequence[Task]) -> Iterator[Source]:
     """Yields the sources of the tasks, each once."""
-    for task in tasks:
-        if task.source.window is None or not task.source.window.start:
-            yield task.source
+    return (task.source for task in tasks if _is_first_chunk(task))
 
 
 def _inputs(
     tasks: Sequence[Task], results: Sequence[ChunkResult], scrubber: Scrubber
 ) -> list[Json]:
-    """Returns the files that were read, each once."""
+    """Returns the manifest's list of the files that were read."""
     found: list[Json] = []
     for task, result in zip(tasks, results, strict=True):
-        window = task.source.window
-        if window is not None and window.start:
+        if not _is_first_chunk(task):
             continue
+        window = task.source.window
         file = window.whole if window is not None else result.summary
         item: dict[str, Json] = {
             "path": scrubber.text(result.summary.name),
@@ -237,7 +240,7 @@ def _prune_store(remote: RemoteOutput, results: Sequence[ChunkResult]) -> None:
 
 
 def _prune(folder: Path, results: Sequence[ChunkResult]) -> None:
-    """Removes results that this run did not use, because their inputs changed or are gone."""
+    """Removes the results that this run did not use: their inputs have changed or are gone."""
     used = {result.path for result in results}
     for path in folder.glob("??/*"):
         if path not in used:

@@ -1,8 +1,8 @@
-"""Implements `builder merge`: combines built datasets without the logs and without a second proof.
+"""Implements `builder merge`: combines built datasets without their logs, without verifying again.
 
-The rows were proven when they were built, and the manifest's digests show that their bytes have not
-changed. So merging only repeats the selection, over all rows: duplicates across datasets are left
-out, and splits, shares and budgets apply to the whole.
+The rows were verified when they were built, and the digests in the manifest show that they have not
+changed. So merging only repeats the selection over all rows: it drops duplicates across datasets
+and applies splits, shares and budgets to the whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from builder.audit.run import evaluation_sets
-from builder.build.prefixes import counted_definitions, prefix_digests
+from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.publish import Phase, Run, no_phase, publish
 from builder.build.results import (
     ChunkResult,
@@ -48,7 +48,7 @@ DECIDED = ("normalize", "train", "verify", "limits")
 
 @dataclass(frozen=True, slots=True)
 class BuiltFolder:
-    """A dataset made by `build` or `merge`: its folder, its manifest, the manifest's sha256."""
+    """A dataset made by `build` or `merge`; `sha256` is that of its manifest."""
 
     path: Path
     name: str
@@ -71,9 +71,9 @@ def merge(
 ) -> Built:
     """Merges built folders into `out`.
 
-    `config` decides on name, split, mix, select, output and the audits; everything else is taken
-    from the folders, which must agree. Raises UsageError if a folder does not match its manifest,
-    if they were built with different options, or if `out` cannot be written.
+    Name, split, mix, select, output and the audits are those of `config`; all other options are
+    those of the folders, which must be equal. Raises UsageError if a folder does not match its
+    manifest, if the folders' options differ, or if `out` cannot be written.
     """
     started = time.time()
     folders = [_folder(dataset) for dataset in datasets]
@@ -86,8 +86,8 @@ def merge(
     for folder in folders:
         _check(folder, target)
     evaluation_sets(chosen.audit.options.sets)
-    decided = chosen.select.review
-    review = read_review(decided.located) if decided is not None else None
+    path = chosen.select.review
+    review = read_review(path.located) if path is not None else None
     with output_folder(out) as work:
         results = [
             _result(folder, number, chosen, work / f"{number:08d}")
@@ -121,7 +121,7 @@ def _folder(dataset: str) -> BuiltFolder:
 
 
 def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
-    """Returns the merged configuration. Raises UsageError if the folders do not agree."""
+    """Returns the merged configuration. Raises UsageError if the folders' options differ."""
     first = folders[0]
     for other in folders[1:]:
         for section in DECIDED:
@@ -172,7 +172,7 @@ def _check(folder: BuiltFolder, target: Target) -> None:
 
 
 def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:
-    """Returns the rows of a folder in the form of a result of `build`."""
+    """Writes the rows of a folder as a result, like those of `build`."""
     ledger = _ledger(folder)
     summary = ResultSummary(folder.name, ledger=ledger)
     with ResultWriter(path, summary) as writer:
@@ -180,7 +180,8 @@ def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> Chu
         entries = chain(
             (_entry(list(group), number, config, writer) for _, group in groups), _unused(folder)
         )
-        dropped = tuple(_dropped(folder, number))  # the manifest does not name their conversation
+        # The manifest does not name the conversations of these: they go into the first entry.
+        dropped = tuple(_dropped(folder, number))
         left_out = _pairs_left_out(folder)
         for entry in entries:
             writer.entry(replace(entry, calls=entry.calls + dropped, left_out=left_out))
@@ -192,7 +193,7 @@ def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> Chu
 
 
 def _pairs_left_out(folder: BuiltFolder) -> tuple[tuple[str, int], ...]:
-    """Returns (code, number) of the uncertain preference pairs that the folder counts."""
+    """Returns (code, number) of the uncertain preference pairs of a folder."""
     found = folder.manifest.get("preferences", {}).get("left_out", {})
     return tuple((str(code), int(count)) for code, count in found.items())
 
@@ -237,7 +238,7 @@ def _entry(
 
 
 def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int) -> Spooled:
-    """Returns the description of a sample; all its targets have the context that meta/ names."""
+    """Describes a sample; all its targets get the context level that its meta line names."""
     context = row.meta.get("context")
     level = context.get("level") if isinstance(context, dict) else None
     listed = context.get("missing") if isinstance(context, dict) else None
@@ -263,12 +264,12 @@ def _prefixes(sample: Sample, tools_source: str, config: Config) -> tuple[bytes,
         (role, content, weight != 0)
         for (role, content), weight in zip(sample.messages, weights, strict=True)
     )
-    definitions = counted_definitions(sample.tools, tools_source, config.normalize.tools)
+    definitions = digested_definitions(sample.tools, tools_source, config.normalize.tools)
     return prefix_digests(messages, definitions)
 
 
 def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
-    """Yields a key for each call; equal beginnings in two datasets share their keys."""
+    """Yields a key for each call; calls after equal messages have equal keys."""
     turns = [turn for turn in to_dialogue(sample).turns if turn.role == "assistant"]
     for turn, prefix in zip(turns, prefixes, strict=True):
         for ordinal, _ in enumerate(turn.calls):
@@ -277,7 +278,7 @@ def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _ledger(folder: BuiltFolder) -> Ledger:
-    """Returns the counts of records of a folder's ledger; conversations are counted again."""
+    """Returns the counts of records in a folder's ledger; not of conversations."""
     records = folder.manifest["ledger"]["records"]
     return Ledger(
         read=records["read"],
@@ -296,7 +297,7 @@ def _unused(folder: BuiltFolder) -> Iterator[ConversationEntry]:
 
 
 def _dropped(folder: BuiltFolder, number: int) -> Iterator[tuple[bytes, str]]:
-    """Yields the calls that the folder counts as dropped, each under a key of its own."""
+    """Yields (unique key, code) for each call that the folder counts as dropped."""
     codes = folder.manifest["ledger"]["calls"]["dropped"]
     names = (code for code, count in codes.items() for _ in range(count))
     for at, code in enumerate(names):

@@ -1,4 +1,4 @@
-"""Turns the configuration into tasks: one per input file, or per chunk of a large one."""
+"""Makes the tasks of a configuration: one per input file, or per chunk of a large one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from builder.readers.discovery import find_sources
 def plan(
     config: Config, added_tokens: tuple[str, ...], out: Path | None = None
 ) -> tuple[list[Task], list[Problem]]:
-    """Returns the tasks and the problems of unreadable inputs, in order; `out` is never read.
+    """Returns the tasks, and a problem for each unreadable input; skips `out`.
 
     Raises UsageError.
     """
@@ -28,7 +28,7 @@ def plan(
     unreadable: list[Problem] = []
     if not config.inputs:
         raise UsageError("no inputs: name files or folders, or a configuration with inputs")
-    limit = config.limits.max_record_mb << 20
+    limit, lengths = config.limits.max_record_mb << 20, config.limits.lengths
     for number, item in enumerate(config.inputs):
         if item.format != "auto" and item.format not in readers():
             known = nearest(item.format, readers())
@@ -42,13 +42,13 @@ def plan(
                 unreadable.append(source)
                 continue
             origin = f"{number}/{source.name}"
-            lengths = config.limits.lengths
             task = Task(source, options, origin, item.format, item.license, lengths, item.weight)
             tasks.extend(cut(task))
     return tasks, unreadable
 
 
 def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) -> NormalizeOptions:
+    """Returns the options for one input. Raises UsageError for an invalid tools or system file."""
     tools = None
     system = None
     if item.tools is not None:

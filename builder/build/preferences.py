@@ -1,7 +1,8 @@
-"""Finds the preference pairs of a build: collects them during conversion, matches them afterwards.
+"""Finds the preference pairs of a build.
 
-A pair within a conversation is found with its sample. The replacement of an abandoned conversation
-may be anywhere in its source, so such pairs are matched with the samples that are written.
+Pairs within a conversation are found when its samples are made (`Corrected`). The replacement of an
+abandoned conversation may be anywhere in its source, so it is searched among the selected samples
+(`match`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ LOGGED = ("logged", "supplied", "none")
 """Values of `tools_source` for definitions that do not depend on the calls."""
 
 
-def left_reason(conversation: Conversation) -> str | None:
-    """Returns why a conversation was abandoned, if it has no other fault."""
+def abandonment(conversation: Conversation) -> str | None:
+    """Returns why a conversation was abandoned; None if it was not, or has another fault."""
     codes = {problem.code for problem in conversation.problems}
     return REASONS[min(codes)] if codes and codes <= REASONS.keys() else None
 
@@ -56,10 +57,7 @@ def alternative(
     target: Target,
     scrubber: Scrubber,
 ) -> Alternative:
-    """Returns the alternative made from an abandoned conversation.
-
-    It is normalised and scrubbed like any other conversation.
-    """
+    """Normalises and scrubs an abandoned conversation and returns it as an alternative."""
     record = scrubber.text(conversation.record)
     kept = replace(options, train=replace(options.train, rewound="keep"))
     normalised = normalise(replace(conversation, problems=()), kept)
@@ -81,31 +79,31 @@ def alternative(
 
 
 def _digest(dialogue: Dialogue | Sample, tools_source: str, tools: str) -> bytes:
-    """Returns the digest of the definitions, if they are logged or supplied and complete."""
+    """Returns the digest of the definitions; b"" if they are inferred or incomplete."""
     counts = tools_source in LOGGED and tools == "all"
     return tools_digest(list(map(dumps, dialogue.tools)) if counts else None)
 
 
 @dataclass(slots=True)
 class Corrected:
-    """Collects the pairs within one conversation, each once; `left_out` counts the others."""
+    """Finds the pairs within one conversation, each once; `left_out` counts the uncertain ones."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     _done: set[int] = field(default_factory=set)
 
     def of(self, proof: Proof, normalised: Normalised, record: Json) -> list[Json]:
-        """Returns the pairs of a proven sample, as `preferences` of its line in meta/."""
+        """Returns the pairs of a proven sample, for `preferences` in its meta line."""
         example = proof.example
         dialogue = example.dialogue
         failures = [normalised.failures[origin] for origin in example.origins]
-        has_results = _answered(normalised)
+        has_results = _have_results(normalised)
         answered = [has_results[origin] for origin in example.origins]
         answers = [at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"]
         violating: set[int] = set()
         if normalised.tools_source in LOGGED:
             found = (item.turn for item in proof.verdict.warnings if item.code == "schema")
             violating = {answers.index(at) for at in found if at in answers}
-        made: list[Json] = []
+        pairs: list[Json] = []
         for item in corrections(dialogue, failures, answered, violating):
             origin = example.origins[item.chosen]
             is_adjacent = example.origins[item.rejected] + 1 == origin
@@ -118,14 +116,14 @@ class Corrected:
             rejected = dialogue.turns[answers[item.rejected]]
             bare = flat_turn(replace(rejected, reasoning=""))[1] if rejected.reasoning else None
             chosen = flat_turn(dialogue.turns[answers[item.chosen]])[1]
-            made.append(
+            pairs.append(
                 preference(item.reason, item.rejected, chosen=chosen, rejected=bare, record=record)
             )
-        return made
+        return pairs
 
 
-def _answered(normalised: Normalised) -> list[bool]:
-    """Returns for each turn of the model whether the results of its calls follow."""
+def _have_results(normalised: Normalised) -> list[bool]:
+    """Returns for each assistant turn whether the results of its calls follow."""
     assert normalised.dialogue is not None, "it has samples"
     turns = normalised.dialogue.turns
     after = [turn.role == "tool" for turn in turns[1:]] + [False]
@@ -134,38 +132,36 @@ def _answered(normalised: Normalised) -> list[bool]:
 
 @dataclass(slots=True)
 class Matched:
-    """The pairs of abandoned conversations by sample number; `left_out` counts those without."""
+    """Pairs by sample number; `left_out` counts, by code, the conversations without a pair."""
 
     pairs: dict[int, list[Json]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
 def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) -> Matched:
-    """Finds the replacement of each abandoned conversation among the written samples.
+    """Finds the replacement of each abandoned conversation among the selected samples.
 
     `samples` are (line, meta line) of each sample of the table, in order; they are read only if
     there is an abandoned conversation.
     """
     matched = Matched()
-    lefts = [(row, row.alternative) for row in table if row.alternative is not None]
-    if not lefts:
+    abandoned = [(row, row.alternative) for row in table if row.alternative is not None]
+    if not abandoned:
         return matched
-    scopes: dict[int | bytes, Successors] = {_scope(row, left): Successors() for row, left in lefts}
-    known = iter(samples)
-    number = 0
+    scopes: dict[int | bytes, Successors] = {_scope(*item): Successors() for item in abandoned}
+    numbered = enumerate(samples)
     for row in table:
         places = (scopes.get(row.source), scopes.get(row.session))
-        wanted = [found for found in places if found is not None and row.alternative is None]
+        searched = [found for found in places if found is not None and row.alternative is None]
         for at in range(row.samples):
-            line, meta = next(known)
-            if wanted and choice.splits[number] is not None:
+            number, (line, meta) = next(numbered)
+            if searched and choice.splits[number] is not None:
                 is_last = at == row.samples - 1
                 for successor in _successors(number, line, meta, is_last=is_last):
-                    for found in wanted:
+                    for found in searched:
                         found.add(successor)
-            number += 1
     seen: set[tuple[int, int, str]] = set()
-    for row, left in lefts:
+    for row, left in abandoned:
         pair = scopes[_scope(row, left)].pair(left)
         if isinstance(pair, str):
             matched.left_out[pair] += 1
@@ -181,16 +177,14 @@ def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) 
 
 
 def _scope(row: ConversationRow, left: Alternative) -> int | bytes:
-    """Returns where to look for the successor of an abandoned conversation.
-
-    It is the number of a source, or the key of a session.
-    """
+    """Returns where the successor may be: the number of a source or the key of a session."""
     return row.session if left.reason in WITHIN_SESSION else row.source
 
 
 def _successors(
     number: int, line: bytes, meta_line: bytes, *, is_last: bool
 ) -> Iterator[Successor]:
+    """Yields the assistant turns of a sample. `is_last`: it is the last of its conversation."""
     row, meta = cast("Any", loads(line)), cast("Any", loads(meta_line))
     sample = read_sample(row)
     assert isinstance(sample, Sample), "it was proven"

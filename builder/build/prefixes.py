@@ -15,24 +15,27 @@ def prefix_digests(
 ) -> tuple[bytes, ...]:
     """Returns a digest of the messages up to each assistant turn.
 
-    A message is (role, content, whether it is trained): a continuation in which a turn is not a
-    target does not replace the conversation in which it is one. `definitions` are those that count;
-    None if they depend on the calls (inferred, or only the called ones), since they then differ
-    between a conversation and its continuation.
+    `messages` are (role, content, whether it is trained). The third is part of the digest, so that
+    a continuation that does not train a turn cannot replace the conversation that does.
+    `definitions` are the result of `digested_definitions`.
     """
     seed = dumps(list(definitions)) if definitions is not None else ""
-    digest = hashlib.blake2b(seed.encode("utf-8"), digest_size=DIGEST_BYTES).digest()
+    digest = hashlib.blake2b(seed.encode(), digest_size=DIGEST_BYTES).digest()
     prefixes = []
     for role, content, trained in messages:
-        text = f"{role}\n{content}" if trained else f"{role} untrained\n{content}"
+        text = f"{role}{'' if trained else ' untrained'}\n{content}"
         digest = hashlib.blake2b(digest + text.encode(), digest_size=DIGEST_BYTES).digest()
         if role == "assistant":
             prefixes.append(digest)
     return tuple(prefixes)
 
 
-def counted_definitions(
+def digested_definitions(
     definitions: Sequence[Json], tools_source: str, tools: str
 ) -> Sequence[Json] | None:
-    """Returns the definitions that count for `prefix_digests`; `tools` is `normalize.tools`."""
+    """Returns the definitions for `prefix_digests`. `tools` is the option `normalize.tools`.
+
+    None if they depend on the calls (inferred, or only the called ones): a conversation and its
+    continuation then have different definitions.
+    """
     return definitions if tools_source in ("logged", "supplied") and tools == "all" else None

@@ -1,4 +1,4 @@
-"""Preloading for workers that convert. Light, because the command line imports it first."""
+"""Preloads workers that convert. Imports little itself: the command line imports it first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def preloading(tokenizer: str) -> Preload:
 
 
 def preload(tokenizer: str) -> None:
-    """Loads what verifying and converting need, so that forked workers share it."""
+    """Loads what workers need to convert and verify, so that forked workers share it."""
     verifying.preload(tokenizer, _imports)
 
 

@@ -1,4 +1,4 @@
-"""Turns a dialogue into proven samples: units, lengths, and every check of the verifier."""
+"""Divides a dialogue into samples, shortens long ones, and verifies each."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from builder.verify.verifier import Verdict, Verifier
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """An example as a sample with its verdict, and the problem if it is not proven.
+    """An example as a sample, with its verdict and the contexts of its targets.
 
-    `contexts` are those of its targets.
+    `problem` is why it is not proven, or None.
     """
 
     example: TrainingExample
@@ -41,10 +41,11 @@ def prove(
     limits: LengthOptions,
     verifier: Verifier,
 ) -> Iterator[Proof]:
-    """Flattens and verifies the examples of a dialogue, one after the other.
+    """Flattens and verifies the examples of a dialogue; yields a proof for each.
 
     An example that is too long is divided into windows (`too_long: split`) or cut to its beginning
-    (`cut`). If targets do not fit, the whole example comes last with the problem `max_tokens`.
+    (`cut`). If targets do not fit, a proof of the whole example follows, with the problem
+    `max_tokens`.
     """
     assert normalised.dialogue is not None, "it was not rejected"
     for whole in examples(normalised.dialogue, options.unit):
@@ -89,15 +90,15 @@ def _proof(
 def _shorter(
     proof: Proof, options: NormalizeOptions, limit: int, too_long: str, verifier: Verifier
 ) -> tuple[list[TrainingExample], int]:
-    """Makes examples of at most `limit` tokens; counts the targets that are in none of them."""
+    """Returns examples of at most `limit` tokens, and the number of targets in none of them."""
     whole = proof.example
     turns = whole.dialogue.turns
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
-    whole_conversation = options.unit == "conversation"
+    is_conversation = options.unit == "conversation"
     has_context = len(whole.targets) < len(answers)
-    weighted = whole_conversation and (options.untrained_turns == "weight" or has_context)
-    # Without weights, every assistant turn of a whole conversation is trained, including repeats.
-    trains_all = whole_conversation and not weighted
+    weighted = is_conversation and (options.untrained_turns == "weight" or has_context)
+    # Without weights, every assistant turn of a conversation is trained, including repeats.
+    trains_all = is_conversation and not weighted
     windows, left_out = plan_windows(
         turns,
         frozenset(answers[at] for at in whole.targets),
@@ -107,7 +108,7 @@ def _shorter(
         only_first=too_long == "cut",
     )
     made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
-    # A target that does not fit with what it answers may be in a window as its repeat.
+    # A target that does not fit together with the step before it may be repeated in a window.
     if trains_all:
         repeated = {at for window in windows for at in window.repeated}
         left_out = [at for at in left_out if at not in repeated]
@@ -122,10 +123,7 @@ def _shorter(
 def _windowed(
     whole: TrainingExample, window: Window, *, weighted: bool, again: bool
 ) -> TrainingExample:
-    """Makes the example of a window.
-
-    `again`: its repeats are trained a second time, and counted.
-    """
+    """Makes the example of a window. `again`: its repeated turns are trained a second time."""
     targets = window.targets + (window.repeated if again else ())
     item = example(whole.dialogue, window.places, targets, weighted=weighted)
     added = {
@@ -141,7 +139,7 @@ def _windowed(
 
 
 def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
-    """Measures the tokens of each of the `count` turns; the first includes everything before it."""
+    """Returns the tokens of each of the `count` turns; the first includes the tools block."""
     begin = "<|im_start|>"  # an added token: no other token crosses its boundary
     text = render_sample(sample, target.style).text
     sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
@@ -150,7 +148,7 @@ def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
 
 
 def shortened(normalised: Normalised, limits: LengthOptions, target: Target) -> Normalised:
-    """Shortens long tool responses (`response_shortened`) if the options ask for it."""
+    """Shortens tool responses beyond the limit, if there is one (`response_shortened`)."""
     if normalised.dialogue is None or limits.tool_response_tokens is None:
         return normalised
     dialogue, count = shorten_responses(
@@ -174,7 +172,7 @@ def _context_problem(contexts: Sequence[Context], required: str) -> Problem | No
 
 
 def finding_problem(finding: Finding) -> Problem:
-    """Converts a finding of the verifier to a problem, with its offset and both contexts."""
+    """Converts a finding of the verifier to a problem, with its location and both texts."""
     detail = finding.message
     if finding.expected is not None:
         detail += f"; expected {finding.expected!r}"

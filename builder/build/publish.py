@@ -1,4 +1,4 @@
-"""Publishes the results as a dataset: selects, loads again, audits, describes, renames."""
+"""Publishes results as a dataset: selects, writes, loads, audits, describes, moves into place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Phase = Callable[[str, int | None], Callable[[int], object]]
 
 
 def no_phase(name: str, total: int | None) -> Callable[[int], object]:
-    """Announces nothing: the default for callers without progress."""
+    """Ignores a phase: the default for callers that show no progress."""
     return lambda _: None
 
 
@@ -49,12 +49,12 @@ class Run:
     """The facts about a run that publishing needs.
 
     origin   the manifest's entries on the origin of the samples, by key
-    hidden   removes from a text what must not be written
+    hidden   removes secrets and personal data from a text
     work     the folder for unfinished files
-    engine   the name of the engine that ran the tasks, and its number of workers
+    engine   the name of the engine that ran the tasks; `workers` is its number of workers
     started  seconds since the epoch
-    review   the decisions of the file named by `select.review`
-    pool     where to get worker processes
+    review   the decisions in the file named by `select.review`
+    pool     opens worker processes
     """
 
     config: Config
@@ -77,10 +77,10 @@ def publish(
     unreadable: Sequence[Problem],
     run: Run,
 ) -> tuple[Built, bool]:
-    """Makes the dataset; returns it, and whether it was put in place.
+    """Makes the dataset; returns it, and whether it was published.
 
-    It is not put in place if a row does not load as it was proven (`Built.changed_by_loader`), or
-    if there is no sample (`Built.reasons`). Raises LedgerFault.
+    It is not published if a row does not load as it was proven (`Built.changed_by_loader`) or if
+    there is no sample (`Built.reasons`). Raises LedgerFault.
     """
     config, target = run.config, run.target
     workers = min(run.workers, default_workers())
@@ -90,7 +90,7 @@ def publish(
         start(import_loader)  # while the samples are selected and written
         run.phase("write", None)
         built = finalize(results, weights, unreadable, config, Writer(run.work), run.review)
-        if _is_nothing(built, run.out):
+        if not _is_publishable(built, run.out):
             built.reasons = _reasons(built.writer.folder / "rejects.jsonl")
             return built, False
         resolved = map_strings(config.resolved(), run.hidden)
@@ -136,7 +136,7 @@ def publish(
 
 
 def _manifest(about: Mapping[str, Json], built: Built, run: Run) -> dict[str, Json]:
-    """Returns the manifest: dataset, files, and `run`, the only part that varies between runs."""
+    """Returns the manifest. Only its part `run` differs between equal runs."""
     return {
         **about,
         "files": [
@@ -163,13 +163,13 @@ def _tokenizer(config: Config, target: Target) -> dict[str, Json]:
     }
 
 
-def _is_nothing(built: Built, out: Path) -> bool:
-    """Returns whether nothing may be published: no conversation, or no samples from some."""
-    return not built.ledger.samples and (not built.ledger.found or has_dataset(out))
+def _is_publishable(built: Built, out: Path) -> bool:
+    """Returns whether there are samples, or only rejected conversations and no earlier dataset."""
+    return bool(built.ledger.samples or (built.ledger.found and not has_dataset(out)))
 
 
 def _reasons(rejects: Path) -> list[str]:
-    """Returns the first lines of rejects.jsonl as text."""
+    """Returns the first lines of rejects.jsonl as messages."""
     found = []
     for line in rejects.read_bytes().splitlines()[:REASONS]:
         item = loads(line)
@@ -198,7 +198,7 @@ def _page(
 
 
 def _finding(finding: AuditFinding) -> dict[str, Json]:
-    """Returns a finding for the manifest, with what the gates of `push` need."""
+    """Returns an audit finding as the manifest lists it, for the gates of `push`."""
     return {
         "audit": finding.audit,
         "code": finding.code,

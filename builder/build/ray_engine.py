@@ -1,11 +1,11 @@
 """Runs the tasks of a build on Ray: on this machine or on an existing cluster.
 
-A Ray task does the same as a worker of the local pool (`builder.build.task.run_task`), so the bytes
-are the same. Ray carries only the tasks, a few KB each, and the counts that come back. Finished
-results are in the state folder, which all nodes must see; if the output is in a store, workers
-upload them (`Job.store`) and the driver downloads them. Each task checks that its node sees the
-folder and the inputs and runs the same versions, because a misconfigured node must never look like
-a fault of the data.
+A Ray task runs `builder.build.task.run_task`, like a worker of the local pool, so the bytes are the
+same. Ray carries only the tasks, a few KB each, and the returned counts. Results are written to the
+state folder, which all nodes must see; if the output is in a store, workers upload them
+(`Job.store`) and the driver downloads them. Each task checks that its node sees the folder and the
+inputs and runs the same versions, so that a misconfigured node never looks like a fault of the
+data.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from builder.verify.verifier import verifier_for
 TRIES = 3
 """Attempts for a task whose worker dies or is killed for its memory use."""
 NODE_TRIES = 12
-"""The same if the whole node is lost: preemption is not the fault of a task, but a task that brings
-its nodes down must not be retried forever.
+"""Attempts for a task whose node is lost. The task is rarely the cause, since nodes are preempted;
+but one that takes its nodes down must not be retried forever.
 """
 AHEAD = 4
-"""Tasks submitted to Ray per core in addition to those that run."""
+"""Tasks queued in Ray per core in addition to the running ones."""
 ANSWER_SECONDS = 10
 MARK = "run"
-"""The file in the work folder that contains the name of the run."""
+"""The file in the work folder with the random name of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
     """Options of the engine.
 
-    `address` is that of a cluster; None: that of RAY_ADDRESS, or else a local Ray. `workers` is how
-    many tasks may run at once; None: the cores that Ray has.
+    `address` is that of a cluster; None: RAY_ADDRESS if it is set, else a local Ray. `workers` is
+    the number of tasks that may run at once; None: the number of Ray's cores.
     """
 
     address: str | None = None
@@ -65,7 +65,7 @@ class RayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Returns the result of a task on a node that lacks an input which the driver has listed."""
+    """The result of a task on a node that does not see `path`, an input of the task."""
 
     node: str
     path: Path
@@ -73,18 +73,17 @@ class Unseen:
 
 @contextlib.contextmanager
 def on_ray(options: RayOptions) -> Iterator[Engine]:
-    """Yields the engine while Ray is connected. Its `workers` are those known at the start.
+    """Connects to Ray and yields the engine; its `workers` are those at the start.
 
-    At the end the cluster is disconnected, which ends the tasks of this run; a Ray that was started
-    here is stopped. Raises UsageError if Ray is not installed or there is no cluster at the
-    address.
+    At the end it disconnects, which ends the tasks of this run, or stops a Ray that it started.
+    Raises UsageError if Ray is not installed or there is no cluster at the address.
     """
     ray = _import()
     address = options.address or os.environ.get("RAY_ADDRESS") or "local"
     ours = address == "local"
     started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
     try:
-        _knock(address)
+        _check_answers(address)
     except OSError as error:
         raise UsageError(f"--ray-address {address!r}: no cluster there: {error}") from None
     try:
@@ -111,7 +110,7 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
+def _check_answers(address: str) -> None:
     """Raises OSError if HOST:PORT does not answer; Ray itself would try for many minutes."""
     host, found, port = address.rpartition("://")[2].rpartition(":")
     if found and port.isdigit():
@@ -120,10 +119,10 @@ def _knock(address: str) -> None:
 
 
 def _import() -> Any:
-    # Ray sends usage statistics to its authors by default; logs are private.
+    # By default Ray sends usage statistics to its authors.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        import ray  # noqa: PLC0415 - an optional extra, never imported unless asked for
+        import ray  # noqa: PLC0415 - an optional extra
     except ImportError:
         raise UsageError(
             "--engine ray: Ray is not installed: pip install 'toolcall-dataset-builder[ray]'"
@@ -132,7 +131,7 @@ def _import() -> Any:
 
 
 class _Work:
-    """The tasks that were submitted to Ray, and the number of attempts of each."""
+    """Runs the tasks on Ray and counts the attempts of each."""
 
     def __init__(self, tasks: Sequence[Task], job: Job, ray: Any) -> None:
         self.tasks = tasks
@@ -142,16 +141,16 @@ class _Work:
         (job.work / MARK).write_text(self.mark)
         self._deaths: Counter[tuple[int, bool]] = Counter()
         self._indices: dict[Any, int] = {}
-        # Ray's own retries after running out of memory are unlimited, so we retry here instead.
+        # Ray's own retries are unlimited when memory runs out, so we retry instead.
         self._run_remote = self.ray.remote(_run_remote).options(max_retries=0, num_cpus=1)
         self._job = self.ray.put(_absolute(job))
 
     def finish(self, room: Callable[[], int]) -> Generator[tuple[int, ChunkResult]]:
         """Yields (index, result) of all tasks as they finish; submits up to `room()` at a time.
 
-        A task whose worker or node dies is retried, up to TRIES and NODE_TRIES, and then gets the
-        reject `worker_died`. Raises OSError if a result cannot be written; UsageError if a node
-        does not see the files or runs other versions.
+        A task whose worker or node dies is attempted TRIES or NODE_TRIES times, and then becomes
+        the reject `worker_died`. Raises OSError if a result cannot be written, and UsageError if a
+        node does not see the files or runs other versions.
         """
         waiting = iter(range(len(self.tasks)))
         while True:
@@ -159,11 +158,11 @@ class _Work:
                 self._submit(index)
             if not self._indices:
                 return
-            ended, _ = self.ray.wait(list(self._indices), num_returns=1)
-            index = self._indices.pop(ended[0])
-            done = self._result(index, ended[0])
-            if done is not None:
-                yield index, done
+            finished, _ = self.ray.wait(list(self._indices), num_returns=1)
+            index = self._indices.pop(finished[0])
+            result = self._result(index, finished[0])
+            if result is not None:
+                yield index, result
 
     def _submit(self, index: int, *, look: bool = True) -> None:
         task = self.tasks[index]
@@ -186,9 +185,9 @@ class _Work:
                 raise UsageError(f"--engine ray: {detail}") from None
             raise
         except (errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
-            return self._again(index, node=False, error=error)
+            return self._retried(index, node=False, error=error)
         except (errors.NodeDiedError, errors.ObjectLostError) as error:
-            return self._again(index, node=True, error=error)
+            return self._retried(index, node=True, error=error)
         except errors.RayError as error:
             raise UsageError(f"--engine ray: {reason(error)}") from None
         if isinstance(result, Unseen):
@@ -197,7 +196,7 @@ class _Work:
                     f"--engine ray: node {result.node} does not see the input {str(result.path)!r}:"
                     " all nodes need the same file system, or inputs in a store"
                 )
-            self._submit(index, look=False)  # the input is gone: running the task reports it
+            self._submit(index, look=False)  # the input is gone, which running the task reports
             return None
         done = replace(result, path=self.job.work.parent / result.path)
         if self.job.store is None:
@@ -205,12 +204,13 @@ class _Work:
         url = f"{self.job.store}/{result.path.as_posix()}"
         return fetch_result(done, url, self.job.work / "fetched")
 
-    def _again(self, index: int, *, node: bool, error: Exception) -> ChunkResult | None:
+    def _retried(self, index: int, *, node: bool, error: Exception) -> ChunkResult | None:
+        """Submits a task again and returns None; after too many attempts returns its reject."""
         self._deaths[index, node] += 1
-        if self._deaths[index, node] < (NODE_TRIES if node else TRIES):
+        tries = self._deaths[index, node]
+        if tries < (NODE_TRIES if node else TRIES):
             self._submit(index)
             return None
-        tries = self._deaths[index, node]
         memory = isinstance(error, self.ray.exceptions.OutOfMemoryError)
         what = "node died" if node else "worker was killed"
         why = ", out of memory" if memory else " (out of memory?)"
@@ -237,7 +237,7 @@ def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> Chun
         )
     if look and (missing := _missing(task)) is not None:
         return Unseen(node, missing)
-    # An attempt that was considered lost may still be writing, so each has its own folder.
+    # A lost attempt may still be writing, so each attempt has its own folder.
     own = f"{node}-{os.getpid()}"
     if job.store is None:
         state = job.work.parent
@@ -249,7 +249,7 @@ def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> Chun
             task, index, replace(job, results=state / "results", work=state / "work" / own)
         )
         below = done.path.relative_to(state)
-        if done.path.is_file():  # otherwise it is in the store from an earlier run
+        if done.path.is_file():  # otherwise an earlier run has uploaded it
             put_result(done.path, f"{job.store}/{below.as_posix()}")
         return replace(done, path=below)
 
@@ -268,14 +268,14 @@ def _sees(job: Job, mark: str) -> bool:
 
 @cache
 def _identity(tokenizer: str, verify: VerifyOptions) -> str:
-    """Returns the identity of this process; the first call computes it and warms up the process."""
+    """Returns the identity of this process; the first call also prepares the process for work."""
     collect_seldom()
     target = verifier_for(tokenizer, verify).target
     return job_identity(target.files, target.template_sha256)
 
 
 def _absolute(job: Job) -> Job:
-    """Returns the job with absolute paths; nodes do not share what they have read."""
+    """Returns the job for nodes: with absolute paths, and without saved events."""
     is_folder = job.tokenizer != "qwen3" and Path(job.tokenizer).is_dir()
     tokenizer = str(Path(job.tokenizer).absolute()) if is_folder else job.tokenizer
     return replace(

@@ -17,7 +17,10 @@ def put_result(result: Path, url: str) -> None:
 
 
 def stored_result(url: str, final: Path) -> ChunkResult | None:
-    """Returns a complete result that is only in the store. Raises UsageError."""
+    """Returns the result in the store; None if there is none or it is incomplete.
+
+    Raises UsageError.
+    """
     with faults(url, "read"):
         system, path = connect(url)
         system.invalidate_cache()
@@ -31,9 +34,9 @@ def stored_result(url: str, final: Path) -> ChunkResult | None:
 
 def fetch_result(result: ChunkResult, url: str, scratch: Path) -> ChunkResult:
     """Returns the result with a local file, downloaded if needed. Raises UsageError."""
-    here = find_result(result.path)
-    if here is not None and here.summary == result.summary:
-        return here
+    local = find_result(result.path)
+    if local is not None and local.summary == result.summary:
+        return local
     with faults(url, "read"):
         system, path = connect(url)
         system.invalidate_cache()
@@ -44,7 +47,7 @@ def fetch_result(result: ChunkResult, url: str, scratch: Path) -> ChunkResult:
 
 
 def prune_results(store: str, results: Iterable[ChunkResult]) -> None:
-    """Removes the results in a state folder that the run did not use. Raises UsageError.
+    """Removes the results that the run did not use, and unfinished work. Raises UsageError.
 
     `store` is the address of the state folder (`RemoteOutput.store`).
     """
@@ -55,6 +58,6 @@ def prune_results(store: str, results: Iterable[ChunkResult]) -> None:
         for path in system.find(root) if system.exists(root) else ():
             if "/".join(path.split("/")[-2:]) not in used:
                 system.rm_file(path)
-        _, loose = connect(f"{store}/work")
-        if system.exists(loose):
-            system.rm(loose, recursive=True)
+        _, work = connect(f"{store}/work")
+        if system.exists(work):
+            system.rm(work, recursive=True)

@@ -1,15 +1,14 @@
 """Stores the result of one task in `OUT/.state/results` for later runs.
 
-A result is named by a digest of everything that it depends on: the bytes read, the configuration,
-the versions. So a run that is resumed, or repeated with a few new inputs, reuses what is finished
-and never mixes it with results of another configuration. A file appears complete, by one rename; a
-checksum detects files damaged by a crash of the machine, so that writes need not wait for the disk.
-A file contains, in this order:
+A result is named by a digest of everything that it depends on: input, configuration, versions. So a
+run that is resumed, or repeated with a few new inputs, reuses finished results and never mixes
+those of different configurations. A file appears complete, by one rename. Its checksum detects
+damage by a crash of the machine, so writes need not wait for the disk. A file contains, in order:
 
-- for each proven sample its line and its meta line
+- for each proven sample, its line and its meta line
 - a line for each conversation (`ConversationEntry`)
-- its lines of rejects.jsonl
-- the counts, as JSON
+- lines of rejects.jsonl
+- the counts, as JSON (`ResultSummary`)
 - the sizes of these four, a checksum over all of them (CRC-32), and a magic number
 """
 
@@ -36,20 +35,20 @@ from builder.select.alternatives import Alternative
 
 _END = struct.Struct("<4QL8s")
 _MARK = b"builder5"
-HELD_BYTES = 1 << 20
-"""Bytes of entries, and of rejects, that are buffered in memory; the rest goes to a file."""
+BUFFER_BYTES = 1 << 20
+"""Bytes of entries, and of rejects, that are buffered in memory before a file is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A sample among the samples of a result.
+    """The description of one sample of a result.
 
     prefix       digest of the dialogue's messages up to its end
-    calls        the conversation's calls that it contains: the first, and the one after the last
+    calls        [first, end) of the conversation's calls that it contains
     levels       number of its targets at each of LEVELS, the lowest first
-    missing      (code of `MISSING`, number of its targets that miss it)
+    missing      (code of `MISSING`, number of its targets with this code)
     is_weighted  whether it has weights
-    pairs        number of preference pairs within it
+    pairs        number of preference pairs in its meta line
     """
 
     prefix: bytes
@@ -65,14 +64,14 @@ class Spooled:
 class ConversationEntry:
     """The outcome of one conversation.
 
-    code     why it, or one of its samples, was rejected; None: nothing was
-    samples  those that are proven, in order; none: the conversation is rejected
-    prefixes digests of the dialogue's messages up to each assistant turn, the last over all of it
-    calls    (call key, drop code or None) of each call; the key of a call that is identified only
-             by its position begins with a zero byte
-    session  identifies the session for `builder.select.splits`
-    format   the name of its format, unless it is that of the result
-    alternative  the abandoned answer that it may contribute to a pair
+    code         why it or one of its samples was rejected, or None
+    samples      its proven samples, in order; empty if the conversation is rejected
+    prefixes     digests of the dialogue's messages up to each assistant turn
+    calls        (call key, drop code or None) of each call; the key of a call that is identified
+                 only by its position begins with a zero byte
+    session      identifies the session for `builder.select.splits`
+    format       the name of its format, if it differs from that of the result
+    alternative  the abandoned conversation that may be one side of a preference pair
     left_out     (code, number) of corrections that are not certain preference pairs
     """
 
@@ -89,7 +88,7 @@ class ConversationEntry:
     left_out: tuple[tuple[str, int], ...] = ()
 
     def to_json(self) -> bytes:
-        """Returns its line among the entries of the result."""
+        """Encodes the entry as one line."""
         samples: list[Json] = [
             [
                 item.prefix.hex(),
@@ -154,11 +153,10 @@ class ConversationEntry:
 class ResultSummary:
     """The counts of a result.
 
-    `bytes` and `sha256` are those of the file as stored, `log_bytes` and `log_sha256` those of the
-    write-ahead log that was read with a database. `keyed` identifies the key of its replacements
-    for secrets, "" if it has none. `tool_use` counts how its sessions use tools
-    (`builder.normalize.tool_use`). With `is_scan` it has nothing else, because its sessions need
-    the tools of other sessions.
+    `bytes` and `sha256` describe the file as stored, `log_bytes` and `log_sha256` the write-ahead
+    log that was read with a database. `keyed` identifies the key of its replacements for secrets;
+    "" if it has none. `tool_use` counts how its sessions use tools (`builder.normalize.tool_use`).
+    `is_scan`: it has nothing else, because its sessions need the tools of other sessions.
     """
 
     name: str
@@ -242,8 +240,8 @@ class ResultWriter:
         folder = str(self.path.parent)
         opened = self._stack.enter_context
         self._file: BinaryIO = opened(self.path.open("wb"))
-        self._entries = opened(SpooledTemporaryFile(HELD_BYTES, dir=folder))
-        self._rejects = opened(SpooledTemporaryFile(HELD_BYTES, dir=folder))
+        self._entries = opened(SpooledTemporaryFile(BUFFER_BYTES, dir=folder))
+        self._rejects = opened(SpooledTemporaryFile(BUFFER_BYTES, dir=folder))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -261,14 +259,13 @@ class ResultWriter:
         self._entries.write(entry.to_json() + b"\n")
 
     def reject(self, problem: Problem) -> None:
-        """Adds a fault for rejects.jsonl."""
+        """Adds a line to its part of rejects.jsonl."""
         name = self.summary.name
-        noted = problem
-        if self.scrubber is not None:
-            name, noted = self.scrubber.text(name), self.scrubber.problem(problem)
-        self._rejects.write(reject_line(noted, name, self.summary.format, noted.where))
-        self.summary.rejects += 1
         self.first_code = self.first_code or problem.code
+        if self.scrubber is not None:
+            name, problem = self.scrubber.text(name), self.scrubber.problem(problem)
+        self._rejects.write(reject_line(problem, name, self.summary.format, problem.where))
+        self.summary.rejects += 1
 
     def reject_row(self, row: Json) -> None:
         """Adds a line of another dataset's rejects.jsonl."""
@@ -276,11 +273,11 @@ class ResultWriter:
         self.summary.rejects += 1
 
     def keep(self, final: Path | None) -> ChunkResult:
-        """Completes the result and moves it to its final name; None leaves it where it is."""
+        """Completes the result and moves it to `final`, or leaves it in place if that is None."""
         sizes = (self._file.tell(), self._entries.tell(), self._rejects.tell())
-        for held in (self._entries, self._rejects):
-            held.seek(0)
-            while piece := held.read(HELD_BYTES):
+        for buffer in (self._entries, self._rejects):
+            buffer.seek(0)
+            while piece := buffer.read(BUFFER_BYTES):
                 self._write(piece)
         summary = _fields(self.summary)
         summary["ledger"] = _fields(self.summary.ledger)
@@ -290,11 +287,11 @@ class ResultWriter:
         self._stack.close()
         if final is None:
             return ChunkResult(self.path, self.summary, sizes)
-        there = find_result(final)
-        if there is not None and there.summary == self.summary:
-            # written by another worker that was considered lost; it may already be in use
+        existing = find_result(final)
+        if existing is not None and existing.summary == self.summary:
+            # Written by a worker that was considered lost; it may already be in use.
             self.path.unlink()
-            return there
+            return existing
         final.parent.mkdir(parents=True, exist_ok=True)
         self.path.replace(final)
         return ChunkResult(final, self.summary, sizes)
@@ -310,7 +307,7 @@ def _fields(item: ResultSummary | Ledger) -> dict[str, Any]:
 
 
 def find_result(path: Path) -> ChunkResult | None:
-    """Returns the result at the path if it is complete."""
+    """Returns the result at a path; None unless it is complete and undamaged."""
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -330,19 +327,19 @@ def find_result(path: Path) -> ChunkResult | None:
 def _is_sound(stream: BinaryIO, size: int) -> bool:
     """Returns whether the checksum of the file is correct."""
     stream.seek(0)
-    left = size - _END.size
+    remaining = size - _END.size
     checksum = 0
-    while piece := stream.read(min(left, HELD_BYTES)):
+    while piece := stream.read(min(remaining, BUFFER_BYTES)):
         checksum = zlib.crc32(piece, checksum)
-        left -= len(piece)
+        remaining -= len(piece)
     *_, stored, _ = _END.unpack(stream.read(_END.size))
-    return left == 0 and checksum == stored
+    return remaining == 0 and checksum == stored
 
 
 def read_end(
     last: Callable[[int], bytes], size: int
 ) -> tuple[ResultSummary, tuple[int, int, int]] | None:
-    """Returns (counts, sizes) of a result file of `size` bytes, or None if it is not complete.
+    """Returns (counts, sizes) of a result file of `size` bytes; None if it is incomplete.
 
     `last(n)` returns the last n bytes of the file.
     """
@@ -351,13 +348,12 @@ def read_end(
         if mark != _MARK or sum(sizes) + encoded + _END.size != size:
             return None
         summary: Any = loads(last(encoded + _END.size)[:encoded])
-        ledger = summary.pop("ledger")
-        counted: dict[str, Any] = {
+        counts: dict[str, Any] = {
             key: Counter(value) if isinstance(value, dict) else value
-            for key, value in ledger.items()
+            for key, value in summary.pop("ledger").items()
         }
         samples, entries, rejects = sizes
-        found = ResultSummary(**summary, ledger=Ledger(**counted))
+        found = ResultSummary(**summary, ledger=Ledger(**counts))
     except (JsonFault, KeyError, TypeError, ValueError, AttributeError, struct.error):
         return None
     return found, (samples, entries, rejects)

@@ -1,9 +1,9 @@
-"""Keeps what the scan of a source has read, so that the second pass need not read it again.
+"""Saves the events that a scan has read from a source, so that the second pass can replay them.
 
-Sessions that lack tool definitions are read twice (`builder.normalize.tool_use`): recognising and
-reading them the second time took 11 % of a build's CPU. A worker of the same machine reads what
-another one wrote, pickled as all that workers exchange; the files are in the folder for unfinished
-work and only this user may open them.
+Sessions that lack tool definitions are read twice (`builder.normalize.tool_use`); recognising and
+reading them a second time took 11 % of a build's CPU. The events are pickled: a worker reads what
+another worker of this machine wrote. The files are in the folder for unfinished work, and only this
+user may open them.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from builder.conversation import Event
 from builder.sources.source import Source
 
 UNWRITABLE = (OSError, pickle.PicklingError, AttributeError, RecursionError, TypeError)
-"""Raised for a full disk, very deep events, and objects of a third-party reader."""
+"""Exceptions for a full disk, very deep events, and objects of a third-party reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """The events of one source, in a file that exists only once all of them are in it."""
+    """The events of one source in a file, which exists only once it is complete."""
 
     path: Path
 
     def record(self, format_name: str, source: Source, events: Iterator[Event]) -> Iterator[Event]:
-        """Yields the events and writes them; if they cannot be written, nothing is kept."""
+        """Yields the events and saves them; if that fails, no file remains."""
         unfinished = self.path.with_suffix(f".{os.getpid()}")
         stream: BinaryIO | None = None
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             stream = unfinished.open("wb")
-        is_whole = False
+        is_complete = False
         try:
-            is_sound = _dump(format_name, stream)
+            is_saved = _dump(format_name, stream)
             for event in events:
-                is_sound = is_sound and _dump(event, stream)
+                is_saved = is_saved and _dump(event, stream)
                 yield event
-            is_whole = is_sound and _dump(source.records_read, stream)
+            is_complete = is_saved and _dump(source.records_read, stream)
         finally:
             if stream is not None:
                 with contextlib.suppress(OSError):  # such as a full disk
                     stream.close()
-                    if is_whole:
+                    if is_complete:
                         unfinished.replace(self.path)
                     else:
                         unfinished.unlink()
 
     def format_name(self) -> str | None:
-        """Returns the name of the format; None if no scan has recorded this source."""
+        """Returns the name of the source's format; None if no scan has saved its events."""
         try:
             with self.path.open("rb") as stream:
                 found = _load(stream)
@@ -63,7 +63,7 @@ class Spool:
         return found
 
     def replay(self, source: Source) -> Iterator[Event]:
-        """Yields the recorded events, and counts the records of the source as if it was read."""
+        """Yields the saved events and counts the records of the source."""
         with self.path.open("rb") as stream:
             _load(stream)
             while not isinstance(event := _load(stream), int | str):
@@ -71,12 +71,12 @@ class Spool:
         source.count_records(int(event))
 
     def discard(self) -> None:
-        """Removes what was recorded."""
+        """Removes the file."""
         self.path.unlink(missing_ok=True)
 
 
 def _dump(value: Event | str | int, stream: BinaryIO | None) -> bool:
-    """Writes a value; returns whether that was possible."""
+    """Writes a value; returns whether that succeeded."""
     if stream is None:
         return False
     try:
@@ -87,5 +87,5 @@ def _dump(value: Event | str | int, stream: BinaryIO | None) -> bool:
 
 
 def _load(stream: BinaryIO) -> Event | str | int:
-    found: Event | str | int = pickle.load(stream)  # noqa: S301 - written by this run, see above
+    found: Event | str | int = pickle.load(stream)  # noqa: S301 - written by this run
     return found

@@ -1,7 +1,7 @@
 """Runs one task, or reuses its result if an earlier run has finished it.
 
-A worker first computes a digest of the input. A result depends only on the input, the configuration
-and the versions, so a digest of all three names it.
+A result is named by a digest of everything that it depends on: input, configuration and versions.
+So a worker digests the input before it reads it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 class Job:
     """The data that all tasks of a run share.
 
-    `identity` is a digest of versions and tokenizer; `results` is the folder of finished results,
-    `work` that of unfinished ones; `store` is the address of a state folder for machines without a
-    common file system. `spools` is the folder for what a scan has read, which workers of one
-    machine share. `key` is the key of the replacements for secrets: it is never written to disk.
+    `identity` is that of `builder.build.identity`. `results` is the folder for finished results,
+    `work` the one for unfinished results, `spools` the one for saved events, which workers of one
+    machine share. `store` is the address of the state folder for machines without a common file
+    system. `key` is the key of the replacements for secrets; it is never written to disk.
     """
 
     tokenizer: str
@@ -55,7 +55,7 @@ class Job:
 
     @property
     def key_name(self) -> str:
-        """Returns a name that distinguishes the key from others without revealing it."""
+        """A name that distinguishes the key from other keys without revealing it."""
         return hashlib.blake2b(self.key, digest_size=8, person=b"builder-key").hexdigest()
 
 
@@ -67,8 +67,8 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
     with contextlib.ExitStack() as stack:
         final: Path | None = None
         if is_remote(task.source):
-            # The version that a store reports names the result: a finished input is not fetched
-            # again.
+            # The version that a store reports names the result, so that finished inputs are not
+            # fetched again.
             if (version := _stored_version(task.source)) is not None:
                 final = job.results / _key(task, job, version)
                 if (done := _finished(final, job)) is not None:
@@ -110,7 +110,7 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
 
 
 def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkResult:
-    """Returns the result of a task that could not be run: one reject. The next run retries it."""
+    """Writes and returns a result with one reject. The next run runs the task again."""
     summary = ResultSummary(task.source.name)
     summary.ledger.read = 1
     summary.ledger.rejected[problem.code] = 1
@@ -121,7 +121,7 @@ def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkRe
 
 
 def _finished(final: Path, job: Job) -> ChunkResult | None:
-    """Returns the result if an earlier run finished it with this key, on disk or in the store."""
+    """Returns the result, on disk or in the store, if an earlier run finished it with this key."""
     done = find_result(final)
     if done is None and job.store is not None:
         url = f"{job.store}/{final.relative_to(job.results.parent).as_posix()}"
@@ -135,23 +135,20 @@ def _changed(records: int) -> Problem:
 
 
 def _stored_version(source: Source) -> str | None:
-    """Returns a text that identifies the content of stored objects; None if the store has none."""
-    versions_seen: list[Json] = []
+    """Returns a text that identifies the content of stored objects; None if the store cannot."""
+    states: list[Json] = []
     for item in (source, *source.members):
         remote = item.remote
         while remote is not None:
             if remote.state is None:
                 return None
-            versions_seen.append([item.name, remote.size, *remote.state])
+            states.append([item.name, remote.size, *remote.state])
             remote = remote.log
-    return (
-        "stored "
-        + hashlib.sha256(dumps(versions_seen).encode("utf-8", "surrogatepass")).hexdigest()
-    )
+    return f"stored {_sha256(dumps(states))}"
 
 
 def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
-    """Returns the path of a result in the folder of results, named by a digest of its inputs."""
+    """Returns the path of a result below the folder of results: a digest of what it depends on."""
     window = task.source.window
     identity: Json = [
         job.identity,
@@ -169,7 +166,7 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
         hashlib.sha256(task.source.head).hexdigest() if window else None,
         log,
     ]
-    name = hashlib.sha256(dumps(identity).encode("utf-8", "surrogatepass")).hexdigest()
+    name = _sha256(dumps(identity))
     return f"{name[:2]}/{name[2:]}"
 
 
@@ -183,16 +180,19 @@ def _values(options: DataclassInstance) -> dict[str, Any]:
 
 
 def _spool(task: Task, job: Job, *digests: str) -> Spool | None:
-    """Returns where the events of the task's input, of these digests, wait for the second pass."""
+    """Returns the spool for a second pass, if there can be one; `digests` are of the input."""
     if job.spools is None or task.options.tool_scope != "agent":
         return None
     start = task.source.window.start if task.source.window else 0
-    named = "\0".join((task.origin, str(start), *digests))
-    return Spool(job.spools / hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest())
+    return Spool(job.spools / _sha256("\0".join((task.origin, str(start), *digests))))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _log(source: Source) -> tuple[int, str]:
-    """Returns size and sha256 of the write-ahead log that is read with a database, or (0, "")."""
+    """Returns (bytes, sha256) of the write-ahead log that is read with a database, or (0, "")."""
     try:
         log = write_ahead_log(source) if source.window is None else None
         if log is None:
@@ -205,25 +205,25 @@ def _log(source: Source) -> tuple[int, str]:
 
 
 def _status(source: Source) -> list[tuple[int, int] | None]:
-    """Returns size and modification time of the files of a source, to detect changes."""
+    """Returns (bytes, modification time in ns) of each file of a source, to detect changes."""
     paths = [item.path for item in source.members or (source,)]
     if source.path is not None and not source.members:
         paths.append(source.path.with_name(source.path.name + "-wal"))
-    status: list[tuple[int, int] | None] = []
-    for path in paths:
-        try:
-            seen = path.stat() if path is not None else None
-        except OSError:
-            seen = None
-        status.append((seen.st_size, seen.st_mtime_ns) if seen else None)
-    return status
+    return [_file_status(path) if path is not None else None for path in paths]
+
+
+def _file_status(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _digest(source: Source) -> tuple[int, str]:
-    """Returns (bytes, sha256) of the file as stored; for a store, over its members in order.
+    """Returns (bytes, sha256) of the file as stored; for a store, of its members in order.
 
-    For a chunk of lines only its own bytes count, so that its result stays valid if other chunks
-    change.
+    A chunk of lines is digested alone, so that its result stays valid if other chunks change.
     """
     if isinstance(source.window, ItemChunk):
         return source.window.bytes, source.window.whole.sha256

@@ -302,7 +302,7 @@ def test_whatever_the_sizes_each_item_is_in_one_chunk(store, sizes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "WINDOW_BYTES", 2000)
         odd = replace(GOOSE, item_sizes=lambda source: sizes)
-        patch.setattr(pieces, "readers", lambda: {"goose": odd})
+        patch.setattr(pieces, "sole_reader", lambda task: odd)
         windows = [task.source.window for task in tasks(store, "goose")]
     size = store.stat().st_size
     total = sum(max(item, 0) for item in sizes)
