@@ -11,13 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from builder.conversation import (
-    Conversation,
-    Json,
-    Message,
-    Text,
-    ToolResult,
-)
+from builder.conversation import Conversation, Json, Message, Text, ToolResult
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader

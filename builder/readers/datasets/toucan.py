@@ -14,25 +14,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from builder.conversation import (
-    Conversation,
-    Json,
-    Message,
-    Part,
-    Text,
-    ToolResult,
-    Unparsed,
-)
+from builder.conversation import Conversation, Json, Message, Part, Text, ToolResult, Unparsed
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.chat_messages import (
-    assistant_parts,
-    content,
-    tool_result,
-)
+from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits

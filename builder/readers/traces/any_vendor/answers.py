@@ -9,16 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import (
-    Data,
-    Json,
-    Message,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    Unparsed,
-)
+from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.finish_reasons import finish_fault
